@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+
+from kcluster.testing.handles import arguments_of
 
 pytest_plugins = ["pytester"]
 
@@ -67,29 +71,62 @@ def test_kafka_cluster__a_failure_shows_the_timeline(pytester: pytest.Pytester) 
     assert (directory / "events.jsonl").stat().st_size > 0
 
 
+WRONG_MARKS = {
+    "brokrs=3": "brokrs: no such argument; did you mean brokers?",
+    "3": "takes keyword arguments, such as brokers=3",
+    "seed='x'": "seed: x is not a whole number",
+    "topology='nowhere.yaml'": "nowhere.yaml: no such file",
+    "topology=3": "topology: 3 is neither a file nor a topology",
+    "topology={'brokrs': 3}": "brokrs: no such key of a topology; did you mean brokers?",
+    "topics={'orders': {'partitions': 'many'}}": "topics.orders.partitions: many is not a whole"
+    " number",
+    "topics={'orders': {'partition': 1}}": "topics.orders.partition: no such key of a topic; did"
+    " you mean partitions?",
+    "topics={'orders': {'min_insync_replica': 2}}": "topics.orders.config.min_insync_replica: no"
+    " such topic config; did you mean min.insync.replicas?",
+    "config={'min_insync_replica': 2}": "config.min_insync_replica: no such broker config; did you"
+    " mean min.insync.replicas?",
+}
+
+
+@pytest.mark.parametrize("fixture", ["kafka_cluster", "virtual_cluster"])
+def test_kafka_cluster__a_wrong_mark_is_one_line(pytester: pytest.Pytester, fixture: str) -> None:
+    tests = [
+        f"@pytest.mark.kafka_cluster({mark})\ndef test_{number}({fixture}):\n    pass\n"
+        for number, mark in enumerate(WRONG_MARKS)
+    ]
+    result = run(pytester, "\n".join(["import pytest", *tests]))
+    result.assert_outcomes(errors=len(WRONG_MARKS))
+    shown = [line for line in result.outlines if line.startswith("test_kafka_cluster__a_wrong")]
+    name = "test_kafka_cluster__a_wrong_mark_is_one_line.py"
+    assert shown[1:] == [
+        f"{name}:{2 + 4 * number}: kafka_cluster: {said}"
+        for number, said in enumerate(WRONG_MARKS.values())
+    ]
+    assert "plugin.py" not in result.stdout.str()
+
+
 @pytest.mark.parametrize(
-    ("mark", "said"),
+    "topic",
     [
-        ("brokrs=3", "did you mean brokers?"),
-        ("3", "takes keyword arguments"),
-        ("topology='nowhere.yaml'", "no such file"),
-        ("topics={'orders': {'partitions': 'many'}}", "not a whole number"),
+        {"replication_factor": 3, "min_insync_replicas": 2},
+        {"config": {"min_insync_replicas": 2}},
+        {"config": {"min.insync.replicas": 2}},
+        {"min.insync.replicas": 2, "config": {"retention_ms": 1000}},
     ],
 )
-def test_kafka_cluster__a_wrong_argument_is_reported(
-    pytester: pytest.Pytester, mark: str, said: str
-) -> None:
-    result = run(
-        pytester,
-        f"""
-        import pytest
-        @pytest.mark.kafka_cluster({mark})
-        def test_it(kafka_cluster):
-            pass
-        """,
-    )
-    result.assert_outcomes(errors=1)
-    assert said in result.stdout.str()
+def test_mark__configs_may_be_spelled_as_keywords(topic: dict[str, Any]) -> None:
+    mark = pytest.mark.kafka_cluster(topics={"orders": topic}, config={"num_partitions": 2}).mark
+    topology, _ = arguments_of(mark, "fast")
+    assert topology.topics["orders"].config["min.insync.replicas"] == "2"
+    assert topology.config["num.partitions"] == "2"
+
+
+def test_mark__a_config_that_is_given_in_both_spellings_is_refused() -> None:
+    config = {"min_insync_replicas": 2, "min.insync.replicas": 3}
+    mark = pytest.mark.kafka_cluster(topics={"orders": {"config": config}}).mark
+    with pytest.raises(ValueError, match="given twice"):
+        arguments_of(mark, "fast")
 
 
 def test_kafka_topic__differs_per_test_of_one_cluster(pytester: pytest.Pytester) -> None:

@@ -7,6 +7,7 @@ Kafka: ClusterInstance of ClusterTestExtensions.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -14,11 +15,14 @@ from typing import Any, Final
 
 from kcluster import __version__
 from kcluster.checks.verdict import LATE_VIRTUAL_MS, Verdict, judge
-from kcluster.config.files.problems import unknown
+from kcluster.config.files.problems import nearest, show, unknown
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
+from kcluster.config.kafka.topic import TOPIC_CONFIGS
+from kcluster.config.kafka.values import config_name
 from kcluster.config.topology.model import Topology
 from kcluster.config.topology.specs import TopicSpec
+from kcluster.config.topology.topic_checks import TOPIC_KEYS
 from kcluster.contract import Note
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Ledger
@@ -52,25 +56,60 @@ REPAIR_LIMIT_S: Final = 30.0
 _NUMBERS = itertools.count(1)
 
 
+class MarkError(ValueError):
+    """A mark's arguments are wrong; str() is one line."""
+
+
 def arguments_of(mark: Any, default_profile: str) -> tuple[Topology, int]:
-    """The topology and seed of a mark; TypeError, with the nearest word, for wrong arguments."""
+    """The topology and seed of a mark; MarkError or TopologyError, with the nearest right name, for
+    wrong arguments."""
     keys: dict[str, Any] = {} if mark is None else dict(mark.kwargs)
     for key in keys:
         if key not in KEYS:
-            raise TypeError(f"kafka_cluster({key}=...): {unknown('argument', key, KEYS)}")
+            raise MarkError(f"{key}: {unknown('argument', key, KEYS)}")
     if mark is not None and mark.args:
-        raise TypeError("kafka_cluster(...) takes keyword arguments, such as brokers=3")
-    seed = int(keys.pop("seed", DEFAULT_SEED))
+        raise MarkError("takes keyword arguments, such as brokers=3")
+    seed = keys.pop("seed", DEFAULT_SEED)
+    if not isinstance(seed, int):
+        raise MarkError(f"seed: {show(seed)} is not a whole number")
     topology = keys.pop("topology", None)
     if isinstance(topology, Topology):
         if keys:
-            raise TypeError(f"kafka_cluster: {next(iter(keys))} is part of the topology given")
+            raise MarkError(f"{next(iter(keys))}: part of the topology given")
         return topology, seed
     if isinstance(topology, Mapping):
-        return Topology.of(**{"profile": default_profile, **topology, **keys}), seed
+        values = {"profile": default_profile, **topology, **keys}
+        return Topology.of(**_with_configs_apart(values)), seed
     if topology is not None:
-        return Topology.load(topology, **keys), seed
-    return Topology.of(**{"brokers": 3, "profile": default_profile, **keys}), seed
+        if not isinstance(topology, str | os.PathLike):
+            raise MarkError(f"topology: {show(topology)} is neither a file nor a topology")
+        return Topology.load(topology, **_with_configs_apart(keys)), seed
+    values = {"brokers": 3, "profile": default_profile, **keys}
+    return Topology.of(**_with_configs_apart(values)), seed
+
+
+def _with_configs_apart(values: dict[str, Any]) -> dict[str, Any]:
+    """In Python a topic's configs may stand beside its other keys, as they do in `new_topic`:
+    `{"partitions": 3, "min_insync_replicas": 2}`."""
+    topics = values.get("topics")
+    if not isinstance(topics, Mapping):
+        return values
+    return {**values, "topics": {name: _topic_values(topics[name]) for name in topics}}
+
+
+def _topic_values(topic: Any) -> Any:
+    if not isinstance(topic, Mapping):
+        return topic
+    beside = [
+        key
+        for key in topic
+        if nearest(str(key), TOPIC_KEYS) is None and nearest(str(key), TOPIC_CONFIGS) is not None
+    ]
+    config = topic.get("config") or {}
+    if not beside or not isinstance(config, Mapping):
+        return topic
+    others = {key: value for key, value in topic.items() if key not in beside}
+    return {**others, "config": {**config, **{key: topic[key] for key in beside}}}
 
 
 class _Recorded:
@@ -145,7 +184,7 @@ class TestedCluster(Cluster, _Recorded):
             chosen,
             partitions,
             replication_factor or -1,
-            config={key.replace("_", "."): str(value) for key, value in config.items()},
+            config={config_name(key): str(value) for key, value in config.items()},
         )
         ended: Future[str] = Future()
         self.call(lambda: self.verbs.admin.create_topic(spec, ended.set_result))

@@ -14,14 +14,18 @@ Kafka: EmbeddedKafkaCluster, ClusterTestExtensions.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+import os
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pytest
 
 if TYPE_CHECKING:
+    from kcluster.config.topology.model import Topology
     from kcluster.testing.handles import TestedCluster, VirtualCluster
+
+T = TypeVar("T")
 
 MARK: Final = "kafka_cluster"
 RUNS_DIRECTORY: Final = ".kcluster/runs"
@@ -95,22 +99,47 @@ def kafka_topic(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture
 def virtual_cluster(request: pytest.FixtureRequest) -> VirtualCluster:
     """A cluster in virtual time, with the methods of a live one; `run_for(ms)` lets time pass."""
-    from kcluster.testing.handles import VirtualCluster, arguments_of
+    from kcluster.testing.handles import VirtualCluster
 
-    topology, seed = arguments_of(request.node.get_closest_marker(MARK), default_profile="kafka")
+    topology, seed = _arguments(request, request.node.get_closest_marker(MARK), "kafka")
     cluster = VirtualCluster(topology, seed, request.node.name)
     _remember(request.node, cluster)
     return cluster
 
 
 def _live(request: pytest.FixtureRequest, mark: pytest.Mark | None) -> Iterator[TestedCluster]:
-    from kcluster.testing.handles import TestedCluster, arguments_of
+    from kcluster.testing.handles import TestedCluster
 
-    topology, seed = arguments_of(mark, default_profile="fast")
-    cluster = TestedCluster(topology, seed, request.node.name)
+    topology, seed = _arguments(request, mark, "fast")
+    cluster = _or_refused(request, lambda: TestedCluster(topology, seed, request.node.name))
     _remember(request.node, cluster)
     with cluster:
         yield cluster
+
+
+def _arguments(
+    request: pytest.FixtureRequest, mark: pytest.Mark | None, profile: str
+) -> tuple[Topology, int]:
+    from kcluster.testing.handles import arguments_of
+
+    return _or_refused(request, lambda: arguments_of(mark, profile))
+
+
+def _or_refused(request: pytest.FixtureRequest, make: Callable[[], T]) -> T:
+    """What `make` makes of a mark.  If the mark is wrong (or its port taken), the test fails with
+    one line per problem, without frames."""
+    from kcluster.config.files.problems import ProblemsError
+    from kcluster.testing.handles import MarkError
+
+    try:
+        return make()
+    except (MarkError, ProblemsError) as error:
+        problems = str(error).splitlines()
+    # After the except clause, so that pytest shows no other error with this one.
+    path, line, _ = request.node.reportinfo()
+    place = os.path.relpath(path, request.config.invocation_params.dir)
+    at = place if line is None else f"{place}:{line + 1}"
+    pytest.fail("\n".join(f"{at}: {MARK}: {problem}" for problem in problems), pytrace=False)
 
 
 def _remember(node: Any, cluster: Any) -> None:

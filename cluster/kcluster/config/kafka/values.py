@@ -134,6 +134,12 @@ def definitions_of(struct: type[Struct], scope: Scope) -> dict[str, ConfigDef]:
 # ------------------------------------------------------------------------- text to value
 
 
+def config_name(written: str) -> str:
+    """Kafka's name of a config that may be written as a Python keyword: `min_insync_replicas` is
+    min.insync.replicas.  No config of Kafka's has an underscore in its name."""
+    return written.replace("_", ".")
+
+
 def parse_value(definition: ConfigDef, text: str | bool | int | float) -> Value | ConfigError:
     """The value of `text` for this config; ConfigError with Kafka's message if it is invalid.
 

@@ -16,7 +16,7 @@ from kcluster.config.files.tree import Items, Map, Node, Scalar
 from kcluster.config.kafka.broker import BROKER_CONFIGS, BrokerConfig, check_broker_config
 from kcluster.config.kafka.catalog import not_simulated
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
-from kcluster.config.kafka.values import ConfigDef, ConfigError, parse_value
+from kcluster.config.kafka.values import ConfigDef, ConfigError, config_name, parse_value
 
 _TOPOLOGY_SETS: Final = {
     "broker.id": "`id` of the broker",
@@ -69,9 +69,13 @@ def read_configs(
     if not isinstance(node, Map):
         reading.entries(node, path, None, "config")
         return configs
-    for name, entry in node.entries.items():
-        at = join(path, name)
+    for written, entry in node.entries.items():
+        at = join(path, written)
+        name = config_name(written)
         definition = definitions.get(name)
+        if name in configs:
+            reading.wrong(entry, at, f"given twice: {written} is {name}")
+            continue
         if definition is None:
             reading.wrong(
                 entry, at, "no such config" if reading.is_exhausted else unknown_name(name)
