@@ -29,7 +29,10 @@ from kcluster.events.brokers import (
 )
 from kcluster.events.clients import (
     ClientThrottled,
+    GroupAssigned,
     GroupMemberExpired,
+    GroupMemberJoined,
+    GroupMemberLeft,
     GroupRebalanced,
     TelemetryPushed,
 )
@@ -95,8 +98,11 @@ AnyEvent = (
     | RecordsLost
     | ClientThrottled
     | TelemetryPushed
-    | GroupRebalanced
+    | GroupMemberJoined
+    | GroupMemberLeft
     | GroupMemberExpired
+    | GroupRebalanced
+    | GroupAssigned
     | RuleAdded
     | RuleHit
     | RuleRemoved
@@ -140,7 +146,10 @@ __all__ = [
     "ControllerElected",
     "DiskFull",
     "FeatureChanged",
+    "GroupAssigned",
     "GroupMemberExpired",
+    "GroupMemberJoined",
+    "GroupMemberLeft",
     "GroupRebalanced",
     "IsrExpanded",
     "IsrShrunk",

@@ -39,7 +39,7 @@ from kcluster.scenario.perform import do
 from kcluster.scenario.play.runner import repair_all
 from kcluster.scenario.play.virtual import VirtualStage
 from kcluster.scenario.play.workload import make_consumers, make_producer
-from kcluster.scenario.report import notes_lines
+from kcluster.scenario.report import timed_lines
 
 TOPOLOGY_KEYS: Final = (
     "brokers",
@@ -144,7 +144,7 @@ class _Recorded:
         record = record_of(info, self.recorder, self.ledger, verdict)
         directory = write_run(parent, record)
         return [
-            *notes_lines(notes, self._began_ms),
+            *(line for _, line in timed_lines(notes, self._began_ms)),
             "",
             *verdict.lines(),
             f"seed: {self.seed} (@pytest.mark.kafka_cluster(seed={self.seed}))",

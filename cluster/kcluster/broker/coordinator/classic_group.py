@@ -37,7 +37,14 @@ from kcluster.broker.coordinator.group_log import ClassicGroupRecord, LogRecord,
 from kcluster.broker.coordinator.group_timers import GroupTimers
 from kcluster.broker.coordinator.interface import GroupHome, Settled, ignore_outcome
 from kcluster.contract import Request
-from kcluster.events.clients import GroupMemberExpired, GroupRebalanced
+from kcluster.events.clients import (
+    Departure,
+    GroupAssigned,
+    GroupMemberExpired,
+    GroupMemberJoined,
+    GroupMemberLeft,
+    GroupRebalanced,
+)
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
@@ -167,10 +174,24 @@ class ClassicGroup(Group):
         if self.state is PREPARING_REBALANCE and self.previous_state is EMPTY:
             self._new_member_added = True
         self.roster.add(ClassicMember.joining(member_id, call))
+        self._note_joined(call, member_id)
         ends_ms = now_ms + NEW_MEMBER_TIMEOUT_MS
         self._timers.start_session(member_id, ends_ms, self._expire_member)
         reason = f"new member {member_id} joined; its reason: {call.reason}"
         self._prepare_or_complete(reason, now_ms)
+
+    def _note_joined(self, call: JoinCall, member_id: str) -> None:
+        request = call.request
+        client_id, host = request.client_id or "", request.client_host
+        event = GroupMemberJoined(self.group_id, member_id, client_id, host, call.reason)
+        self._broker.note(event)
+
+    def _note_left(self, member_id: str, departure: Departure, stated_reason: str = "") -> None:
+        self._broker.note(GroupMemberLeft(self.group_id, member_id, departure, stated_reason))
+
+    def _note_replaced(self, call: JoinCall, old_id: str, new_id: str) -> None:
+        self._note_left(old_id, Departure.REPLACED)
+        self._note_joined(call, new_id)
 
     def _join_again(self, call: JoinCall, now_ms: int) -> None:
         """A member id that this coordinator, or the one before, has given out."""
@@ -206,17 +227,18 @@ class ClassicGroup(Group):
         self._extend_session(member, now_ms)
         member.join_again(broker, call)
         reason = f"static member {instance_id} is back as {new_id}; its reason: {call.reason}"
-        if self.state is not STABLE:
-            self._prepare_or_complete(reason, now_ms)
-            return
-        if roster.elect_protocol() != roster.protocol_name:
-            self._prepare_or_complete(f"{reason}; other protocols", now_ms)
+        other_protocols = roster.elect_protocol() != roster.protocol_name
+        if self.state is not STABLE or other_protocols:
+            self._note_replaced(call, old_id, new_id)
+            more = "; other protocols" if self.state is STABLE else ""
+            self._prepare_or_complete(f"{reason}{more}", now_ms)
             return
 
         def stored(error: ErrorCode, at_ms: int) -> None:
             if roster.members.get(new_id) is not member:
                 return
             if error is ErrorCode.NONE:
+                self._note_replaced(call, old_id, new_id)
                 member.answer_join(broker, roster.answer_to_returned(member, call, old_leader))
                 return
             member.answer_join(broker, join_error("", error))
@@ -317,6 +339,7 @@ class ClassicGroup(Group):
         member = self.roster.members.get(member_id)
         if member is not None:
             member.answer_both(self._broker, "", ErrorCode.UNKNOWN_MEMBER_ID)
+            self._note_left(member_id, Departure.LEFT, leaver.reason or NO_REASON)
         self._remove(member_id)
         return ErrorCode.NONE
 
@@ -388,6 +411,7 @@ class ClassicGroup(Group):
         roster = self.roster
         self._timers.end_phase(JOIN)
         for member_id in roster.late():
+            self._note_left(member_id, Departure.NOT_JOINED)
             self._remove(member_id)
         if roster.members and not roster.keep_or_replace_leader():
             # Static members only, and none is back yet: they keep their places (KIP-345).
@@ -426,6 +450,9 @@ class ClassicGroup(Group):
                 return
             for member in self.roster.members.values():
                 member.assignment = assignment.get(member.member_id, b"")
+            self._broker.note(
+                GroupAssigned(self.group_id, generation, self.roster.assigned_partitions())
+            )
             self._hand_out(ErrorCode.NONE, at_ms)
             self._transition_to(STABLE, at_ms)
 
@@ -449,6 +476,7 @@ class ClassicGroup(Group):
         if is_over or not silent:
             return
         for member_id in silent:
+            self._note_left(member_id, Departure.NOT_SYNCED)
             self._remove(member_id)
         self._prepare(f"no SyncGroup came from {', '.join(silent)}", now_ms)
 
