@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kcluster.clients.consumer.group_protocol import encode_assignment
 from kcluster.events.clients import (
     AssignedPartitions,
     Departure,
@@ -12,7 +13,6 @@ from kcluster.events.clients import (
     GroupRebalanced,
 )
 from kcluster.events.words import text_of
-from kcluster.clients.consumer.group_protocol import encode_assignment
 from kcluster.protocol.errors import ErrorCode
 from tests.broker.coordinator.stand_in import Consumer, fresh_broker, settle
 
