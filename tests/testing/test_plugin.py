@@ -248,3 +248,35 @@ def test_kafka_cluster__starts_quickly(pytester: pytest.Pytester) -> None:
         """,
     )
     result.assert_outcomes(passed=10)
+
+
+LOSSY = """
+import pytest
+
+@pytest.mark.kafka_cluster(topics={"orders": {"assignment": [[1, 2, 3]]}})
+def test_it(virtual_cluster):
+    virtual_cluster.producer("orders", rate="100/s", acks="1", count=2_000)
+    virtual_cluster.do("slow", nodes=1, others="2, 3", latency="40ms")
+    virtual_cluster.run_for(10_000)
+    virtual_cluster.do("kill", 1)
+    virtual_cluster.run_for(30_000)
+    virtual_cluster.repair()
+    STATEMENT
+"""
+
+
+@pytest.mark.parametrize(
+    "statement", ["assert virtual_cluster.verdict()", "virtual_cluster.verdict().check()"]
+)
+def test_verdict__a_failed_assertion_says_in_three_lines_what_was_lost_and_why(
+    pytester: pytest.Pytester, statement: str
+) -> None:
+    result = run(pytester, LOSSY.replace("STATEMENT", statement))
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines_random([r">    .*verdict\(\).*"])
+    shown = [line for line in result.outlines if line.startswith("E ")]
+    assert len(shown) == 3, shown
+    assert "invalid: " in shown[0]
+    assert "lost-write: orders-0: " in shown[1]
+    assert "because: +" in shown[2]
+    assert "drops offsets" in shown[2]

@@ -119,6 +119,12 @@ class _Recorded:
     ledger: Ledger
     test: str
     seed: int
+    shown: tuple[object, ...] = ()
+    """What was returned for the test to assert; a failed test's report has all lines of it."""
+
+    def _judged(self, verdict: Verdict) -> Verdict:
+        self.shown = (*(x for x in self.shown if not isinstance(x, Verdict)), verdict)
+        return verdict
 
     @property
     def _began_ms(self) -> int:
@@ -166,9 +172,10 @@ class TestedCluster(Cluster, _Recorded):
 
     def verdict(self) -> Verdict:
         """The verdict on every record so far, from what the brokers saw of their clients."""
-        return self.call(
-            lambda: judge(self.recorder, self.ledger, healed=True, began_ms=self._began_ms)
-        )
+        return self._judged(self.call(self._judge))
+
+    def _judge(self) -> Verdict:
+        return judge(self.recorder, self.ledger, healed=True, began_ms=self._began_ms)
 
     def do(self, verb: str, short: Any = None, **keys: Any) -> Callable[[], None]:
         """Perform an action of scenario files; returns the function that undoes it."""
@@ -207,8 +214,7 @@ class TestedCluster(Cluster, _Recorded):
 
     def story(self, parent: Path) -> list[str]:
         """The report of a failed test: timeline, verdict, seed, run directory."""
-        verdict = self.verdict()
-        return self.call(lambda: self._story(verdict, self.recorder.notes, "live", parent))
+        return self.call(lambda: self._story(self._judge(), self.recorder.notes, "live", parent))
 
 
 class VirtualCluster(VirtualDriver, _Recorded):
@@ -256,6 +262,9 @@ class VirtualCluster(VirtualDriver, _Recorded):
 
     def verdict(self) -> Verdict:
         """The verdict on every record so far."""
+        return self._judged(self._judge())
+
+    def _judge(self) -> Verdict:
         return judge(
             self.recorder,
             self.ledger,
@@ -267,7 +276,7 @@ class VirtualCluster(VirtualDriver, _Recorded):
 
     def story(self, parent: Path) -> list[str]:
         """The report of a failed test: timeline, verdict, seed, run directory."""
-        return self._story(self.verdict(), self.notes, "virtual", parent)
+        return self._story(self._judge(), self.notes, "virtual", parent)
 
 
 def _spec(struct: Any, keys: dict[str, Any]) -> Any:

@@ -159,8 +159,28 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
         parent = Path(item.config.rootpath, item.config.getini("kcluster_runs"))
         for node in item.listchain():
             for cluster in node.stash.get(_HANDLES, []):
+                for shown in cluster.shown:
+                    _break_lines(report.longrepr, repr(shown))
                 report.sections.append(("kcluster", "\n".join(cluster.story(parent))))
     return report
+
+
+def _break_lines(longrepr: Any, text: str) -> None:
+    """Pytest shows the value of `assert value` on one line, shortened.  If that value is shown as
+    `text`, show the lines of `text` instead."""
+    entries = getattr(getattr(longrepr, "reprtraceback", None), "reprentries", [])
+    first, *others = text.split("\n")
+    shown = f"assert {first}"
+    for entry in entries:
+        lines = getattr(entry, "lines", [])
+        at = next((i for i, x in enumerate(lines) if x.startswith("E") and shown in x), None)
+        if at is None or not others:
+            continue
+        indent = lines[at].index(shown)
+        # pytest goes on with `+  where ... = ...`, which has the same text again.
+        rest = [x for x in lines[at + 1 :] if not x.lstrip("E ").startswith("+")]
+        own = [lines[at][:indent] + shown, *(f"E{' ' * (indent - 1)}{x}" for x in others)]
+        entry.lines = [*lines[:at], *own, *rest]
 
 
 # ---------------------------------------------------------------------------- scenario files
