@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from kcluster.runs.directory import read_run
+from kcluster.runs.explain import explain
 from kcluster.testing.handles import arguments_of
 
 pytest_plugins = ["pytester"]
@@ -280,3 +282,177 @@ def test_verdict__a_failed_assertion_says_in_three_lines_what_was_lost_and_why(
     assert "lost-write: orders-0: " in shown[1]
     assert "because: +" in shown[2]
     assert "drops offsets" in shown[2]
+
+
+CARELESS = """
+import pytest
+from confluent_kafka import Consumer, Producer
+
+
+def reader(cluster):
+    settings = {
+        "bootstrap.servers": cluster.bootstrap, "group.id": "billing", "client.id": "billing",
+        "auto.offset.reset": "earliest", "enable.auto.commit": False,
+    }
+    consumer = Consumer(settings)
+    consumer.subscribe(["orders"])
+    return consumer
+
+
+@pytest.mark.kafka_cluster(topics={"orders": {"assignment": [[1, 2, 3]]}})
+def test_commit_before_work(kafka_cluster):
+    producer = Producer({"bootstrap.servers": kafka_cluster.bootstrap})
+    for number in range(6):
+        producer.produce("orders", b"%d" % number)
+    assert producer.flush(20) == 0
+    done = kafka_cluster.processed("orders")
+    consumer = reader(kafka_cluster)
+    for _ in range(3):
+        message = consumer.poll(20)
+        consumer.commit(message, asynchronous=False)
+        if message.offset() == 2:
+            break  # it crashes between the commit and the work
+        done.add(message)
+    consumer.close()
+    kafka_cluster.kill(1)
+    consumer = reader(kafka_cluster)
+    for _ in range(3):
+        done.add(consumer.poll(20))
+    consumer.close()
+    assert kafka_cluster.verdict()  # Kafka has lost nothing
+    done.check()
+"""
+
+
+def test_processed__a_missed_record_is_named_with_the_commit_that_skipped_it(
+    pytester: pytest.Pytester,
+) -> None:
+    result = run(pytester, CARELESS)
+    result.assert_outcomes(failed=1)
+    missed = (
+        "missed: orders-0, offset 2: generation 1 of group billing (billing-*) committed offset 3"
+        " at +* ms, *before member billing-* left; nobody processed it"
+    )
+    result.stdout.fnmatch_lines([f"E *{missed}"])
+    result.stdout.fnmatch_lines(
+        [
+            "*group_member_joined group billing member billing-* of client billing joined",
+            "*group_rebalanced * generation 1: 1 member; *",
+            "*group_assigned * generation 1: orders-0 to billing-*",
+            "*offset_lookup * orders-0 * client billing asked for the start of the log and got 0*",
+            "*committed * generation 1, billing-*: orders-0: 3*",
+            "*group_member_left *",
+            "*test * test_*.py:30 kafka_cluster.kill(1)",
+            "*broker_down *",
+            "valid: *",
+            "sent 6 *read 6 (and * reads again)",
+            "not judged: what applications did with the records that they read",
+            missed,
+            "not seen: what clients outside of the cluster did without a broker: *",
+        ]
+    )
+    story = result.stdout.str()
+    assert "billing got COORDINATOR_NOT_AVAILABLE for its FindCoordinator" in story
+    (directory,) = (pytester.path / ".kcluster" / "runs").glob("test_commit_before_work-*")
+    record, problems = read_run(directory)
+    assert problems == []
+    assert [(row.problem, row.first) for row in record.problems] == [("missed", 2)]
+    assert [row.offset for row in record.processed] == [0, 1, 3, 4, 5]
+    assert [row.offset for row in record.commits] == [1, 2, 3]
+    assert any("the application processed 5 records" in line for line in explain(record))
+
+
+def test_processed__takes_records_of_any_client_from_any_thread(pytester: pytest.Pytester) -> None:
+    run(
+        pytester,
+        """
+        import threading
+        from types import SimpleNamespace
+        import pytest
+
+        @pytest.mark.kafka_cluster(topics={"orders": {}})
+        def test_ledger(kafka_cluster):
+            from kafka import KafkaConsumer, KafkaProducer
+            servers = kafka_cluster.bootstrap.split(",")
+            producer = KafkaProducer(bootstrap_servers=servers)
+            for number in range(4):
+                producer.send("orders", b"%d" % number)
+            producer.close()
+            done = kafka_cluster.processed("orders")
+            settings = {"bootstrap_servers": servers, "auto_offset_reset": "earliest"}
+            with KafkaConsumer("orders", **settings) as consumer:
+                done.add(next(consumer), by="a name")
+                done.add("orders", 0, 1)
+                place = {"topic": "orders", "partition": 0, "offset": 2}
+                done.add(SimpleNamespace(**{key: lambda x=x: x for key, x in place.items()}))
+                thread = threading.Thread(target=done.add, args=("orders", 0, 3), name="worker-1")
+                thread.start()
+                thread.join()
+            done.check()
+            assert [entry.worker for entry in done.entries()] == [
+                "a name", "MainThread", "MainThread", "worker-1"
+            ]
+            with pytest.raises(TypeError, match="does not say its topic, partition and offset"):
+                done.add(object())
+            with pytest.raises(ValueError, match="a record of others; this ledger is of orders"):
+                done.add("others", 0, 1)
+            with pytest.raises(Exception, match="no topic ordres; did you mean orders?"):
+                kafka_cluster.processed("ordres").check()
+        """,
+    ).assert_outcomes(passed=1)
+
+
+def test_processed__in_virtual_time_is_what_the_built_in_consumers_read(
+    pytester: pytest.Pytester,
+) -> None:
+    run(
+        pytester,
+        """
+        import pytest
+
+        @pytest.mark.kafka_cluster(topics={"orders": {"partitions": 2}})
+        @pytest.mark.parametrize("refused", [False, True])
+        def test_it(virtual_cluster, refused):
+            virtual_cluster.producer("orders", rate="100/s", count=1_000)
+            virtual_cluster.consumer(topics="orders", group="billing", name="first")
+            virtual_cluster.run_for(5_500)
+            if refused:
+                virtual_cluster.do("rule", api="OffsetCommit", answer="ILLEGAL_GENERATION", times=1)
+            virtual_cluster.run_for(15_000)
+            done = virtual_cluster.processed("orders")
+            if not refused:
+                done.check()
+                return
+            with pytest.raises(AssertionError, match="was refused with ILLEGAL_GENERATION"):
+                done.check()
+            assert {problem.times for problem in done.problems()} == {2}
+        """,
+    ).assert_outcomes(passed=2)
+
+
+def test_report__names_the_line_that_did_each_thing(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+        def test_it(kafka_cluster_module, kafka_topic):
+            cluster = kafka_cluster_module
+            undo = cluster.do("isolate", f"leader({kafka_topic}-0)")
+            undo()
+            with cluster.isolate(1, 2):
+                pass
+            assert cluster.leader(kafka_topic, 0) == 0
+        """,
+    )
+    result.assert_outcomes(failed=1)
+    name = "test_report__names_the_line_that_did_each_thing.py"
+    result.stdout.fnmatch_lines(
+        [
+            f"* test * {name}:3 undo = cluster.do(*",
+            "* network_cut *",
+            f"* test * {name}:4 undo()",
+            "* network_healed *",
+            f"* test * {name}:5 with cluster.isolate(1, 2):",
+            "* network_cut *",
+        ]
+    )
+    assert f"{name}:7" not in "".join(x for x in result.outlines if "  test  " in x)

@@ -17,7 +17,7 @@ from msgspec import Struct
 from kcluster.broker.node import BrokerNode
 from kcluster.checks.anomalies import Anomaly, explained, find_anomalies
 from kcluster.checks.availability import Window, find_windows
-from kcluster.clients.ledger import Outcome, Partition
+from kcluster.clients.ledger import Outcome, Partition, ReadRecord
 from kcluster.evidence.finals import read_finals
 from kcluster.evidence.history import Ledger, Link, shown
 from kcluster.evidence.lookups import Facts
@@ -233,15 +233,12 @@ def judge(
     anomalies = explained(facts, [x for x in anomalies if x.at_ms < 0 or x.at_ms >= since_ms])
     violations = (*recorder.invariants.violations, *finals.violations)
     violations = tuple(x for x in violations if x.at_ms >= since_ms)
-    if patience_ms is None:
-        profile = recorder.plan.topology.profile
-        patience_ms = PATIENCE_MS.get(profile, PATIENCE_MS["kafka"])
+    patience_ms = _patience_ms(recorder) if patience_ms is None else patience_ms
     windows = [x for x in find_windows(facts, patience_ms) if x.from_ms >= since_ms]
     whole = _since(whole, since_ms)
     recorder.judged = Judged(whole, finals.logs, names)
     outcome, reason = _outcome(whole, anomalies, violations, finals.offline, healed)
     outcomes = [send.outcome for send in whole.sends]
-    different_reads = len({(read.partition, read.offset, read.value) for read in whole.reads})
     deleted = (*(Deleted(*gone) for gone in finals.deleted), *_deleted_topics(recorder, since_ms))
     return Verdict(
         outcome=outcome,
@@ -250,7 +247,7 @@ def judge(
         acked=outcomes.count(Outcome.ACKED),
         failed=outcomes.count(Outcome.FAILED),
         unknown=outcomes.count(Outcome.UNKNOWN),
-        read=different_reads,
+        read=_different(whole.reads),
         began_ms=recorder.began_ms if began_ms is None else began_ms,
         ended_ms=recorder.dispatcher.now_ms,
         anomalies=tuple(anomalies),
@@ -259,9 +256,17 @@ def judge(
         errors=tuple(_errors(whole)),
         deleted=deleted,
         offline=tuple(finals.offline),
-        read_again=len(whole.reads) - different_reads,
+        read_again=len(whole.reads) - _different(whole.reads),
         has_outside_readers=bool(outside.reads),
     )
+
+
+def _patience_ms(recorder: Recorder) -> int:
+    return PATIENCE_MS.get(recorder.plan.topology.profile, PATIENCE_MS["kafka"])
+
+
+def _different(reads: list[ReadRecord]) -> int:
+    return len({(read.partition, read.offset, read.value) for read in reads})
 
 
 def _patience(recorder: Recorder, late_ms: int) -> Patience:

@@ -65,7 +65,7 @@ class GroupRebalanced(GroupEvent, frozen=True):
 
 class GroupMemberJoined(GroupEvent, frozen=True):
     """A member was added.  It has partitions once the rebalance that follows is complete.
-    `stated_reason`: what the client gave as its reason (KIP-800)."""
+    `stated_reason`: what the client gave as its reason (KIP-800), empty if nothing."""
 
     member: str
     client_id: str
@@ -87,7 +87,8 @@ class Departure(StrEnum):
 
 
 class GroupMemberLeft(GroupEvent, frozen=True):
-    """A member was removed.  `stated_reason`: that of the client, if it left by itself."""
+    """A member was removed.  `stated_reason`: that of the client if it left by itself, empty if it
+    gave none."""
 
     member: str
     departure: Departure

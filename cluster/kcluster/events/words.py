@@ -457,7 +457,9 @@ _DEPARTURES: Final = {
 def departure_text(event: GroupMemberLeft) -> str:
     """What a member did when it left, or why it was removed."""
     removed = _DEPARTURES.get(event.departure)
-    return f"left; its reason: {event.stated_reason}" if removed is None else removed
+    if removed is not None:
+        return removed
+    return f"left ({event.stated_reason})" if event.stated_reason else "left"
 
 
 def member_name(member_id: str) -> str:

@@ -32,12 +32,12 @@ def timeline_lines(result: RunResult) -> Iterator[str]:
     """The events of the run, one per line, without internal topics and repetitions."""
     notes = result.notes[result.first_note :]
     shown = [note for note in notes if not isinstance(note.event, REBALANCES)]
-    return (line for _, line in timed_lines(shown, result.began_ms))
+    return (line for _, line in noted_lines(shown, result.began_ms))
 
 
-def timed_lines(notes: Iterable[Note], began_ms: int) -> Iterator[tuple[int, str]]:
-    """The events since `began_ms` as (time in ms, line), without internal topics and
-    repetitions."""
+def noted_lines(notes: Iterable[Note], began_ms: int) -> Iterator[tuple[Note, str]]:
+    """The events since `began_ms` as (note, line), without internal topics and repetitions.  A line
+    for many notes comes with the first of them."""
     shown = [
         note
         for note in notes
@@ -47,7 +47,7 @@ def timed_lines(notes: Iterable[Note], began_ms: int) -> Iterator[tuple[int, str
     ]
     for entry in fold(shown):
         first = entry if isinstance(entry, Note) else entry.notes[0]
-        yield first.at_ms, folded_line(entry, began_ms)
+        yield first, folded_line(entry, began_ms)
 
 
 def head_line(result: RunResult) -> str:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import itertools
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kcluster import __version__
+from kcluster.checks.processing import AnyProblem, Processed, ProcessingFacts, find_problems
 from kcluster.checks.verdict import LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.config.files.problems import nearest, show, unknown
 from kcluster.config.files.reading import TreeReader
@@ -23,13 +25,13 @@ from kcluster.config.kafka.values import config_name
 from kcluster.config.topology.model import Topology
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.config.topology.topic_checks import TOPIC_KEYS
-from kcluster.contract import Note
 from kcluster.drivers.virtual import VirtualDriver
+from kcluster.evidence.group_history import group_history
 from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
-from kcluster.runs.build_record import record_of
+from kcluster.runs.build_record import add_processing, record_of
 from kcluster.runs.directory import write_run
 from kcluster.runs.record import RunInfo
 from kcluster.scenario.language.fields import read_struct
@@ -39,7 +41,11 @@ from kcluster.scenario.perform import do
 from kcluster.scenario.play.runner import repair_all
 from kcluster.scenario.play.virtual import VirtualStage
 from kcluster.scenario.play.workload import make_consumers, make_producer
-from kcluster.scenario.report import timed_lines
+from kcluster.testing.callers import CallingLine, notes_its_callers
+from kcluster.testing.processed import ProcessedLedger, check_topic
+from kcluster.testing.story import client_lines, problem_lines, story_lines
+
+T = TypeVar("T")
 
 TOPOLOGY_KEYS: Final = (
     "brokers",
@@ -112,19 +118,87 @@ def _topic_values(topic: Any) -> Any:
     return {**others, "config": {**config, **{key: topic[key] for key in beside}}}
 
 
-class _Recorded:
+class _Recorded(ABC):
     """What both handles report about their run."""
 
     recorder: Recorder
     ledger: Ledger
     test: str
     seed: int
-    shown: tuple[object, ...] = ()
-    """What was returned for the test to assert; a failed test's report has all lines of it."""
 
-    def _judged(self, verdict: Verdict) -> Verdict:
+    def _begin_report(self) -> None:
+        self.shown: tuple[object, ...] = ()
+        """What was returned for the test to assert; a failed test's report has all lines of it."""
+        self.calling_lines: list[CallingLine] = []
+        self.threads_inside: set[int] = set()
+        self.connection_lines: list[tuple[int, str]] = []
+        """Connections that brokers closed or refused: (at_ms, line)."""
+        self._ledgers: list[ProcessedLedger] = []
+
+    @abstractmethod
+    def clock_ms(self) -> int:
+        """The cluster's time at this moment."""
+
+    @abstractmethod
+    def _judge(self) -> Verdict:
+        """The verdict, in the thread of the nodes."""
+
+    def _between_steps(self, function: Callable[[], T]) -> T:
+        """Call a function while no node runs."""
+        return function()
+
+    def verdict(self) -> Verdict:
+        """The verdict on every record so far; outside clients as the brokers saw them.  True if
+        valid; what applications did with their records is not judged (`processed` does)."""
+        verdict = self._between_steps(self._judge)
         self.shown = (*(x for x in self.shown if not isinstance(x, Verdict)), verdict)
         return verdict
+
+    def processed(self, topic: str, group: str = "") -> ProcessedLedger:
+        """A ledger for what the application processes of `topic`: `add` each record, then `check`.
+        `group`: whose commits explain problems, by default those of all groups that read it.  In
+        virtual time the built-in consumers have processed what they have read."""
+        ledger = ProcessedLedger(
+            topic, group, self.clock_ms, lambda: self._began_ms, self._problems_of
+        )
+        self._ledgers.append(ledger)
+        return ledger
+
+    def _problems_of(self, ledger: ProcessedLedger) -> list[AnyProblem]:
+        problems = self._between_steps(lambda: self._judged_processing(ledger)[1])
+        assert self.recorder.judged is not None, "just judged"
+        topics = list(dict.fromkeys(topic for topic, _ in self.recorder.judged.logs))
+        check_topic(ledger.topic, topics, nearest(ledger.topic, topics))
+        return problems
+
+    def _judged_processing(
+        self, ledger: ProcessedLedger
+    ) -> tuple[list[Processed], list[AnyProblem]]:
+        """What was processed, and the problems."""
+        self._judge()
+        judged = self.recorder.judged
+        assert judged is not None, "just judged"
+        processed = [*ledger.entries(), *self._processed_inside(ledger.topic)]
+        processed.sort(key=lambda entry: entry.at_ms)
+        facts = ProcessingFacts(
+            {
+                partition: [offset for offset, _ in log.records]
+                for partition, log in judged.logs.items()
+                if partition[0] == ledger.topic
+            },
+            processed,
+            judged.ledger.reads,
+            group_history(self.recorder, ledger.topic, ledger.group),
+        )
+        return processed, find_problems(facts)
+
+    def _processed_inside(self, topic: str) -> list[Processed]:
+        """What the built-in consumers read: their application does nothing else."""
+        return [
+            Processed(read.at_ms, read.partition, read.offset, read.consumer)
+            for read in self.ledger.reads
+            if read.partition[0] == topic
+        ]
 
     @property
     def _began_ms(self) -> int:
@@ -144,35 +218,48 @@ class _Recorded:
             replay=f"pytest -k '{self.test}'",
         )
 
-    def _story(self, verdict: Verdict, notes: list[Note], clock: str, parent: Path) -> list[str]:
+    def _story(self, clock: str, parent: Path) -> list[str]:
+        verdict = self._judge()
         info = self._info(clock)
         info.passed = False
         record = record_of(info, self.recorder, self.ledger, verdict)
+        for ledger in self._ledgers:
+            add_processing(record, *self._judged_processing(ledger))
         directory = write_run(parent, record)
         return [
-            *(line for _, line in timed_lines(notes, self._began_ms)),
+            *story_lines(self.recorder, self.calling_lines, self._began_ms),
             "",
             *verdict.lines(),
+            *problem_lines(record),
+            *client_lines(self.recorder, self.connection_lines, self._began_ms),
             f"seed: {self.seed} (@pytest.mark.kafka_cluster(seed={self.seed}))",
             f"replay: {info.replay}",
             f"run directory: {directory}  (kcluster explain {directory})",
         ]
 
 
-class TestedCluster(Cluster, _Recorded):
+@notes_its_callers
+class TestedCluster(_Recorded, Cluster):
     """A live Cluster that records what happens, for `verdict()` and the report of a failed test."""
 
     __test__ = False
 
     def __init__(self, topology: Topology, seed: int, test: str) -> None:
-        super().__init__(topology, seed=seed)
+        self._begin_report()
+        super().__init__(topology, seed=seed, log=self._on_connection_line)
         self.test = test
         self.ledger = Ledger()
         self.recorder = Recorder(self.driver.dispatcher, self.plan)
 
-    def verdict(self) -> Verdict:
-        """The verdict on every record so far, from what the brokers saw of their clients."""
-        return self._judged(self.call(self._judge))
+    def clock_ms(self) -> int:
+        """The cluster's time at this moment."""
+        return self.driver.clock_ms()
+
+    def _on_connection_line(self, line: str) -> None:
+        self.connection_lines.append((self.clock_ms(), line))
+
+    def _between_steps(self, function: Callable[[], T]) -> T:
+        return self.call(function)
 
     def _judge(self) -> Verdict:
         return judge(self.recorder, self.ledger, healed=True, began_ms=self._began_ms)
@@ -214,15 +301,17 @@ class TestedCluster(Cluster, _Recorded):
 
     def story(self, parent: Path) -> list[str]:
         """The report of a failed test: timeline, verdict, seed, run directory."""
-        return self.call(lambda: self._story(self._judge(), self.recorder.notes, "live", parent))
+        return self.call(lambda: self._story("live", parent))
 
 
-class VirtualCluster(VirtualDriver, _Recorded):
+@notes_its_callers
+class VirtualCluster(_Recorded, VirtualDriver):
     """A started VirtualDriver that records itself, with clients and actions of scenario files."""
 
     __test__ = False
 
     def __init__(self, topology: Topology, seed: int, test: str) -> None:
+        self._begin_report()
         super().__init__(topology, seed)
         self.test = test
         self.seed = seed
@@ -260,9 +349,9 @@ class VirtualCluster(VirtualDriver, _Recorded):
         if problems or not self.run_until_condition(self._stage.is_whole, limit_ms):
             raise ClusterError("; ".join(problems) or "not all replicas are in sync again")
 
-    def verdict(self) -> Verdict:
-        """The verdict on every record so far."""
-        return self._judged(self._judge())
+    def clock_ms(self) -> int:
+        """Virtual time."""
+        return self.now_ms
 
     def _judge(self) -> Verdict:
         return judge(
@@ -276,7 +365,7 @@ class VirtualCluster(VirtualDriver, _Recorded):
 
     def story(self, parent: Path) -> list[str]:
         """The report of a failed test: timeline, verdict, seed, run directory."""
-        return self._story(self._judge(), self.notes, "virtual", parent)
+        return self._story("virtual", parent)
 
 
 def _spec(struct: Any, keys: dict[str, Any]) -> Any:

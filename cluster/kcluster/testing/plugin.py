@@ -157,11 +157,11 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     report = yield
     if report.failed and report.when == "call":
         parent = Path(item.config.rootpath, item.config.getini("kcluster_runs"))
-        for node in item.listchain():
-            for cluster in node.stash.get(_HANDLES, []):
-                for shown in cluster.shown:
-                    _break_lines(report.longrepr, repr(shown))
-                report.sections.append(("kcluster", "\n".join(cluster.story(parent))))
+        handles = [x for node in item.listchain() for x in node.stash.get(_HANDLES, [])]
+        for cluster in {id(handle): handle for handle in handles}.values():
+            for shown in cluster.shown:
+                _break_lines(report.longrepr, repr(shown))
+            report.sections.append(("kcluster", "\n".join(cluster.story(parent))))
     return report
 
 

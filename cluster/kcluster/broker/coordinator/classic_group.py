@@ -183,8 +183,8 @@ class ClassicGroup(Group):
     def _note_joined(self, call: JoinCall, member_id: str) -> None:
         request = call.request
         client_id, host = request.client_id or "", request.client_host
-        event = GroupMemberJoined(self.group_id, member_id, client_id, host, call.reason)
-        self._broker.note(event)
+        reason = "" if call.reason == NO_REASON else call.reason
+        self._broker.note(GroupMemberJoined(self.group_id, member_id, client_id, host, reason))
 
     def _note_left(self, member_id: str, departure: Departure, stated_reason: str = "") -> None:
         self._broker.note(GroupMemberLeft(self.group_id, member_id, departure, stated_reason))
@@ -339,7 +339,7 @@ class ClassicGroup(Group):
         member = self.roster.members.get(member_id)
         if member is not None:
             member.answer_both(self._broker, "", ErrorCode.UNKNOWN_MEMBER_ID)
-            self._note_left(member_id, Departure.LEFT, leaver.reason or NO_REASON)
+            self._note_left(member_id, Departure.LEFT, leaver.reason or "")
         self._remove(member_id)
         return ErrorCode.NONE
 
