@@ -456,3 +456,20 @@ def test_report__names_the_line_that_did_each_thing(pytester: pytest.Pytester) -
         ]
     )
     assert f"{name}:7" not in "".join(x for x in result.outlines if "  test  " in x)
+
+
+def test_report__has_connections_that_brokers_closed(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+        import socket
+
+        def test_it(kafka_cluster):
+            host, port = kafka_cluster.bootstrap.split(",")[0].split(":")
+            with socket.create_connection((host, int(port))) as connection:
+                connection.sendall(b"GET / HTTP/1.1\\r\\n\\r\\n")
+                assert connection.recv(1) != b""
+        """,
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*+* ms  broker 1: connection * from 127.0.0.1 closed: *"])

@@ -17,7 +17,7 @@ from msgspec import Struct
 from kcluster.broker.node import BrokerNode
 from kcluster.checks.anomalies import Anomaly, explained, find_anomalies
 from kcluster.checks.availability import Window, find_windows
-from kcluster.clients.ledger import Outcome, Partition, ReadRecord
+from kcluster.clients.ledger import Outcome, Partition
 from kcluster.evidence.finals import read_finals
 from kcluster.evidence.history import Ledger, Link, shown
 from kcluster.evidence.lookups import Facts
@@ -239,6 +239,7 @@ def judge(
     recorder.judged = Judged(whole, finals.logs, names)
     outcome, reason = _outcome(whole, anomalies, violations, finals.offline, healed)
     outcomes = [send.outcome for send in whole.sends]
+    different = len({(read.partition, read.offset, read.value) for read in whole.reads})
     deleted = (*(Deleted(*gone) for gone in finals.deleted), *_deleted_topics(recorder, since_ms))
     return Verdict(
         outcome=outcome,
@@ -247,7 +248,7 @@ def judge(
         acked=outcomes.count(Outcome.ACKED),
         failed=outcomes.count(Outcome.FAILED),
         unknown=outcomes.count(Outcome.UNKNOWN),
-        read=_different(whole.reads),
+        read=different,
         began_ms=recorder.began_ms if began_ms is None else began_ms,
         ended_ms=recorder.dispatcher.now_ms,
         anomalies=tuple(anomalies),
@@ -256,17 +257,13 @@ def judge(
         errors=tuple(_errors(whole)),
         deleted=deleted,
         offline=tuple(finals.offline),
-        read_again=len(whole.reads) - _different(whole.reads),
+        read_again=len(whole.reads) - different,
         has_outside_readers=bool(outside.reads),
     )
 
 
 def _patience_ms(recorder: Recorder) -> int:
     return PATIENCE_MS.get(recorder.plan.topology.profile, PATIENCE_MS["kafka"])
-
-
-def _different(reads: list[ReadRecord]) -> int:
-    return len({(read.partition, read.offset, read.value) for read in reads})
 
 
 def _patience(recorder: Recorder, late_ms: int) -> Patience:
