@@ -89,6 +89,22 @@ def test_missed__a_refused_commit_skips_nothing() -> None:
     )
 
 
+def test_missed__received_and_neither_processed_nor_committed() -> None:
+    reads = tuple(ReadRecord("app", P, offset, b"", False, 90) for offset in range(4))
+    assert text(facts(done(0, 1), commit(2, 500), reads=reads)) == (
+        "missed: orders-0, offsets 2 to 3 (2 records): app received them at +90 ms and nobody"
+        " processed them; no commit covers them"
+    )
+
+
+def test_missed__by_a_commit_from_outside_of_the_group() -> None:
+    found = facts(done(0, 1, 2), commit(4, 500, generation=-1))
+    assert text(found).endswith(
+        "app (group billing, without a generation) committed offset 4 at +500 ms; nobody processed"
+        " it"
+    )
+
+
 def test_missed__what_nobody_has_read_yet() -> None:
     reads = tuple(ReadRecord("app", P, offset, b"", False, 90) for offset in range(3))
     assert text(facts(done(0, 1, 2), reads=reads)).endswith("nobody has read it yet")

@@ -73,11 +73,10 @@ def _missed(problem: Missed, began_ms: int) -> str:
             )
         return f"nobody has read {_it(problem)} yet"
     text = f"{read.consumer} received {_it(problem)} at {_at(read.at_ms, began_ms)}"
+    text = f"{text} and nobody processed {_it(problem)}"
     if refused is None:
-        return (
-            f"{text} and nobody processed {_it(problem)}; not committed, so a next member reads on"
-        )
-    return f"{text} and nobody processed {_it(problem)}; {_refused(refused, began_ms)}"
+        return f"{text}; no commit covers {_it(problem)}"
+    return f"{text}; {_refused(refused, began_ms)}"
 
 
 def _repeated(problem: Repeated, began_ms: int) -> str:

@@ -1,6 +1,7 @@
 """The clusters of the fixtures: a live one that records itself, and one in virtual time.
 
-Owns: these handles, reading a mark's arguments as a topology.  Never: knows pytest's hooks.
+Owns: these handles, reading a mark's arguments as a topology, the facts for a ledger of processing.
+Never: knows pytest's hooks.
 Kafka: ClusterInstance of ClusterTestExtensions.
 """
 
@@ -127,8 +128,8 @@ class _Recorded(ABC):
     seed: int
 
     def _begin_report(self) -> None:
-        self.shown: tuple[object, ...] = ()
-        """What was returned for the test to assert; a failed test's report has all lines of it."""
+        self.last_verdict: Verdict | None = None
+        """What was last returned for the test to assert."""
         self.calling_lines: list[CallingLine] = []
         self.threads_inside: set[int] = set()
         self.connection_lines: list[tuple[int, str]] = []
@@ -150,9 +151,8 @@ class _Recorded(ABC):
     def verdict(self) -> Verdict:
         """The verdict on every record so far; outside clients as the brokers saw them.  True if
         valid; what applications did with their records is not judged (`processed` does)."""
-        verdict = self._between_steps(self._judge)
-        self.shown = (*(x for x in self.shown if not isinstance(x, Verdict)), verdict)
-        return verdict
+        self.last_verdict = self._between_steps(self._judge)
+        return self.last_verdict
 
     def processed(self, topic: str, group: str = "") -> ProcessedLedger:
         """A ledger for what the application processes of `topic`: `add` each record, then `check`.

@@ -159,8 +159,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
         parent = Path(item.config.rootpath, item.config.getini("kcluster_runs"))
         handles = [x for node in item.listchain() for x in node.stash.get(_HANDLES, [])]
         for cluster in {id(handle): handle for handle in handles}.values():
-            for shown in cluster.shown:
-                _break_lines(report.longrepr, repr(shown))
+            if cluster.last_verdict is not None:
+                _break_lines(report.longrepr, repr(cluster.last_verdict))
             report.sections.append(("kcluster", "\n".join(cluster.story(parent))))
     return report
 
