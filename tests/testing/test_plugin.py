@@ -453,6 +453,8 @@ def test_report__names_the_line_that_did_each_thing(pytester: pytest.Pytester) -
             "* network_healed *",
             f"* test * {name}:5 with cluster.isolate(1, 2):",
             "* network_cut *",
+            f"* test * {name}:5 with cluster.isolate(1, 2):",
+            "* network_healed *",
         ]
     )
     assert f"{name}:7" not in "".join(x for x in result.outlines if "  test  " in x)

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 import kcluster
 from kcluster.evidence.recorder import Recorder
+from kcluster.operations.network_verbs import NetworkFault
 
 C = TypeVar("C", bound=type)
 
@@ -79,6 +80,8 @@ def _noted(method: Callable[..., Any]) -> Callable[..., Any]:
             result = method(self, *arguments, **keys)
         finally:
             self.threads_inside.discard(thread)
+        if isinstance(result, NetworkFault):
+            return NetworkFault(_noting_undo(self, result))
         return _noting_undo(self, result) if inspect.isfunction(result) else result
 
     return noted
