@@ -26,7 +26,9 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ("README.md", "docs/scenarios.md", "docs/testing.md")
+DOCUMENTS = ("README.md", "docs/scenarios.md", "docs/testing.md", "docs/recipes.md")
+EXTRAS = ("aiokafka",)
+"""Libraries that an example may show although not every machine has them."""
 COMMAND_TIMEOUT_S = 50
 COMPARED_CHARS = 30
 
@@ -148,6 +150,9 @@ def test_docs__a_python_example_passes(
     place: tuple[Path, dict[str, str]], document: str, block: str
 ) -> None:
     directory, environment = place
+    for extra in EXTRAS:
+        if f"from {extra} " in block:
+            pytest.importorskip(extra)
     (directory / "test_example.py").write_text(block, encoding="utf-8")
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_example.py"],

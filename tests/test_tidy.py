@@ -302,9 +302,9 @@ _NOTED = frozenset(("note", "event", "entry", "change", "link", "anomaly", "wind
 are called."""
 _NAMES = frozenset(
     (
-        "api", "apis", "bug", "client", "client_id", "client_instance_id", "clients", "config",
-        "configs", "distribution", "election", "entity", "error", "feature", "group", "host",
-        "instance_id", "member", "members", "quota", "rack", "resource", "rule", "topic",
+        "api", "apis", "bug", "client", "client_host", "client_id", "client_instance_id", "clients",
+        "config", "configs", "distribution", "election", "entity", "error", "feature", "group",
+        "host", "instance_id", "member", "members", "quota", "rack", "resource", "rule", "topic",
     )
 )  # fmt: skip
 """Fields of events that are text because they are somebody's or something's name."""

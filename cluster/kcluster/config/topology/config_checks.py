@@ -73,13 +73,13 @@ def read_configs(
     for written, entry in node.entries.items():
         name, at = config_name(written, definitions), join(path, written)
         definition = definitions.get(name)
+        if name in configs:
+            reading.wrong(entry, at, f"{name} is given twice")
+            continue
         if definition is None:
             reading.wrong(
                 entry, at, "no such config" if reading.is_exhausted else unknown_name(name)
             )
-            continue
-        if name in configs:
-            reading.wrong(entry, at, f"{name} is given twice")
             continue
         if not definition.obeyed:
             reading.wrong(entry, at, _NOT_OBEYED)
