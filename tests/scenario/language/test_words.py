@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from kcluster.scenario.language import words
-from kcluster.scenario.play import conditions, targets
-from kcluster.scenario.play.targets import (
+from kcluster.operations import conditions, targets
+from kcluster.operations.targets import (
     AllButTarget,
     AllTarget,
     AnyTarget,
@@ -24,6 +23,7 @@ from kcluster.scenario.play.targets import (
     RackTarget,
     Target,
 )
+from kcluster.scenario.language import words
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,12 @@ from typing import Annotated
 
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.operations.admin import BROKER, TOPIC
+from kcluster.operations.names import PartitionName
+from kcluster.operations.targets import Targets
 from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import ListOf, MapOf, Whole, text
-from kcluster.scenario.language.words import PARTITION, PartitionName
+from kcluster.scenario.language.words import PARTITION, TARGETS
 from kcluster.scenario.play.stage import Stage
-from kcluster.scenario.play.targets import TARGETS, Targets
 
 
 def _refused(

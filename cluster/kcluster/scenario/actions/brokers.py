@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from kcluster.deaths import DeathKind
+from kcluster.operations.targets import Targets
 from kcluster.runtime.process import ProcessState
 from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import OneOf
+from kcluster.scenario.language.words import TARGETS
 from kcluster.scenario.play.stage import Stage
-from kcluster.scenario.play.targets import TARGETS, Targets
 
 _WAYS: Final = OneOf("way to die", tuple(DeathKind))
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from kcluster.network.shapes import DISTRIBUTIONS
+from kcluster.operations.targets import Targets
 from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import Flag, OneOf, duration, fraction, size
+from kcluster.scenario.language.words import TARGETS
 from kcluster.scenario.play.stage import Stage
-from kcluster.scenario.play.targets import TARGETS, Targets
 
 _DISTRIBUTION: Final = OneOf("distribution", DISTRIBUTIONS)
 

@@ -16,11 +16,11 @@ from msgspec import Struct
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Node, Scalar
 from kcluster.config.topology.model import Topology
+from kcluster.operations.conditions import Condition
+from kcluster.operations.names import Names
+from kcluster.operations.targets import Target
 from kcluster.scenario.actions.admin import AddBroker, AddPartitions, CreateTopic
 from kcluster.scenario.language.model import Checks, ConsumerSpec, ProducerSpec, Step, WorkloadSpec
-from kcluster.scenario.language.names import Names
-from kcluster.scenario.play.conditions import Condition
-from kcluster.scenario.play.targets import Target
 from kcluster.scenario.play.workload import consumer_plan, consumer_settings, producer_settings
 
 

@@ -13,11 +13,11 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.config.files.problems import show
+from kcluster.operations.conditions import compare, condition
+from kcluster.operations.names import partition_name
+from kcluster.operations.targets import TARGETS_SHOWN, targets
 from kcluster.scenario.language.fields import MAX_MS, Words, duration
 
-PartitionName = tuple[str, int]
-
-_PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-([0-9]{1,9})")
 _SYMBOLS: Final = ("<=", ">=", "==", "!=", "<", ">", "=")
 _TIME: Final = duration()
 
@@ -41,31 +41,6 @@ class CountCheck(Struct, frozen=True):
 
     def __str__(self) -> str:
         return str(self.number) if self.symbol == "==" else f"{self.symbol} {self.number}"
-
-
-def compare(value: float, symbol: str, number: float) -> bool:
-    """`value symbol number`."""
-    match symbol:
-        case "<":
-            return value < number
-        case "<=":
-            return value <= number
-        case ">":
-            return value > number
-        case ">=":
-            return value >= number
-        case "!=":
-            return value != number
-        case _:
-            return value == number
-
-
-def partition_name(text: str) -> PartitionName:
-    """`orders-0` -> ("orders", 0)."""
-    match = _PARTITION.fullmatch(text.strip())
-    if match is None:
-        raise ValueError("not a partition; one is written like orders-0")
-    return match[1], int(match[2])
 
 
 def moment(text: str) -> MomentRange:
@@ -109,3 +84,5 @@ def _count_number(text: str) -> int:
 PARTITION: Final = Words("a partition like orders-0", partition_name)
 MOMENT: Final = Words("a time like 5s, or 5s..20s for a time between them", moment)
 COUNT: Final = Words("a number like 3, >= 1, some or none", count)
+TARGETS: Final = Words(TARGETS_SHOWN, targets, lists=True)
+CONDITION: Final = Words("a condition like isr(orders-0) < 2", condition)

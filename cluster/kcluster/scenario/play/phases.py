@@ -19,11 +19,11 @@ from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.clients.ledger import Ledger
 from kcluster.contract import Note
 from kcluster.evidence.recorder import Recorder
+from kcluster.operations.conditions import SETTLED
 from kcluster.runs.build_record import record_of
 from kcluster.runs.record import RunInfo, RunRecord
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.outcome import failed_checks
-from kcluster.scenario.play.conditions import SETTLED
 from kcluster.scenario.play.runner import Played, Runner
 from kcluster.scenario.play.stage import Stage
 from kcluster.scenario.play.workload import WorkloadConsumer, WorkloadProducer, make_clients

@@ -12,26 +12,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 from msgspec import Struct
 
-from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.config.files.problems import unknown
 from kcluster.contract import CONTROLLER_ID, Rng
+from kcluster.metadata.placement import coordinator_partition
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.names import Names, PartitionName, partition_name
 from kcluster.operations.verbs import Verbs
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.process import ProcessState
-from kcluster.scenario.language.fields import Words
-from kcluster.scenario.language.words import PartitionName, partition_name
-
-if TYPE_CHECKING:
-    from kcluster.scenario.language.names import Names
-
 
 _SEPARATOR: Final = re.compile(r",(?![^(]*\))")
 _CALL: Final = re.compile(r"([a-z_ ]+?) ?\( ?(.*?) ?\)")
@@ -437,9 +432,6 @@ def _target(text: str) -> Target:
         calls = [word.CALL for word in _WORDS if word.CALL]
         raise ValueError(unknown("way to name brokers", call[1], calls))
     raise ValueError(f"not known; there are {TARGETS_SHOWN}")
-
-
-TARGETS: Final = Words(TARGETS_SHOWN, targets, lists=True)
 
 
 class Finder:

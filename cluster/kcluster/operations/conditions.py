@@ -10,22 +10,17 @@ A partition that does not exist yet has no leader (-1), and counts zero.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from msgspec import Struct
 
-from kcluster.clients.ledger import Ledger, Outcome
 from kcluster.config.files.problems import unknown
 from kcluster.contract import Note
 from kcluster.events import KINDS
+from kcluster.operations.names import Names, PartitionName, partition_name
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.scenario.language.fields import Words
-from kcluster.scenario.language.words import PartitionName, compare, partition_name
-
-if TYPE_CHECKING:
-    from kcluster.scenario.language.names import Names
 
 EVENTS: Final = KINDS
 COUNTED: Final = ("acked", "sent", "read", "failed", "unknown")
@@ -135,14 +130,20 @@ class PartitionCondition(_Comparison, frozen=True, kw_only=True):
         yield from filter(None, [names.partition_problem(*self.partition)])
 
 
-class ConditionFacts:
-    """What conditions are tested against: one cluster, its notes, its workload's ledger."""
+Counter = Callable[[str, str], int]
+"""(word, client) -> how many records were sent or read with this outcome; client "" for all."""
 
-    def __init__(self, dispatcher: Dispatcher, verbs: Verbs, ledger: Ledger, notes: list[Note]):
+
+class ConditionFacts:
+    """What conditions are tested against: one cluster, its notes, its workload's counts."""
+
+    def __init__(
+        self, dispatcher: Dispatcher, verbs: Verbs, notes: list[Note], count: Counter
+    ) -> None:
         self.verbs = verbs
         self.notes = notes
+        self.count = count
         self._dispatcher = dispatcher
-        self._ledger = ledger
 
     def high_watermark(self, topic: str, partition: int) -> int:
         """The high watermark at a partition's leader; 0 if it has none."""
@@ -157,22 +158,6 @@ class ConditionFacts:
         process = self._dispatcher.processes.get(partition.leader)
         node: Any = None if process is None else process.node
         return None if node is None else node.replicas.get(partition.topic_id, number)
-
-    def count(self, word: str, client: str) -> int:
-        """How many records were sent or read with this outcome, by a client or by all."""
-        if word == "read":
-            reads = self._ledger.reads
-            return sum(not client or read.consumer == client for read in reads)
-        sends = self._ledger.sends
-        if not client and word == "sent":
-            return len(sends)
-        outcome = Outcome(word) if word != "sent" else None
-        return sum(
-            (outcome is None or send.outcome is outcome)
-            and (not client or send.producer == client)
-            and (outcome is not Outcome.UNKNOWN or send.ended_ms >= 0)
-            for send in sends
-        )
 
 
 # ------------------------------------------------------------------------------------- reading
@@ -229,4 +214,20 @@ def _number(text: str) -> int:
 
 
 SETTLED: Final = condition("settled")
-CONDITION: Final = Words("a condition like isr(orders-0) < 2", condition)
+
+
+def compare(value: float, symbol: str, number: float) -> bool:
+    """`value symbol number`."""
+    match symbol:
+        case "<":
+            return value < number
+        case "<=":
+            return value <= number
+        case ">":
+            return value > number
+        case ">=":
+            return value >= number
+        case "!=":
+            return value != number
+        case _:
+            return value == number

@@ -6,12 +6,18 @@ Owns: the names, and what is wrong with one that is not there.  Never: collects 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from kcluster.config.files.problems import nearest, show, unknown
 from kcluster.protocol.names import has_internal_prefix
+
+PartitionName = tuple[str, int]
+
+_PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-([0-9]{1,9})")
 
 
 class Names(Struct, frozen=True):
@@ -46,3 +52,11 @@ class Names(Struct, frozen=True):
         """Whether it is a client of the workload, or may be one from outside, whose id is not known
         beforehand: then it must not look like a misspelt one of the workload's."""
         return name in self.clients or "*" in name or nearest(name, self.clients) is None
+
+
+def partition_name(text: str) -> PartitionName:
+    """`orders-0` -> ("orders", 0)."""
+    match = _PARTITION.fullmatch(text.strip())
+    if match is None:
+        raise ValueError("not a partition; one is written like orders-0")
+    return match[1], int(match[2])
