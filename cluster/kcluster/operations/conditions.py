@@ -15,9 +15,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from kcluster.config.files.durations import milliseconds
 from kcluster.config.files.problems import unknown
 from kcluster.contract import Note
 from kcluster.events import KINDS
+from kcluster.operations.errors import ClusterError
 from kcluster.operations.names import Names, PartitionName, partition_name
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.dispatch import Dispatcher
@@ -48,6 +50,10 @@ class Condition(Struct, frozen=True, kw_only=True):
         """The number that is compared, for messages; None if no number is."""
         return None
 
+    def standing(self, facts: ConditionFacts) -> str:
+        """How it stands now, for a message that it does not hold."""
+        return f"it is {self.value(facts)}"
+
     def problems(self, names: Names) -> Iterator[str]:
         """What the condition names that a scenario does not have."""
         yield from ()
@@ -62,6 +68,22 @@ class SettledCondition(Condition, frozen=True, kw_only=True):
     def holds(self, facts: ConditionFacts, since: int = 0) -> bool:
         return facts.verbs.settled.is_whole()
 
+    def standing(self, facts: ConditionFacts) -> str:
+        settled = facts.verbs.settled
+        behind = [x for x in settled.brokers() if not settled.is_registered(x)]
+        if behind:
+            return f"not in service: broker {', '.join(map(str, behind))}"
+        lacking = [
+            f"{name}-{found.partition}"
+            for name, topic in settled.image.topics.items()
+            for found in topic.partitions
+            if found.leader < 0 or len(found.isr) < len(found.replicas)
+        ]
+        more = f" and {len(lacking) - 5} more" if len(lacking) > 5 else ""
+        return (
+            f"replicas out of sync: {', '.join(lacking[:5])}{more}" if lacking else "not all know"
+        )
+
 
 class EventCondition(Condition, frozen=True, kw_only=True):
     """`event leader_elected of orders-0`: an event of this kind has happened."""
@@ -75,6 +97,9 @@ class EventCondition(Condition, frozen=True, kw_only=True):
             and (not self.subject or note.event.subject == self.subject)
             for note in facts.notes[since:]
         )
+
+    def standing(self, facts: ConditionFacts) -> str:
+        return "there was no such event"
 
 
 class _Comparison(Condition, frozen=True, kw_only=True):
@@ -125,6 +150,17 @@ class PartitionCondition(_Comparison, frozen=True, kw_only=True):
             return 0
         is_watermark = self.word == "high_watermark"
         return int(replica.high_watermark if is_watermark else replica.log.log_end_offset)
+
+    def standing(self, facts: ConditionFacts) -> str:
+        try:
+            partition = facts.verbs.partition(*self.partition)
+        except ClusterError as error:
+            return str(error)
+        if self.word == "leader" and partition.leader < 0:
+            return "it has no leader"
+        members = {"isr": partition.isr, "elr": partition.elr}.get(self.word)
+        shown = f" ({', '.join(map(str, members))})" if members else ""
+        return f"it is {self.value(facts)}{shown}"
 
     def problems(self, names: Names) -> Iterator[str]:
         yield from filter(None, [names.partition_problem(*self.partition)])
@@ -211,6 +247,34 @@ def _comparison(left: str, symbol: str, number: int, text: str) -> Condition:
 
 def _number(text: str) -> int:
     return int(text.replace(",", "").replace("_", ""))
+
+
+def condition_in(text: str) -> Condition:
+    """As `condition`; ClusterError for text that is none."""
+    try:
+        return condition(text)
+    except ValueError as error:
+        raise ClusterError(f"{text}: {error}") from None
+
+
+def limit_ms_of(within: str | float) -> int:
+    """`10s`, or a number of seconds, in ms; ClusterError for text that is no time."""
+    if not isinstance(within, str):
+        return round(within * 1000)
+    try:
+        return milliseconds(within)
+    except ValueError as error:
+        raise ClusterError(f"within: {error}") from None
+
+
+def not_held(condition: Condition, facts: ConditionFacts, limit_ms: int) -> str:
+    """That a condition did not come to hold, and how it stands."""
+    return f"{condition} does not hold after {limit_ms / 1000:g} s: {condition.standing(facts)}"
+
+
+def no_workload(word: str, client: str) -> int:
+    """The counter of a cluster without a scenario's workload."""
+    raise ClusterError(f"{word}: only records of a scenario's workload are counted")
 
 
 SETTLED: Final = condition("settled")

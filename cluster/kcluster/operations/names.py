@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.config.files.problems import nearest, show, unknown
+from kcluster.operations.errors import ClusterError
 from kcluster.protocol.names import has_internal_prefix
 
 PartitionName = tuple[str, int]
@@ -60,3 +61,13 @@ def partition_name(text: str) -> PartitionName:
     if match is None:
         raise ValueError("not a partition; one is written like orders-0")
     return match[1], int(match[2])
+
+
+def partition_in(topic: str, partition: int | None = None) -> PartitionName:
+    """A partition as Python users name it: `("orders", 0)` or `"orders-0"`."""
+    if partition is not None:
+        return topic, partition
+    try:
+        return partition_name(topic)
+    except ValueError as error:
+        raise ClusterError(f"{topic}: {error}") from None

@@ -11,12 +11,12 @@ Words are tried in the order of the classes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Final, Self, TypeVar
 
 from msgspec import Struct
 
-from kcluster.config.files.problems import unknown
+from kcluster.config.files.problems import nearest, unknown
 from kcluster.contract import CONTROLLER_ID, Rng
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.metadata.records import PartitionRegistration
@@ -83,6 +83,8 @@ class Target(Struct, frozen=True, kw_only=True):
 
 
 Targets = tuple[Target, ...]
+Nodes = int | str | Iterable[int | str]
+"""Nodes as Python users name them: ids, words, or both in a collection."""
 
 _WORDS: Final[list[type[Target]]] = []
 
@@ -228,7 +230,7 @@ class RackTarget(Target, frozen=True, kw_only=True):
     def resolve(self, finder: Finder) -> tuple[int, ...]:
         racks = {spec.id: spec.rack for spec in finder.plan.topology.brokers}
         if self.rack not in racks.values():
-            known = sorted({name for name in racks.values() if name})
+            known = sorted({name for name in racks.values() if name}) or ["none"]
             raise ClusterError(f"rack {self.rack}: {unknown('rack', self.rack, known)}")
         return tuple(x for x in finder.brokers() if racks.get(x) == self.rack)
 
@@ -274,6 +276,22 @@ class ClientsTarget(Target, frozen=True, kw_only=True):
 
     def resolve(self, finder: Finder) -> tuple[int, ...]:
         return finder.verbs.network.clients
+
+
+@target
+class HostTarget(Target, frozen=True, kw_only=True):
+    """Clients from outside by IP address, or a pattern."""
+
+    CALL = PREFIX = "host"
+    EXAMPLE = "host 10.0.0.*"
+    host: str
+
+    @classmethod
+    def of_argument(cls, argument: str, text: str) -> Self:
+        return cls(host=argument, shown=text)
+
+    def resolve(self, finder: Finder) -> tuple[int, ...]:
+        return finder.verbs.network.host(self.host)
 
 
 # -------------------------------------------------------------------------- brokers by number
@@ -397,8 +415,9 @@ class NameTarget(Target, frozen=True, kw_only=True):
         if self.name in finder.clients:
             return (finder.clients[self.name],)
         known = (*finder.names, *finder.clients)
-        text = unknown("name", self.name, known)
-        raise ClusterError(f"{self.name}: {text}, and no step has given it")
+        meant = nearest(self.name, (*known, *_PLAIN_WORDS))
+        hint = f"did you mean {meant}?" if meant else f"there are {TARGETS_SHOWN}"
+        raise ClusterError(f"{self.name}: no such node; {hint}")
 
     def problems(self, names: Names) -> Iterator[str]:
         known = (*names.from_steps, *names.clients)
@@ -410,6 +429,7 @@ class NameTarget(Target, frozen=True, kw_only=True):
 
 # ------------------------------------------------------------------------------------- reading
 
+_PLAIN_WORDS: Final = tuple(shown for word in _WORDS for shown in word.PLAIN)
 _EXAMPLES: Final = tuple(word.EXAMPLE for word in _WORDS)
 TARGETS_SHOWN: Final = f"{', '.join(_EXAMPLES[:-1])}, or {_EXAMPLES[-1]}"
 
@@ -434,6 +454,14 @@ def _target(text: str) -> Target:
     raise ValueError(f"not known; there are {TARGETS_SHOWN}")
 
 
+def targets_in(text: str) -> Targets:
+    """As `targets`; ClusterError for a word that is not known."""
+    try:
+        return targets(text)
+    except ValueError as error:
+        raise ClusterError(f"{text}: {error}") from None
+
+
 class Finder:
     """Finds the nodes of one cluster.  `names`: nodes to which steps have given a name; `clients`:
     the workload's clients, their ids in the fabric by name."""
@@ -453,6 +481,17 @@ class Finder:
         if not nodes:
             raise ClusterError(f"{', '.join(map(str, targets))}: there is no such broker now")
         return nodes
+
+    def nodes(self, nodes: Nodes) -> tuple[int, ...]:
+        """The same for Python users, who may also name a client by its id."""
+        if isinstance(nodes, int):
+            return (self.verbs.network.node(nodes),)
+        if isinstance(nodes, str):
+            return self.find(targets_in(nodes))
+        found = tuple(dict.fromkeys(node for one in nodes for node in self.nodes(one)))
+        if not found:
+            raise ClusterError("no node is named")
+        return found
 
     def brokers(self) -> tuple[int, ...]:
         """All brokers, up or not."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +17,6 @@ from kcluster.config.files.problems import unknown
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
 from kcluster.config.topology.model import Topology
-from kcluster.config.topology.specs import TopicSpec
 from kcluster.contract import Note
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.recorder import Recorder
@@ -141,20 +139,8 @@ class TestedCluster(Cluster, _Recorded):
         """Create a topic with a unique name; returns the name when all brokers know the topic.
         Configs are keywords with underscores: `min_insync_replicas=2`."""
         chosen = name or f"topic-{next(_NUMBERS)}"
-        spec = TopicSpec(
-            chosen,
-            partitions,
-            replication_factor or -1,
-            config={key.replace("_", "."): str(value) for key, value in config.items()},
-        )
-        ended: Future[str] = Future()
-        self.call(lambda: self.verbs.admin.create_topic(spec, ended.set_result))
-        refusal = self._result(ended, REPAIR_LIMIT_S, "the controller did not answer")
-        if refusal:
-            raise ClusterError(f"{chosen}: {refusal}")
-        self._wait(
-            self.verbs.settled.has_applied_all, REPAIR_LIMIT_S, "the brokers did not learn of it"
-        )
+        configs = {key.replace("_", "."): str(value) for key, value in config.items()}
+        self.create_topic(chosen, partitions, replication_factor or None, configs)
         return chosen
 
     def repair(self) -> None:

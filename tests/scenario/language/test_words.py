@@ -100,7 +100,7 @@ def test_words__a_wrong_value_is_refused_with_the_reason(
 def test_moment_and_count__read_each_form() -> None:
     assert words.moment("1.5s") == words.MomentRange(1_500, 1_500)
     assert words.moment("5s..20s") == words.MomentRange(5_000, 20_000)
-    assert words.moment("250") == words.MomentRange(250, 250)
+    assert words.moment("250ms") == words.MomentRange(250, 250)
     assert words.count("some").holds(1)
     assert not words.count("some").holds(0)
     assert words.count("none").holds(0)

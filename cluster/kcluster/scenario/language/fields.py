@@ -20,6 +20,7 @@ from typing import Annotated, Any, Final, Protocol, TypeVar, get_args, get_origi
 
 from msgspec import NODEFAULT, Struct, structs
 
+from kcluster.config.files.durations import DURATION, MAX_MS, milliseconds_of, without_unit
 from kcluster.config.files.problems import join, nearest, show, unknown
 from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
@@ -28,8 +29,6 @@ T = TypeVar("T")
 Schema = dict[str, Any]
 
 _UNIT_SUFFIXES: Final = ("_ms", "_bytes", "_per_s")
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s|m|min|h)?")
-_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000}
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?) ?(B|kB|KB|KiB|MB|MiB|GB|GiB)?")
 _BYTES: Final = {
     "B": 1, "kB": 1_000, "KB": 1_000, "KiB": 1_024, "MB": 10**6, "MiB": 1 << 20, "GB": 10**9,
@@ -37,7 +36,6 @@ _BYTES: Final = {
 }  # fmt: skip
 _RATE: Final = re.compile(r"(\d+(?:\.\d+)?) ?(?:/ ?(s|m|min))?")
 _FRACTION: Final = re.compile(r"(\d+(?:\.\d+)?) ?(%)?")
-MAX_MS: Final = 366 * 24 * 3_600_000
 
 
 class Kind(Protocol):
@@ -69,6 +67,10 @@ def scalar(reading: TreeReader, node: Node, path: str, wanted: str) -> str | Non
 # ------------------------------------------------------------------------------------ scalars
 
 
+def _no_reason(text: str) -> str:
+    return ""
+
+
 class Quantity(Struct, frozen=True):
     """A number with a unit, as an integer of the smallest one."""
 
@@ -78,6 +80,8 @@ class Quantity(Struct, frozen=True):
     high: float
     to_number: Callable[[re.Match[str]], float]
     is_whole: bool = True
+    why_not: Callable[[str], str] = _no_reason
+    """What is wrong with text that does not match, where it can be said; else ""."""
 
     def read(self, reading: TreeReader, node: Node, path: str) -> float | int | None:
         text = scalar(reading, node, path, self.wanted)
@@ -85,7 +89,7 @@ class Quantity(Struct, frozen=True):
             return None
         match = re.fullmatch(self.pattern, text.replace("_", ""))
         if match is None:
-            reading.wrong(node, path, f"{show(text)} is not {self.wanted}")
+            reading.wrong(node, path, self.why_not(text) or f"{show(text)} is not {self.wanted}")
             return None
         number = self.to_number(match)
         if not self.low <= number <= self.high:
@@ -99,13 +103,14 @@ class Quantity(Struct, frozen=True):
 
 
 def duration(low_ms: float = 0, high_ms: float = MAX_MS) -> Quantity:
-    """`250ms`, `5s`, `1.5s`, `2m`; a bare number is milliseconds.  Read as int ms."""
+    """`250ms`, `5s`, `1.5s`, `2m`; a number without a unit is refused.  Read as int ms."""
     return Quantity(
         "a time like 250ms, 5s or 2m",
-        _DURATION.pattern,
+        DURATION,
         low_ms,
         high_ms,
-        lambda match: float(match[1]) * _MS[match[2] or "ms"],
+        milliseconds_of,
+        why_not=without_unit,
     )
 
 

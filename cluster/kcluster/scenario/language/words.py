@@ -7,19 +7,19 @@ conditions conditions.py's.  Kafka: no counterpart.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from msgspec import Struct
 
+from kcluster.config.files.durations import milliseconds
 from kcluster.config.files.problems import show
 from kcluster.operations.conditions import compare, condition
 from kcluster.operations.names import partition_name
 from kcluster.operations.targets import TARGETS_SHOWN, targets
-from kcluster.scenario.language.fields import MAX_MS, Words, duration
+from kcluster.scenario.language.fields import Words
 
 _SYMBOLS: Final = ("<=", ">=", "==", "!=", "<", ">", "=")
-_TIME: Final = duration()
+_MOMENT: Final = "a time like 250ms, 5s, 2m or 5s..20s"
 
 
 class MomentRange(Struct, frozen=True):
@@ -46,21 +46,11 @@ class CountCheck(Struct, frozen=True):
 def moment(text: str) -> MomentRange:
     """`5s`, or `5s..20s` for a time between them, drawn by the seed."""
     low, dots, high = text.partition("..")
-    low_ms = _milliseconds(low)
-    high_ms = _milliseconds(high) if dots else low_ms
+    low_ms = milliseconds(low, _MOMENT)
+    high_ms = milliseconds(high, _MOMENT) if dots else low_ms
     if high_ms < low_ms:
         raise ValueError("the first time must be the earlier one")
     return MomentRange(low_ms, high_ms)
-
-
-def _milliseconds(text: str) -> int:
-    match = re.fullmatch(_TIME.pattern, text.strip())
-    if match is None:
-        raise ValueError("not a time like 250ms, 5s, 2m or 5s..20s")
-    number = round(_TIME.to_number(match))
-    if number > MAX_MS:
-        raise ValueError("more than a year")
-    return number
 
 
 def count(text: str) -> CountCheck:
