@@ -54,6 +54,7 @@ LAYERS = {
     "pipeline": f"{_JUDGED} scenario",
     "demo": f"version {_JUDGED} scenario pipeline",
     "cli": f"{_JUDGED} scenario testing pipeline demo",
+    "__main__": "cli",
 }
 """What each part of `kcluster` may import besides itself; no two of them import each other."""
 
@@ -270,6 +271,7 @@ _WORDS = frozenset(
     (
         "text_of",
         "sentence_of",
+        "text_after_subject",
         "short_text",
         "reason_text",
         "election_text",

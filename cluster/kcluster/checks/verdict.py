@@ -32,7 +32,7 @@ UNKNOWN: Final = "unknown"
 LATE_MS: Final = 20_000
 """On a real clock the machine may be busy."""
 LATE_VIRTUAL_MS: Final = 10
-PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50}
+PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50, "slow": 1_000}
 """By profile: an answer that takes longer counts as an outage."""
 MAX_SHOWN: Final = 20
 """A terminal shows this many lines of each kind; JSON has all."""

@@ -5,6 +5,7 @@ No code may decide by what it returns (tests/test_tidy.py): facts are read from 
 Kafka: the messages of its logs, e.g. state.change.logger.
 
 `text_of`: the change and its reason, for a line that already names the subject.
+`text_after_subject`: the same, without the subject where the text begins with it.
 `sentence_of`: the same, for a line that does not.
 """
 
@@ -145,6 +146,15 @@ def sentence_of(event: Event) -> str:
     return text if isinstance(event, _NAMES_ITS_SUBJECT) else f"{event.subject}: {text}"
 
 
+def text_after_subject(event: Event) -> str:
+    """As `text_of`, for a line in which the subject stands just before it: not named again."""
+    text, subject = text_of(event), event.subject
+    for beginning in (f"{subject} ", f"topic {subject} ", f"topic {subject}: "):
+        if text.startswith(beginning):
+            return text.removeprefix(beginning)
+    return text
+
+
 _NAMES_ITS_SUBJECT: Final = (
     BrokerRegistered, BrokerFenced, BrokerUnfenced, ControlledShutdown, BecameLeader,
     BecameFollower, LogTruncated, ControllerElected, TopicCreated, TopicDeleted, PartitionsAdded,
@@ -278,7 +288,7 @@ def _(event: ControlledShutdown) -> str:
     if event.leaders_to_move is None:
         return f"broker {event.broker} requests a controlled shutdown"
     leaders = _counted(event.leaders_to_move, "leader")
-    return f"controlled shutdown of broker {event.broker}: {leaders} to move"
+    return f"broker {event.broker} has {leaders} to move before it stops"
 
 
 @text_of.register

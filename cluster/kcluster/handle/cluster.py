@@ -288,20 +288,20 @@ class Cluster(NetworkVerbs):
             self._wait(partial(self._settled.is_serving, broker_id), timeout_s, failure)
         self._wait(lambda: all(map(self._settled.is_in_sync, chosen)), timeout_s, None)
 
+    @property
+    def settle_limit_s(self) -> float:
+        """How long Kafka's time constants may take until ISRs and leaders are what they can be."""
+        config = self.topology.broker_config(self.broker_ids[0])
+        return self.notice_limit_s * 2 + config.replica_lag_time_max_ms / 1000 * 2 + EXTRA_WAIT_S
+
+    def is_settled(self) -> bool:
+        """The controller treats each broker as what it is, and ISRs are what they can be."""
+        return self._do(self._settled.is_settled)
+
     def wait_until_settled(self, *, timeout_s: float | None = None) -> bool:
-        """Wait until the controller treats each broker as what it is, and ISRs are what they can
-        be; returns whether that is so.  By default as long as Kafka's time constants take."""
-        if timeout_s is None:
-            config = self.topology.broker_config(self.broker_ids[0])
-            lag_s = config.replica_lag_time_max_ms / 1000
-            timeout_s = self.notice_limit_s * 2 + lag_s * 2 + EXTRA_WAIT_S
-        settled = self._settled
-
-        def is_settled() -> bool:
-            return settled.has_noticed() and settled.are_in_sync()
-
-        self._wait(is_settled, timeout_s, None)
-        return self._do(is_settled)
+        """Wait until `is_settled()`, by default `settle_limit_s` at most; returns whether it is."""
+        self._wait(self._settled.is_settled, timeout_s or self.settle_limit_s, None)
+        return self.is_settled()
 
     def _wait_down(self, chosen: tuple[int, ...], timeout_s: float | None) -> None:
         down = self._settled.is_down
@@ -414,6 +414,16 @@ class Cluster(NetworkVerbs):
     def events(self, since: int = 0) -> list[NoteEntry]:
         """The events after the one with sequence `since`, oldest first."""
         return self._do(lambda: [entry for entry in self._events if entry.sequence > since])
+
+    def sequence_at(self, ago_ms: int) -> int:
+        """The sequence of the last event that is older than this."""
+
+        def find() -> int:
+            since_ms = self.driver.now_ms() - ago_ms
+            older = (entry.sequence for entry in self._events if entry.note.at_ms < since_ms)
+            return max(older, default=0)
+
+        return self._do(find)
 
     def subscribe(self, callback: Callable[[NoteEntry], None]) -> Callable[[], None]:
         """Call `callback(entry)` for every event from now on, in the driver's thread: it must be

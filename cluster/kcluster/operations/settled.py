@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.status import controller_id, controller_image
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.process import ProcessState
@@ -68,16 +69,20 @@ class Settled:
             if process.node_id != self.controller_id and not process.is_removed
         ]
 
+    def is_settled(self) -> bool:
+        """The controller treats each broker as what it is, and ISRs are what they can be."""
+        return self.has_noticed() and self.are_in_sync()
+
     def has_noticed(self) -> bool:
         """The controller treats each broker as what it is: one that runs and reaches it is
         unfenced, any other is fenced and leads nothing.  No leader counts a replica as in sync that
-        cannot fetch from it.  While no controller is active there is nothing to wait for."""
+        lacks records and cannot fetch them.  While no controller is active, nothing is noticed."""
         if self.is_down(self.controller_id):
             return True
         return (
             all(map(self._is_seen_as_it_is, self.brokers()))
             and not any(
-                self._is_cut(partition.leader, member)
+                self._is_cut(partition.leader, member) and self._is_behind(partition, member)
                 for topic in self.image.topics.values()
                 for partition in topic.partitions
                 for member in partition.isr
@@ -95,6 +100,18 @@ class Settled:
         """Whether either direction of a link is cut."""
         fabric = self._dispatcher.fabric
         return a != b and (fabric.is_cut(a, b) or fabric.is_cut(b, a))
+
+    def _is_behind(self, partition: PartitionRegistration, member: int) -> bool:
+        """Whether a replica's log is shorter than the leader's."""
+        ends = []
+        for broker_id in (partition.leader, member):
+            process = self._dispatcher.processes.get(broker_id)
+            node: Any = None if process is None else process.node
+            if node is None:
+                return False
+            replica = node.replicas.get(partition.topic_id, partition.partition)
+            ends.append(0 if replica is None else int(replica.log.log_end_offset))
+        return ends[1] < ends[0]
 
     def is_active(self, broker_id: int) -> bool:
         """The broker is unfenced, or leads a partition."""

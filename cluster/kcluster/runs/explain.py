@@ -23,7 +23,7 @@ from kcluster.events.partitions import (
     LogTruncated,
     PartitionEvent,
 )
-from kcluster.events.words import is_said_by, sentence_of, text_of
+from kcluster.events.words import is_said_by, sentence_of, text_after_subject
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.record import AppendRow, LeaderRow, MoveRow, NoteRow, RunRecord
 
@@ -86,7 +86,8 @@ def _belongs(event: AnyEvent, chosen: Sequence[str], only_one: bool) -> bool:
 
 def _line(note: NoteRow, notes: dict[tuple[int, int], NoteRow], began_ms: int) -> str:
     event, at = note.event, f"{note.at_ms - began_ms:>+8} ms"
-    line = f"{at}  [bold]{event.kind}[/]  {_escaped(event.subject)}: {_escaped(text_of(event))}"
+    text = _escaped(text_after_subject(event))
+    line = f"{at}  [bold]{event.kind}[/]  {_escaped(event.subject)}: {text}"
     cause = notes.get(note.cause) if note.cause is not None else None
     if cause is None or is_said_by(event, cause.event):
         return line
