@@ -541,6 +541,8 @@ def _(event: NetworkShaped) -> str:
     if event.undone:
         return shape_text(event)
     nodes, others = node_names(event.nodes, event.clients), node_names(event.others, event.clients)
+    if all(node in event.others for node in event.nodes):
+        return f"all links {'from' if event.one_way else 'of'} {nodes}: {shape_text(event)}"
     return f"{nodes} {'to' if event.one_way else 'and'} {others}: {shape_text(event)}"
 
 

@@ -90,7 +90,8 @@ class NetworkVerbs(ABC):
         one_way: bool = False,
     ) -> NetworkFault:
         """Add latency and jitter (`constant`, `uniform`, `normal`, `exponential`) to messages
-        between `nodes` and `others`."""
+        between `nodes` and `others`; without `others` on all links of `nodes`, those among them
+        too."""
         ids, other_ids = self.find(nodes), self._others(others)
         return self._fault(
             lambda network: network.slow_link(

@@ -66,15 +66,16 @@ class ControlSession:
         operation: Callable[[Say], object],
         brokers: tuple[int, ...] = (),
         hints: Callable[[], Iterable[str]] = tuple,
+        remark: str = "",
     ) -> ChangeResult:
         """Change the cluster by `operation(say)`; what happens is shown at once.  The answer has
-        the events until it returned, the state of these brokers, and the hints."""
+        the events until it returned, the state of these brokers with the remark, and the hints."""
         change = LiveChange(self.cluster, self.origin_ms, self._show)
         change.carry_out(operation)
         states = {status.id: status.state for status in self.cluster.status().brokers}
         found = [{"id": broker, "state": states[broker]} for broker in brokers if broker in states]
         for broker in found:
-            change.say(f"broker {broker['id']} is {broker['state']}")
+            change.say(f"broker {broker['id']} is {broker['state']}{remark}")
         for line in hints():
             change.say(line)
         return ChangeResult(

@@ -70,12 +70,11 @@ def handle(session: ControlSession, request: StartRequest) -> ChangeResult:
     def operation(say: Say) -> None:
         cluster.start(chosen, kafka_version=version, wait=False)
         started = f"{session.name}: {brokers_text(chosen)} started"
-        if version is not None:
-            started += f" as Kafka {version}"
         if request.wait:
             say(f"{started}; waiting until all replicas are in sync")
             cluster.wait_until_in_sync(chosen)
         else:
             say(started)
 
-    return session.change(operation, chosen)
+    remark = "" if version is None else f", as Kafka {version}"
+    return session.change(operation, chosen, remark=remark)

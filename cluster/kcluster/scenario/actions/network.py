@@ -4,6 +4,7 @@ Owns: these actions.  Never: cuts a link, or refuses to (operations/node_sets.py
 Kafka: iptables and tc, as ducktape's and Jepsen's nemeses use them.
 
 Without `others`, all other nodes are meant: brokers, the controller, and the workload's clients.
+Shapes then act on all links of `nodes`, those among them too; a cut leaves these as they are.
 Live, clients from outside are included only where they are named: `clients`, `client billing*`.
 """
 
@@ -62,7 +63,8 @@ class Bridge(Action, frozen=True):
 
 @action("slow")
 class Slow(_BetweenSets, frozen=True):
-    """Slow links down: latency, with jitter by a distribution, is added to what they have."""
+    """Slow links down: latency, with jitter by a distribution, is added to what they have.  Without
+    `others`: all links of these nodes, those among them too."""
 
     latency_ms: Annotated[float, duration()] = 0
     jitter_ms: Annotated[float, duration()] = 0
@@ -80,7 +82,8 @@ class Slow(_BetweenSets, frozen=True):
 
 @action("lose")
 class Lose(_BetweenSets, frozen=True):
-    """Lose a share of the segments on links; TCP retransmits them with growing delays."""
+    """Lose a share of the segments on links; TCP retransmits them with growing delays.  Without
+    `others`: all links of these nodes."""
 
     share: Annotated[float, fraction()] = 0.1
 
@@ -91,7 +94,8 @@ class Lose(_BetweenSets, frozen=True):
 
 @action("limit_bandwidth")
 class LimitBandwidth(_BetweenSets, frozen=True):
-    """Limit the bytes per second of each link, in each direction."""
+    """Limit the bytes per second of each link, in each direction.  Without `others`: all links of
+    these nodes."""
 
     to_bytes: Annotated[int, size(1)] = 1_000_000
 
