@@ -119,7 +119,7 @@ def test_fault__on_a_running_cluster(base: Path) -> None:
         process.stdout.readline()
         assert "isolate" in kcluster_("fault").stdout
         created = kcluster_("fault", "create_topic: {name: orders}")
-        assert "topic orders created" in created.stdout, created.stderr
+        assert "topic_created          orders       created: 1" in created.stdout, created.stderr
         cut = kcluster_("fault", "isolate: leader(orders-0)", "--for", "1s")
         assert "no messages pass between" in cut.stdout, cut.stderr
         wrong = kcluster_("fault", "isolte: 1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -191,6 +192,15 @@ def test_topic__is_created_and_deleted(lab: Any, kcluster: Verb) -> None:
     assert "INVALID_CONFIG" in err
 
 
+def test_fault__a_late_refusal_by_the_controller_is_reported(lab: Any, kcluster: Verb) -> None:
+    code, _, err = kcluster("fault", "create_topic: orders")
+    assert code == 1
+    assert "create_topic: TOPIC_ALREADY_EXISTS" in err
+    code, _, err = kcluster("fault", "isolate: 1", "--for", "1")
+    assert code == 2
+    assert "--for 1: 1 what? Write 1ms, 1s or 1m" in err
+
+
 # -------------------------------------------------------------------------------------- wait
 
 
@@ -277,6 +287,15 @@ def test_up__goes_on_when_nobody_reads_its_output(lab: Any, kcluster: Verb) -> N
     assert kcluster("kill", "1")[0] == 0
     assert kcluster("start", "1")[0] == 0
     assert "the cluster goes on" in lab.process.stderr.readline()
+
+
+def test_up__a_port_in_use_without_a_file_names_the_option(start_up: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        up = start_up("--brokers", "1", "--base-port", str(port))
+        assert up.process.wait(20) == 2
+        err = up.process.stderr.read()
+    assert err == f"port {port}: in use by another process; --base-port 0 takes free ones\n"
 
 
 def test_up__quiet_leaves_events_to_the_verbs_and_takes_its_name_from_the_environment(

@@ -71,7 +71,6 @@ def test_wait_for__says_how_it_stands(cluster: Any) -> None:
 
 def test_wait_for__settled_names_who_is_missing(cluster: Any) -> None:
     cluster.kill(3)
-    cluster.wait_for("isr(orders-0) = 2")
     with pytest.raises(ClusterError, match="not in service: broker 3"):
         cluster.wait_for("settled", within="50ms")
 

@@ -19,7 +19,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from functools import partial
 from random import Random
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import gevent
 from gevent.event import Event as GeventEvent
@@ -32,23 +32,18 @@ from kcluster.drivers.live import LiveDriver
 from kcluster.drivers.sockets.listener import ReservedPort
 from kcluster.faults.rules import Rule
 from kcluster.operations.admin import OnEnd
-from kcluster.operations.conditions import (
-    Condition,
-    ConditionFacts,
-    condition_in,
-    limit_ms_of,
-    no_workload,
-    not_held,
-)
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.names import partition_in
 from kcluster.operations.network_verbs import NetworkVerbs
 from kcluster.operations.node_sets import NetworkControl
 from kcluster.operations.status import ClusterStatus, NoteEntry, cluster_status
-from kcluster.operations.targets import Finder, Nodes
 from kcluster.operations.verbs import SHUT_DOWN_LIMIT_S, Verbs, death_kind
 from kcluster.runtime.build import Plan, build
 from kcluster.runtime.gate import RuleStatus
+
+if TYPE_CHECKING:
+    from kcluster.operations.conditions import Condition
+    from kcluster.operations.targets import Finder, Nodes
 
 T = TypeVar("T")
 
@@ -83,9 +78,7 @@ class Cluster(NetworkVerbs):
         self.driver = LiveDriver(self.plan, self._ports, log)
         self._verbs = Verbs(self.plan, self.driver.dispatcher)
         self._settled = self._verbs.settled
-        self._finder = Finder(
-            self.plan, self.driver.dispatcher, self._verbs, Random(f"{self.seed}/targets")
-        )
+        self._finder: Finder | None = None
         self._thread: threading.Thread | None = None
         self._sequence = 0
         self._events: deque[NoteEntry] = deque(maxlen=MAX_EVENTS_KEPT)
@@ -170,7 +163,16 @@ class Cluster(NetworkVerbs):
 
     def find(self, nodes: Nodes) -> tuple[int, ...]:
         """The ids of the nodes that are meant now; see NetworkVerbs."""
-        return self._do(lambda: self._finder.nodes(nodes))
+        return self._do(lambda: self._words().nodes(nodes))
+
+    def _words(self) -> Finder:
+        """Made when first used: a start need not load the words."""
+        from kcluster.operations.targets import Finder
+
+        if self._finder is None:
+            rng = Random(f"{self.seed}/targets")
+            self._finder = Finder(self.plan, self.driver.dispatcher, self._verbs, rng)
+        return self._finder
 
     def kill(
         self,
@@ -451,6 +453,8 @@ class Cluster(NetworkVerbs):
         `within`: such a time, or seconds.  Or wait until the ISR of (topic, partition) has n
         members, until broker b leads (topic, partition), or for an event of this kind.  Events
         count after the one with sequence `since`, by default from now on."""
+        from kcluster.operations.conditions import condition_in, limit_ms_of
+
         asked = (condition, isr, leader, event)
         assert sum(x is not None for x in asked) == 1, (
             "wait_for takes one of a condition, isr, leader, event"
@@ -483,6 +487,8 @@ class Cluster(NetworkVerbs):
             )
 
     def _wait_for_condition(self, wanted: Condition, limit_ms: int, since: int | None) -> None:
+        from kcluster.operations.conditions import ConditionFacts, no_workload, not_held
+
         dispatcher = self.driver.dispatcher
         notes: list[Note] = []
         facts = ConditionFacts(dispatcher, self._verbs, notes, no_workload)

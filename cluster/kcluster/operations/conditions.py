@@ -70,7 +70,7 @@ class SettledCondition(Condition, frozen=True, kw_only=True):
 
     def standing(self, facts: ConditionFacts) -> str:
         settled = facts.verbs.settled
-        behind = [x for x in settled.brokers() if not settled.is_registered(x)]
+        behind = [x for x in settled.brokers() if not settled.is_running(x)]
         if behind:
             return f"not in service: broker {', '.join(map(str, behind))}"
         lacking = [

@@ -9,10 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kcluster.operations.node_sets import NetworkControl, Undo
-from kcluster.operations.targets import Nodes
+
+if TYPE_CHECKING:
+    from kcluster.operations.targets import Nodes
 
 T = TypeVar("T")
 

@@ -45,10 +45,10 @@ class Settled:
         return True
 
     def all_serving(self) -> bool:
-        """Every broker is unfenced, every partition has a leader, and all brokers know."""
+        """Every broker runs and is unfenced, every partition has a leader, and all brokers know."""
         image = self.image
         return (
-            all(x in image.brokers and not image.brokers[x].fenced for x in self.brokers())
+            all(map(self.is_running, self.brokers()))
             and all(
                 partition.leader >= 0
                 for topic in image.topics.values()
@@ -112,6 +112,11 @@ class Settled:
             replica = node.replicas.get(partition.topic_id, partition.partition)
             ends.append(0 if replica is None else int(replica.log.log_end_offset))
         return ends[1] < ends[0]
+
+    def is_running(self, broker_id: int) -> bool:
+        """The broker's process is up, and the broker is unfenced."""
+        process = self._dispatcher.processes[broker_id]
+        return process.state is ProcessState.UP and self.is_registered(broker_id)
 
     def is_active(self, broker_id: int) -> bool:
         """The broker is unfenced, or leads a partition."""
