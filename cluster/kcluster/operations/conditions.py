@@ -1,7 +1,7 @@
 """Conditions: `isr(orders-0) < 2`, `1,000 acked`, `event leader_elected of orders-0`, `settled`.
 
 Owns: one class per kind of condition, with how it is written, whether it holds now, and what it
-names that must exist.  Never: waits (stage.py does).
+names that must exist.  Never: waits (stages and handles do).
 Kafka: no counterpart.
 
 A partition that does not exist yet has no leader (-1), and counts zero.
@@ -79,10 +79,10 @@ class SettledCondition(Condition, frozen=True, kw_only=True):
             for found in topic.partitions
             if found.leader < 0 or len(found.isr) < len(found.replicas)
         ]
+        if not lacking:
+            return "not all brokers have applied the newest metadata"
         more = f" and {len(lacking) - 5} more" if len(lacking) > 5 else ""
-        return (
-            f"replicas out of sync: {', '.join(lacking[:5])}{more}" if lacking else "not all know"
-        )
+        return f"replicas out of sync: {', '.join(lacking[:5])}{more}"
 
 
 class EventCondition(Condition, frozen=True, kw_only=True):

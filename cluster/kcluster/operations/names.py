@@ -1,7 +1,7 @@
-"""Everything that one scenario may name: topics, brokers, racks, clients.
+"""Names: of partitions as people write them, and everything that one scenario may name.
 
-Owns: the names, and what is wrong with one that is not there.  Never: collects them from a scenario
-(naming.py does).  Kafka: no counterpart.
+Owns: PartitionName, Names, what is wrong with a name that is not there.  Never: collects the names
+of a scenario (scenario/language/naming.py does).  Kafka: kafka-topics --describe.
 """
 
 from __future__ import annotations

@@ -29,7 +29,9 @@ class WaitRequest(ControlRequest, verb="wait"):
 @section(Section.CLUSTER)
 @click.command("wait")
 @click.argument("condition")
-@click.option("--within", metavar="TIME", default="10s", show_default=True, help="At most so long.")
+@click.option(
+    "--within", metavar="TIME", default="10s", show_default=True, help="The longest time to wait."
+)
 @click.option(
     "--since",
     metavar="TIME",

@@ -1,8 +1,8 @@
 """The small words of scenario files: partitions, moments, counts.
 
-Owns: PartitionName, MomentRange, CountCheck; reading them.  Never: looks at a cluster.  Raises
-ValueError, with the right form, for text that is none of them.  Brokers are targets.py's,
-conditions conditions.py's.  Kafka: no counterpart.
+Owns: MomentRange, CountCheck, reading them; what a file may say for each word.  Never: looks at a
+cluster, knows the words for nodes and conditions (operations/targets.py, conditions.py).  Raises
+ValueError, with the right form, for text that is none of them.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
