@@ -79,7 +79,9 @@ def _add_sends(
     is_inside: IsInside,
 ) -> None:
     partition = (ground.topic, ground.partition)
-    acked = {answer.base_offset: answer for answer in answers if not answer.error_code}
+    acked = {
+        (answer.client, answer.base_offset): answer for answer in answers if not answer.error_code
+    }
     refused = {
         (answer.reply.request.connection_id, answer.reply.request.correlation_id): answer
         for answer in answers
@@ -101,7 +103,7 @@ def _add_sends(
             continue
         sends = _sends(recorder, append, client, partition, taken)
         names[append.batch] = [send.value for send in sends]
-        answer = acked.get(append.base_offset)
+        answer = acked.get((client, append.base_offset))
         if request.body.acks == 0 or (answer is not None and answer.at_ms >= append.at_ms):
             _end(sends, append, answer)
         else:
@@ -157,6 +159,7 @@ def _end(sends: list[SentRecord], append: Append, answer: PartitionAnswer | None
 
 def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
     positions: dict[tuple[str, Partition], int] = {}
+    known_from = {partition: ground.known_from for partition, ground in recorder.present().items()}
     for answer in recorder.partition_answers(
         ApiKey.FETCH, lambda entry: not is_inside(entry[2].request.client_id)
     ):
@@ -171,6 +174,8 @@ def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
                     continue  # the first batch of a fetch may start before the requested offset
                 is_next = offset == position
                 positions[key] = offset + 1
+                if offset < known_from.get(answer.partition, 0):
+                    continue  # who sent it is not known
                 ledger.reads.append(
                     ReadRecord(
                         answer.client, answer.partition, offset, value, not is_next, answer.at_ms

@@ -91,9 +91,9 @@ class Ground:
     """
 
     __slots__ = (
-        "appends", "committed", "deleted_ms", "forgiven", "key", "leaders", "lost", "min_isr",
-        "moves", "newest_epoch", "partition", "registration", "registrations", "seen", "topic",
-        "unclean",
+        "appends", "committed", "deleted_ms", "forgiven", "key", "known_from", "leaders", "lost",
+        "min_isr", "moves", "newest_epoch", "partition", "registration", "registrations", "seen",
+        "topic", "unclean",
     )  # fmt: skip
 
     def __init__(self, topic: str, key: PartitionKey) -> None:
@@ -118,6 +118,9 @@ class Ground:
         """Members of the ISR whose disks lost records since they joined it."""
         self.min_isr = 1
         """The effective min.insync.replicas of the replica observed last."""
+        self.known_from = 0
+        """Offsets below are not among `appends`: written before the recorder was attached, or too
+        old to be kept."""
         self.deleted_ms = -1
         """When its topic was deleted."""
 

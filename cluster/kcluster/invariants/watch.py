@@ -67,6 +67,11 @@ class Watch:
         """By node: up to where it has applied the metadata log."""
         self._answered: list[Reply] = []
         self._tap = dispatcher.tap
+        self._attach()
+
+    def _attach(self) -> None:
+        """Begin to look on."""
+        dispatcher = self._dispatcher
         dispatcher.tap = self._before_step
         dispatcher.note_sinks = (*dispatcher.note_sinks, self._on_note)
         dispatcher.reply_sinks = (*dispatcher.reply_sinks, self._on_reply)

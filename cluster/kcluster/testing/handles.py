@@ -120,10 +120,10 @@ class TestedCluster(Cluster, _Recorded):
     __test__ = False
 
     def __init__(self, topology: Topology, seed: int, test: str) -> None:
-        super().__init__(topology, seed=seed)
+        super().__init__(topology, seed=seed, record=False)
         self.test = test
         self.ledger = Ledger()
-        self.recorder = Recorder(self.driver.dispatcher, self.plan)
+        self.recorder = self._recorder = Recorder(self.driver.dispatcher, self.plan)
 
     def verdict(self) -> Verdict:
         """The verdict on every record so far, from what the brokers saw of their clients."""

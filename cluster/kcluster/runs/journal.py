@@ -1,0 +1,81 @@
+"""The directory of a run that is not over: kept current, so that a killed process leaves its story.
+
+Owns: which rows are written meanwhile: events, appends, replicas, leaders.  Never: judges; the
+verdict, the clients' records and the page are written at the end, over what is here
+(directory.py).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from kcluster.evidence.recorder import Recorder
+from kcluster.runs.build_record import append_row, leader_row, move_row, note_rows, topology_values
+from kcluster.runs.directory import INFO, VERDICT, link_latest, new_run, write_values
+from kcluster.runs.record import TABLES, RunInfo
+
+T = TypeVar("T")
+
+Rows = dict[str, list[Any]]
+"""By field of RunRecord."""
+NOT_OVER: Final = {"outcome": "unknown", "reason": "the run has not ended, or was killed"}
+
+
+def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
+    """What was recorded after `after_ms` and before `before_ms`."""
+    grounds = recorder.grounds.values()
+
+    def part(rows: Sequence[T], at_ms: Callable[[T], int]) -> Iterator[T]:
+        return _between(rows, at_ms, after_ms, before_ms)
+
+    return {
+        "notes": note_rows(part(recorder.notes, lambda note: note.at_ms)),
+        "appends": [append_row(g, x) for g in grounds for x in part(g.appends, lambda x: x.at_ms)],
+        "moves": [move_row(g, x) for g in grounds for x in part(g.moves, lambda x: x.at_ms)],
+        "leaders": [
+            leader_row(g, *x) for g in grounds for x in part(g.registrations, lambda x: x[0])
+        ],
+    }
+
+
+def _between(
+    rows: Sequence[T], at_ms: Callable[[T], int], after_ms: int, before_ms: int
+) -> Iterator[T]:
+    """Rows are in order of time: looks at the newest only."""
+    first = len(rows)
+    while first > 0 and at_ms(rows[first - 1]) > after_ms:
+        first -= 1
+    return (row for row in rows[first:] if at_ms(row) < before_ms)
+
+
+class Journal:
+    """The files of a run that goes on.  `path`: its directory."""
+
+    def __init__(self, parent: str | os.PathLike[str], info: RunInfo, recorder: Recorder) -> None:
+        info.topology = topology_values(recorder)
+        self._info = info
+        self.path = new_run(parent, info)
+        write_values(self.path / INFO, info)
+        write_values(self.path / VERDICT, NOT_OVER)
+        for file, _ in TABLES.values():
+            Path(self.path, file).touch()
+        link_latest(self.path)
+
+    def write(self, rows: Rows, ended_ms: int) -> None:
+        """Append rows; the run goes on at least until `ended_ms`."""
+        for field, added in rows.items():
+            if added:
+                self._append(TABLES[field][0], added)
+        self._info.ended_ms = ended_ms
+        write_values(self.path / INFO, self._info)
+
+    def _append(self, file: str, rows: Iterable[Any]) -> None:
+        encode = msgspec.json.Encoder().encode
+        with open(self.path / file, "ab") as out:
+            out.writelines(encode(row) + b"\n" for row in rows)
