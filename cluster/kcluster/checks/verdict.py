@@ -188,7 +188,7 @@ def judge(
     outside, names = outside_ledger(recorder, ledger, is_inside, since_ms)
     whole = _joined(ledger, outside)
     finals = read_finals(recorder, names)
-    facts = Facts(recorder, whole, clients)
+    facts = Facts(recorder, whole, clients, names)
     present = _of_present_topics(recorder, whole)
     anomalies = find_anomalies(present, finals.logs, drained)
     anomalies = explained(facts, [x for x in anomalies if x.at_ms < 0 or x.at_ms >= since_ms])

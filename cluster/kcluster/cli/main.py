@@ -16,12 +16,17 @@ from typing import Any, Final
 STARTED_S: Final = time.monotonic()
 """When this process started, without the interpreter's own start."""
 
-_UP_FLAGS: Final = {"--json": "as_json", "--trace-requests": "trace_requests"}
+_UP_FLAGS: Final = {
+    "--json": "as_json",
+    "--trace-requests": "trace_requests",
+    "--no-record": "no_record",
+}
 _UP_VALUES: Final = {
     "--brokers": "brokers",
     "--base-port": "base_port",
     "--profile": "profile",
     "--name": "name",
+    "--out": "out",
 }
 _UP_NUMBERS: Final = {"brokers": (1, 100), "base_port": (0, 65535)}
 _PROFILES: Final = ("kafka", "fast")

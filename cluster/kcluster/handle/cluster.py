@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kcluster.checks.verdict import Verdict
     from kcluster.evidence.recorder import Recorder
     from kcluster.runs.journal import Rows
-    from kcluster.runs.record import RunInfo
+    from kcluster.runs.record import RunInfo, RunRecord
 
 T = TypeVar("T")
 
@@ -84,6 +84,8 @@ class Cluster(NetworkVerbs):
         self._events: deque[NoteEntry] = deque(maxlen=MAX_EVENTS_KEPT)
         self._subscribers: tuple[Callable[[NoteEntry], None], ...] = ()
         self._is_recorded = record
+        self.name = topology.name
+        """The name of its run directories."""
         self._recorder: Recorder | None = None
         self.ledger = Ledger()
         """What the project's own clients sent and read in this cluster."""
@@ -338,17 +340,22 @@ class Cluster(NetworkVerbs):
         cluster stands still meanwhile, for seconds at most."""
         from kcluster.handle.recording import live_verdict
 
-        recorder = self._recording()
+        recorder = self.recorder
         return self._do(lambda: live_verdict(recorder, self.ledger, self._verbs))
 
     def save(self, directory: str | os.PathLike[str], *, into: Path | None = None) -> Path:
         """Write the run so far to a new run directory below `directory`, with its verdict and
         timeline page; returns its path.  `into`: a run directory that exists already."""
-        from kcluster.handle.recording import live_record
+        from kcluster.handle.recording import live_info, live_record
         from kcluster.runs.directory import write_into, write_run
 
-        recorder = self._recording()
-        record = self._do(lambda: live_record(recorder, self.ledger, self._verbs, self.seed))
+        recorder = self.recorder
+
+        def read() -> RunRecord:
+            info = live_info(recorder, self.name, self.seed)
+            return live_record(recorder, self.ledger, self._verbs, info)
+
+        record = self._do(read)
         if into is None:
             return write_run(directory, record)
         write_into(into, record)
@@ -358,15 +365,15 @@ class Cluster(NetworkVerbs):
         """The facts about this run, for its directory."""
         from kcluster.handle.recording import live_info
 
-        recorder = self._recording()
-        return self._do(lambda: live_info(recorder, self.seed))
+        recorder = self.recorder
+        return self._do(lambda: live_info(recorder, self.name, self.seed))
 
     def recorded_since(self, after_ms: int) -> tuple[Rows, int]:
         """The rows of events, appends, replicas and leaders after `after_ms`, and until when they
         are complete."""
         from kcluster.runs.journal import rows_between
 
-        recorder = self._recording()
+        recorder = self.recorder
 
         def read() -> tuple[Rows, int]:
             recorder.check_last_step()
@@ -375,7 +382,9 @@ class Cluster(NetworkVerbs):
 
         return self._do(read)
 
-    def _recording(self) -> Recorder:
+    @property
+    def recorder(self) -> Recorder:
+        """What records this cluster; ClusterError if nothing does."""
         if self._recorder is None:
             raise ClusterError("this cluster is not recorded, by --no-record or record=False")
         return self._recorder

@@ -7,7 +7,7 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from kcluster.checks.verdict import Verdict, judge
+from kcluster.checks.verdict import VALID, Verdict, judge
 from kcluster.clients.ledger import Ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.operations.verbs import Verbs
@@ -21,10 +21,10 @@ def live_verdict(recorder: Recorder, ledger: Ledger, verbs: Verbs) -> Verdict:
     return judge(recorder, ledger, healed=verbs.settled.is_whole(), began_ms=first_ms(recorder))
 
 
-def live_info(recorder: Recorder, seed: int) -> RunInfo:
+def live_info(recorder: Recorder, name: str, seed: int) -> RunInfo:
     """The facts about a live cluster as a run."""
     return RunInfo(
-        name=recorder.plan.topology.name,
+        name=name,
         clock="live",
         seed=seed,
         began_ms=first_ms(recorder),
@@ -33,16 +33,11 @@ def live_info(recorder: Recorder, seed: int) -> RunInfo:
     )
 
 
-def live_record(
-    recorder: Recorder, ledger: Ledger, verbs: Verbs, seed: int, scenario: str = ""
-) -> RunRecord:
-    """The whole record so far; called in the driver's thread.  `scenario`: the text of a file that
-    repeats what was done."""
+def live_record(recorder: Recorder, ledger: Ledger, verbs: Verbs, info: RunInfo) -> RunRecord:
+    """The whole record so far; called in the driver's thread."""
     verdict = live_verdict(recorder, ledger, verbs)
-    record = record_of(live_info(recorder, seed), recorder, ledger, verdict)
-    record.info.passed = verdict.outcome == "valid"
-    record.scenario = scenario
-    return record
+    info.passed = verdict.outcome == VALID
+    return record_of(info, recorder, ledger, verdict)
 
 
 def first_ms(recorder: Recorder) -> int:

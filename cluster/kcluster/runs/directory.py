@@ -102,14 +102,22 @@ def read_run(path: str | os.PathLike[str]) -> tuple[RunRecord, list[str]]:
     record = RunRecord(read_info(path))
     problems: list[str] = []
     try:
-        record.verdict = msgspec.json.decode((path / VERDICT).read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.DecodeError) as error:
-        problems.append(f"{path / VERDICT}: {error}")
+        record.verdict = read_verdict(path)
+    except RunError as error:
+        problems.append(str(error))
     if (path / SCENARIO).exists():
         record.scenario = (path / SCENARIO).read_text(errors="replace")
     for field, (file, row_type) in TABLES.items():
         setattr(record, field, _rows(path / file, row_type, problems))
     return record, problems
+
+
+def read_verdict(path: Path) -> dict[str, Any]:
+    """The verdict of a run as values; RunError if it cannot be read."""
+    try:
+        return msgspec.json.decode((path / VERDICT).read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError) as error:
+        raise RunError(f"{path / VERDICT}: {error}") from None
 
 
 def find_run(path: str | os.PathLike[str]) -> Path:

@@ -76,10 +76,14 @@ def arguments_of(mark: Any, default_profile: str) -> tuple[Topology, int]:
 class _Recorded:
     """What both handles report about their run."""
 
-    recorder: Recorder
     ledger: Ledger
     test: str
     seed: int
+
+    @property
+    def recorder(self) -> Recorder:
+        """What records this cluster."""
+        raise NotImplementedError
 
     @property
     def _began_ms(self) -> int:
@@ -123,7 +127,7 @@ class TestedCluster(Cluster, _Recorded):
         super().__init__(topology, seed=seed, record=False)
         self.test = test
         self.ledger = Ledger()
-        self.recorder = self._recorder = Recorder(self.driver.dispatcher, self.plan)
+        self._recorder = Recorder(self.driver.dispatcher, self.plan)
 
     def verdict(self) -> Verdict:
         """The verdict on every record so far, from what the brokers saw of their clients."""
@@ -182,9 +186,14 @@ class VirtualCluster(VirtualDriver, _Recorded):
         self.test = test
         self.seed = seed
         self.ledger = Ledger()
-        self.recorder = Recorder(self.dispatcher, self.plan)
+        self._recorder = Recorder(self.dispatcher, self.plan)
         self._stage = VirtualStage(self, seed, self.ledger)
         self._stage.start()
+
+    @property
+    def recorder(self) -> Recorder:
+        """What records this cluster."""
+        return self._recorder
 
     def producer(self, topic: str, **keys: Any) -> Any:
         """Start a producer, with the keys of scenario files: `producer("orders", rate="50/s")`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
+from threading import Event
 from typing import Any, Final, get_type_hints
 
 import msgspec
@@ -33,6 +34,8 @@ from kcluster.operations.status import NoteEntry
 
 VERBS_PACKAGE: Final = "kcluster.cli.verbs"
 
+RECORDER_LIMIT_S: Final = 10.0
+
 ECHOES: Final = (BecameLeader, BecameFollower, BrokerRegistered, LinkCut, LinkHealed)
 """Events that repeat, for each broker, what another event has said.  Only `events` shows them."""
 
@@ -49,6 +52,8 @@ class ControlSession:
         """Times in lines count from the cluster's first event."""
         self._last_sequence = past[-1].sequence if past else 0
         cluster.subscribe(self._on_event)
+        self.is_recorded = Event()
+        """Set once the cluster is recorded, or will not be."""
 
     def answer(self, request: Mapping[str, Any]) -> ControlAnswer:
         """Call the verb's handler; see server.Service."""
@@ -80,6 +85,10 @@ class ControlSession:
             lines.append(f"broker {broker_id} is {states[broker_id]}")
         events = [note_values(note) for note in notes]
         return ChangeResult(changed=True, lines=lines, events=events, broker=broker)
+
+    def wait_until_recorded(self) -> None:
+        """The recorder is attached when the cluster serves clients already, a moment later."""
+        self.is_recorded.wait(RECORDER_LIMIT_S)
 
     def _on_event(self, entry: NoteEntry) -> None:
         self._last_sequence = entry.sequence
