@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -83,10 +84,10 @@ def test_up__out_of_a_process_that_was_killed_can_be_explained(
     kcluster("kill", "2")
     appends = tmp_path / "runs" / "latest" / "appends.jsonl"
     events = tmp_path / "runs" / "latest" / "events.jsonl"
-    until_s = time.monotonic() + 20
+    pause, until_s = threading.Event(), time.monotonic() + 20
     while not (appends.read_bytes() and b"isr_shrunk" in events.read_bytes()):
         assert time.monotonic() < until_s, "the run directory is not kept current"
-        time.sleep(0.05)
+        pause.wait(0.05)
     lab.stop(signal.SIGKILL)
     record, problems = read_run(tmp_path / "runs")
     assert (record.info.outcome, problems) == ("unknown", [])

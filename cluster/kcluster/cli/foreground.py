@@ -38,7 +38,7 @@ from kcluster.protocol.releases import latest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kcluster.cli.run_directory import RunDirectory
+    from kcluster.cli.run_directory import LiveRunWriter
 
 DEFAULT_NAME: Final = "kcluster"
 GC_THRESHOLDS: Final = (20_000, 50, 100)
@@ -264,16 +264,16 @@ class Printer:
         print(json.dumps(values, ensure_ascii=False))
 
 
-def _record(cluster: Cluster, options: UpOptions) -> RunDirectory | None:
+def _record(cluster: Cluster, options: UpOptions) -> LiveRunWriter | None:
     """Record the cluster, which serves its clients already; the start does not wait for this."""
     if options.no_record:
         return None
     cluster.start_recording()
     if options.out is None:
         return None
-    from kcluster.cli.run_directory import RunDirectory
+    from kcluster.cli.run_directory import LiveRunWriter
 
-    return RunDirectory(cluster, options.out)
+    return LiveRunWriter(cluster, options.out)
 
 
 def _listen(

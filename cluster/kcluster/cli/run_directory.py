@@ -20,7 +20,7 @@ EVERY_S: Final = 1.0
 """A process that is killed loses the story of at most this time."""
 
 
-class RunDirectory:
+class LiveRunWriter:
     """Writes the run of a cluster that is recorded to a new directory below `parent`.  OSError if
     it cannot be made."""
 

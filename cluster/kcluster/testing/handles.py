@@ -7,6 +7,7 @@ Kafka: ClusterInstance of ClusterTestExtensions.
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -73,7 +74,7 @@ def arguments_of(mark: Any, default_profile: str) -> tuple[Topology, int]:
     return Topology.of(**{"brokers": 3, "profile": default_profile, **keys}), seed
 
 
-class _Recorded:
+class _Recorded(ABC):
     """What both handles report about their run."""
 
     ledger: Ledger
@@ -81,9 +82,9 @@ class _Recorded:
     seed: int
 
     @property
+    @abstractmethod
     def recorder(self) -> Recorder:
         """What records this cluster."""
-        raise NotImplementedError
 
     @property
     def _began_ms(self) -> int:
