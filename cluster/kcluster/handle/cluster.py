@@ -30,6 +30,7 @@ from kcluster.drivers.live import LiveDriver
 from kcluster.drivers.sockets.listener import ReservedPort
 from kcluster.faults.rules import Rule
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.logs import PartitionLogs, partition_logs
 from kcluster.operations.network_verbs import NetworkVerbs
 from kcluster.operations.node_sets import NetworkControl
 from kcluster.operations.status import ClusterStatus, NoteEntry, cluster_status
@@ -267,6 +268,16 @@ class Cluster(NetworkVerbs):
     def status(self) -> ClusterStatus:
         """The cluster's state at this moment."""
         return self._do(lambda: cluster_status(self.plan, self.driver.dispatcher))
+
+    def logs(self, topic: str, partition: int) -> PartitionLogs:
+        """The log of each replica of a partition: where it ends, its epochs, how the replica stands
+        beside the leader; ClusterError if there is no such partition."""
+
+        def read() -> PartitionLogs:
+            self._verbs.partition(topic, partition)
+            return partition_logs(self.plan, self.driver.dispatcher, topic, partition)
+
+        return self._do(read)
 
     def events(self, since: int = 0) -> list[NoteEntry]:
         """The events after the one with sequence `since`, oldest first."""
