@@ -116,3 +116,22 @@ def test_up__out_needs_a_record(start_up: Start) -> None:
     up = start_up("--brokers", "1", *UP, "--no-record", "--out", "runs")
     assert up.process.wait(20) == 2
     assert up.process.stderr.read() == "kcluster: --out needs a record; leave out --no-record\n"
+
+
+def test_record__what_was_done_to_a_live_cluster_runs_as_a_scenario(
+    start_up: Start, kcluster: Verb, tmp_path: Path
+) -> None:
+    (tmp_path / "topology.yaml").write_text(TOPOLOGY)
+    up = start_up("--record", "lesson.yaml")
+    kcluster("kill", "2")
+    kcluster("start", "2")
+    saved = tmp_path / "now.yaml"
+    code, out, _ = kcluster("save", "--scenario", str(saved))
+    assert (code, out) == (0, f"scenario: {saved}  (kcluster scenario run {saved})\n")
+    code, out, err = up.stop()
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1] == "scenario: lesson.yaml  (kcluster scenario run lesson.yaml)"
+    text = (tmp_path / "lesson.yaml").read_text()
+    assert [line.split('"')[5] for line in text.splitlines() if '"at"' in line] == ["kill", "start"]
+    code, out, _ = kcluster("scenario", "run", str(tmp_path / "lesson.yaml"))
+    assert (code, "broker_down" in out) == (0, True)

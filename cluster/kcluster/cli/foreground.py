@@ -63,6 +63,7 @@ class UpOptions(Struct, frozen=True):
     trace_requests: bool = False
     out: str | None = None
     no_record: bool = False
+    record: str | None = None
 
 
 class Traced(Struct, gc=False):
@@ -100,8 +101,9 @@ def run_reporting(options: UpOptions, began_s: float) -> int:
 
 def run(options: UpOptions, began_s: float) -> int:
     """Start the cluster, print its events, stop it.  Bad options raise before anything starts."""
-    if options.no_record and options.out is not None:
-        raise ControlError("--out needs a record; leave out --no-record", 2)
+    if options.no_record and (options.out or options.record):
+        wanted = "--out" if options.out else "--record"
+        raise ControlError(f"{wanted} needs a record; leave out --no-record", 2)
     topology = choose_topology(options.file, options.brokers, options.base_port, options.profile)
     require_free_ports(topology)
     inbox: SimpleQueue[Any] = SimpleQueue()
@@ -123,6 +125,11 @@ def run(options: UpOptions, began_s: float) -> int:
             _print_until_stop(inbox, printer)
             if directory is not None:
                 printer.saved(directory.finish())
+            if options.record is not None:
+                from kcluster.cli.recorded_scenario import write_scenario
+
+                write_scenario(cluster, options.record)
+                printer.written(options.record)
         except BrokenPipeError:
             _close_stdout()
         finally:
@@ -202,6 +209,14 @@ class Printer:
             self._json({"run": str(path)})
         else:
             print(f"run directory: {path}  (kcluster explain {path})")
+        sys.stdout.flush()
+
+    def written(self, scenario: str) -> None:
+        """Print where the scenario file is."""
+        if self._as_json:
+            self._json({"scenario": scenario})
+        else:
+            print(f"scenario: {scenario}  (kcluster scenario run {scenario})")
         sys.stdout.flush()
 
     def show(self, items: list[Any]) -> None:

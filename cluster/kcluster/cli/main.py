@@ -27,6 +27,7 @@ _UP_VALUES: Final = {
     "--profile": "profile",
     "--name": "name",
     "--out": "out",
+    "--record": "record",
 }
 _UP_NUMBERS: Final = {"brokers": (1, 100), "base_port": (0, 65535)}
 _PROFILES: Final = ("kafka", "fast")
