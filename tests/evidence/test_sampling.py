@@ -45,7 +45,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Lab]:
     """`lab(max_records=50)` keeps so few records that older ones are merged."""
     monkeypatch.setattr("kcluster.checks.verdict.keeps_a_ledger", lambda client: False)
 
-    def make(max_records: int = 200_000, **config: Any) -> Lab:
+    def make(max_records: int = 100_000, **config: Any) -> Lab:
         monkeypatch.setattr(sampling, "MAX_RECORDS", max_records)
         return Lab(**config)
 

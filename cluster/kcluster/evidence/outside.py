@@ -26,6 +26,9 @@ FROM_THE_START: Final = -(1 << 62)
 Names = dict[Batch, list[bytes]]
 """By batch, the name of each of its records."""
 
+Taken = dict[tuple[Partition, bytes], int]
+"""By partition and value or name: the number in the last name that was made of it."""
+
 IsInside = Callable[[str | None], bool]
 """Whether a client id is of a client that keeps its own ledger."""
 
@@ -44,7 +47,7 @@ def outside_ledger(
             ApiKey.PRODUCE, lambda entry: not is_inside(entry[2].request.client_id)
         )
     )
-    taken = {(send.partition, send.value) for send in inside.sends}
+    taken: Taken = dict.fromkeys(((send.partition, send.value) for send in inside.sends), 1)
     for ground in recorder.grounds.values():
         partition = (ground.topic, ground.partition)
         own = [answer for answer in of_produce if answer.partition == partition]
@@ -75,7 +78,7 @@ def _add_sends(
     answers: list[PartitionAnswer],
     ledger: Ledger,
     names: Names,
-    taken: set[tuple[Partition, bytes]],
+    taken: Taken,
     is_inside: IsInside,
 ) -> None:
     partition = (ground.topic, ground.partition)
@@ -121,20 +124,19 @@ def _connection(append: Append) -> int:
 
 
 def _sends(
-    recorder: Recorder,
-    append: Append,
-    client: str,
-    partition: Partition,
-    taken: set[tuple[Partition, bytes]],
+    recorder: Recorder, append: Append, client: str, partition: Partition, taken: Taken
 ) -> list[SentRecord]:
     assert append.request is not None
     sends = []
     for _, value in recorder.contents.of(append.batch):
-        name, number = value or b"", 1
-        while (partition, name) in taken:
-            number += 1
-            name = b"%b (%d)" % (value or b"", number)
-        taken.add((partition, name))
+        name = value or b""
+        key = (partition, name)
+        number = taken.get(key, 0) + 1
+        if number > 1:
+            while (partition, name := b"%b (%d)" % (value or b"", number)) in taken:
+                number += 1
+            taken[partition, name] = 1
+        taken[key] = number
         sends.append(
             SentRecord(
                 client,

@@ -39,9 +39,9 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.names import has_internal_prefix
 
-MAX_RECORDS: Final = 200_000
+MAX_RECORDS: Final = 100_000
 """Records, sent or read, that are kept with their requests; beyond it the older half is merged."""
-MAX_ANSWERS: Final = 50_000
+MAX_ANSWERS: Final = 30_000
 """Answers to clients that are kept."""
 MAX_NOTES: Final = 50_000
 MAX_MOVES: Final = 300_000
