@@ -91,6 +91,24 @@ def test_sampling__a_lost_range_is_an_anomaly(lab: Callable[..., Lab]) -> None:
     ]
 
 
+def test_sampling__the_oldest_events_are_dropped_and_the_verdict_says_so(
+    lab: Callable[..., Lab], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling, "MAX_NOTES", 10)
+    cluster = lab()
+    for _ in range(5):
+        cluster.driver.kill(1)
+        cluster.driver.run_for(15_000)
+        cluster.driver.start(1)
+        cluster.driver.run_for(15_000)
+    cluster.produce(5)
+    verdict = cluster.verdict()
+    assert len(cluster.recorder.notes) <= 12
+    assert verdict.dropped_events >= 10
+    lines = verdict.lines()
+    assert f"the oldest {verdict.dropped_events} events are no longer kept" in lines
+
+
 def lose_the_newest(cluster: Lab, then: int = 5) -> None:
     """Records 10 to 39 reach only the leader, which dies; a follower is elected unclean."""
     cluster.produce(10)

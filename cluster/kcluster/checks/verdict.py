@@ -82,6 +82,8 @@ class Verdict(Struct, frozen=True):
     in the log, not by value and not what was read of them."""
     merged_before_ms: int = -1
     """Until when; -1 for none."""
+    dropped_events: int = 0
+    """How many events, the oldest, were no longer kept."""
 
     def counts(self) -> dict[str, int]:
         """By name of the anomalies that occurred, how many records they concern."""
@@ -118,6 +120,8 @@ class Verdict(Struct, frozen=True):
                 f" {self.merged_before_ms - self.began_ms:+} ms, it was judged only whether they"
                 " are in the log"
             )
+        if self.dropped_events:
+            lines.append(f"the oldest {self.dropped_events:,} events are no longer kept")
         for anomaly in self.anomalies[:MAX_SHOWN]:
             allowed = f" ({anomaly.allowed})" if anomaly.allowed else ""
             lines.append(f"{anomaly}{allowed}")
@@ -221,6 +225,7 @@ def judge(
         offline=tuple(finals.offline),
         merged=merged,
         merged_before_ms=recorder.merged_before_ms,
+        dropped_events=recorder.dropped_notes,
     )
 
 

@@ -97,6 +97,8 @@ class Recorder(Watch):
         """Whether the invariants are checked after each step."""
         self.merged_before_ms = -1
         """Records sent before are known as ranges of offsets only; -1: none are."""
+        self.dropped_notes = 0
+        """How many notes, the oldest, are no longer kept."""
         super().__init__(dispatcher, Invariants())
 
     def _attach(self) -> None:

@@ -73,15 +73,13 @@ class SamplingRecorder(Recorder):
     """A Recorder for clusters that run for long.  It may be attached while the cluster runs: what
     was written before counts as deleted.
 
-    `ranges`: what was merged, by partition; `merged_before_ms`: all before it is known as ranges
-    only, -1 for nothing; `dropped_notes`: the oldest events that are no longer kept.
+    `ranges`: what was merged, by partition.
     """
 
     def _attach(self) -> None:
         dispatcher = self._dispatcher
         self.checks_steps = False
         self.ranges: dict[tuple[bytes, int], list[AckedRange]] = {}
-        self.dropped_notes = 0
         self._times: RequestTimes = Counter()
         self._pending: list[Answer] = []
         self._is_due = False
@@ -169,8 +167,9 @@ class SamplingRecorder(Recorder):
         if self._kept_records > MAX_RECORDS or len(self.answers) > MAX_ANSWERS:
             self._merge_older_half()
         if len(self.notes) > MAX_NOTES:
-            self.dropped_notes += MAX_NOTES // 10
-            del self.notes[: MAX_NOTES // 10]
+            dropped = len(self.notes) - MAX_NOTES + MAX_NOTES // 10
+            self.dropped_notes += dropped
+            del self.notes[:dropped]
         if self._kept_moves > MAX_MOVES:
             self._thin_moves()
 
