@@ -199,14 +199,12 @@ def judge(
     anomalies += [lost_range(missing) for missing in recorder.missing(finals.logs)]
     violations = (*recorder.invariants.violations, *finals.violations)
     violations = tuple(x for x in violations if x.at_ms >= since_ms)
-    patience_ms = _patience_ms(recorder) if patience_ms is None else patience_ms
-    windows = [x for x in find_windows(facts, patience_ms) if x.from_ms >= since_ms]
+    windows = [x for x in _windows(facts, patience_ms) if x.from_ms >= since_ms]
     whole = _since(whole, since_ms)
     recorder.judged = Judged(whole, finals.logs, names)
     merged, merged_acked = recorder.merged_counts()
     outcome, reason = _outcome(recorder, whole, anomalies, violations, finals.offline, healed)
     outcomes = [send.outcome for send in whole.sends]
-    deleted = (*(Deleted(*gone) for gone in finals.deleted), *_deleted_topics(recorder, since_ms))
     return Verdict(
         outcome=outcome,
         reason=reason,
@@ -221,7 +219,7 @@ def judge(
         violations=violations,
         windows=tuple(windows),
         errors=tuple(_errors(whole)),
-        deleted=deleted,
+        deleted=(*(Deleted(*x) for x in finals.deleted), *_deleted_topics(recorder, since_ms)),
         offline=tuple(finals.offline),
         merged=merged,
         merged_before_ms=recorder.merged_before_ms,
@@ -229,8 +227,10 @@ def judge(
     )
 
 
-def _patience_ms(recorder: Recorder) -> int:
-    return PATIENCE_MS.get(recorder.plan.topology.profile, PATIENCE_MS["kafka"])
+def _windows(facts: Facts, patience_ms: int | None) -> list[Window]:
+    profile = facts.recorder.plan.topology.profile
+    usual_ms = PATIENCE_MS.get(profile, PATIENCE_MS["kafka"])
+    return find_windows(facts, usual_ms if patience_ms is None else patience_ms)
 
 
 def _patience(recorder: Recorder, late_ms: int) -> Patience:
