@@ -11,7 +11,6 @@ from kcluster.checks.verdict import Verdict, judge
 from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.virtual import VirtualDriver
-from kcluster.evidence import sampling
 from kcluster.evidence.sampling import SamplingRecorder
 from kcluster.scenario.language.model import ProducerSpec
 from kcluster.scenario.play.virtual import VirtualStage
@@ -46,8 +45,9 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Lab]:
     monkeypatch.setattr("kcluster.checks.verdict.keeps_a_ledger", lambda client: False)
 
     def make(max_records: int = 100_000, **config: Any) -> Lab:
-        monkeypatch.setattr(sampling, "MAX_RECORDS", max_records)
-        return Lab(**config)
+        cluster = Lab(**config)
+        cluster.recorder.max_records = max_records
+        return cluster
 
     return make
 
@@ -92,10 +92,10 @@ def test_sampling__a_lost_range_is_an_anomaly(lab: Callable[..., Lab]) -> None:
 
 
 def test_sampling__the_oldest_events_are_dropped_and_the_verdict_says_so(
-    lab: Callable[..., Lab], monkeypatch: pytest.MonkeyPatch
+    lab: Callable[..., Lab],
 ) -> None:
-    monkeypatch.setattr(sampling, "MAX_NOTES", 10)
     cluster = lab()
+    cluster.recorder.max_notes = 10
     for _ in range(5):
         cluster.driver.kill(1)
         cluster.driver.run_for(15_000)

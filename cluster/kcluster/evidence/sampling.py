@@ -79,6 +79,8 @@ class SamplingRecorder(Recorder):
     def _attach(self) -> None:
         dispatcher = self._dispatcher
         self.checks_steps = False
+        self.max_records = MAX_RECORDS
+        self.max_notes = MAX_NOTES
         self.ranges: dict[tuple[bytes, int], list[AckedRange]] = {}
         self._times: RequestTimes = Counter()
         self._pending: list[Answer] = []
@@ -164,10 +166,10 @@ class SamplingRecorder(Recorder):
         pending, self._pending = self._pending, []
         for answer in pending:
             self._take(answer)
-        if self._kept_records > MAX_RECORDS or len(self.answers) > MAX_ANSWERS:
+        if self._kept_records > self.max_records or len(self.answers) > MAX_ANSWERS:
             self._merge_older_half()
-        if len(self.notes) > MAX_NOTES:
-            dropped = len(self.notes) - MAX_NOTES + MAX_NOTES // 10
+        if len(self.notes) > self.max_notes:
+            dropped = len(self.notes) - self.max_notes + self.max_notes // 10
             self.dropped_notes += dropped
             del self.notes[:dropped]
         if self._kept_moves > MAX_MOVES:
