@@ -80,6 +80,7 @@ def test_verdict__of_a_live_cluster_is_valid_unknown_or_invalid(
 def test_up__out_of_a_process_that_was_killed_can_be_explained(
     lab: Any, kcluster: Verb, tmp_path: Path
 ) -> None:
+    kcluster("verdict")  # returns once the cluster is recorded, a moment after it serves clients
     produce(lab.bootstrap, 20)
     kcluster("kill", "2")
     appends = tmp_path / "runs" / "latest" / "appends.jsonl"
