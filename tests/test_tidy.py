@@ -25,7 +25,7 @@ LONG_FILE_LINES = 600
 """A file is as long as its one subject; above this it may have two, which is worth a look."""
 
 _CORE = "contract packaged timers deaths protocol metadata events config partition"
-_RUNNING = f"{_CORE} controller broker network faults clients runtime operations drivers handle"
+_RUNNING = f"{_CORE} controller broker network faults clients runtime operations drivers"
 _JUDGED = f"{_RUNNING} invariants evidence checks runs"
 LAYERS = {
     "version": "",
@@ -46,17 +46,17 @@ LAYERS = {
     "runtime": f"{_CORE} controller broker network faults",
     "operations": f"{_CORE} network faults runtime",
     "drivers": f"{_CORE} broker network faults clients runtime operations",
-    "handle": f"{_CORE} network faults runtime operations drivers",
     "invariants": f"{_CORE} controller broker runtime",
-    "evidence": f"{_CORE} network clients runtime operations invariants",
+    "evidence": f"{_CORE} broker network clients runtime operations invariants",
     "checks": f"{_CORE} controller broker clients invariants evidence",
     "runs": f"{_CORE} clients invariants evidence checks",
     "importing": "contract protocol config",
-    "scenario": f"version {_JUDGED}",
-    "testing": f"version {_JUDGED} scenario",
-    "pipeline": f"{_JUDGED} scenario",
-    "demo": f"version {_JUDGED} scenario pipeline",
-    "cli": f"{_JUDGED} importing scenario testing pipeline demo",
+    "handle": f"version {_JUDGED}",
+    "scenario": f"version {_JUDGED} handle",
+    "testing": f"version {_JUDGED} handle scenario",
+    "pipeline": f"{_JUDGED} handle scenario",
+    "demo": f"version {_JUDGED} handle scenario pipeline",
+    "cli": f"{_JUDGED} handle importing scenario testing pipeline demo",
     "__main__": "cli",
 }
 """What each part of `kcluster` may import besides itself; no two of them import each other."""

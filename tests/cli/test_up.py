@@ -227,12 +227,99 @@ def test_events__shows_all_past_events(lab: Any, kcluster: Verb) -> None:
 def test_events__follow_ends_with_the_cluster(lab: Any, kcluster: Verb) -> None:
     import threading
 
-    timer = threading.Timer(0.3, lambda: ask(DownRequest()))
+    timer = threading.Timer(1.0, lambda: ask(DownRequest()))
     timer.start()
-    code, out, _ = kcluster("events", "--follow")
+    code, out, _ = kcluster("events", "--follow", "--since", "1")
     timer.join()
     assert code == 0
     assert "broker_started" in out
+
+
+def test_events__the_newest_those_since_a_time_and_those_of_a_kind(
+    lab: Any, kcluster: Verb
+) -> None:
+    kcluster("kill", "1")
+    everything = kcluster("events")[1].splitlines()
+    assert kcluster("events", "-n", "2")[1].splitlines() == everything[-2:]
+    assert kcluster("events", "--since", "1h")[1].splitlines() == everything
+    assert kcluster("events", "--since", "now")[1] == ""
+    numbered = [json.loads(line) for line in kcluster("events", "--json")[1].splitlines()]
+    fenced = next(event for event in numbered if event["kind"] == "broker_fenced")
+    later = kcluster("events", "--since", str(fenced["sequence"]), "-n", "1000")[1].splitlines()
+    assert "broker_fenced" in later[0]
+    only = kcluster("events", "--kind", "leader_elected")[1].splitlines()
+    assert only
+    assert all("leader_elected" in line for line in only)
+
+
+def test_events__a_wrong_time_and_a_wrong_kind_are_explained(lab: Any, kcluster: Verb) -> None:
+    code, _, err = kcluster("events", "--since", "soon")
+    assert (code, err) == (
+        2,
+        "kcluster: --since soon: neither a time (10s, 500ms), nor a number, nor now\n",
+    )
+    code, _, err = kcluster("events", "--kind", "leader_electd")
+    assert (code, err) == (
+        2,
+        "kcluster: --kind leader_electd: no such kind of event; did you mean leader_elected?\n",
+    )
+
+
+def test_events__follow_begins_now(lab: Any, kcluster: Verb) -> None:
+    import threading
+
+    timer = threading.Timer(1.0, lambda: ask(DownRequest()))
+    timer.start()
+    code, out, _ = kcluster("events", "--follow")
+    timer.join()
+    assert (code, "broker_started" in out) == (0, False)
+
+
+def test_status__an_unknown_topic_is_an_error(lab: Any, kcluster: Verb) -> None:
+    known = "--topic oders: no such topic; did you mean orders?"
+    assert kcluster("status", "--topic", "oders") == (1, "", f"kcluster: {known}\n")
+    code, out, err = kcluster("status", "--topic", "oders", "--json")
+    assert (code, out, json.loads(err)) == (1, "", {"error": known})
+
+
+def test_status__shows_cuts_slow_links_rules_and_pauses(lab: Any, kcluster: Verb) -> None:
+    kcluster("fault", "slow: {nodes: 3, others: 1, latency: 40ms}")
+    kcluster("fault", "isolate: {nodes: 1, others: 2}")
+    kcluster("fault", "rule: {api: Metadata, answer: NOT_CONTROLLER}")
+    kcluster("kill", "3", "--how", "pause")
+    lines = kcluster("status")[1].splitlines()
+    assert "cut: 1-2" in lines
+    assert "slow: 1-3: latency 40 ms" in lines
+    assert "paused: broker 3" in lines
+    assert any(line.startswith("rule rule-1: answers NOT_CONTROLLER") for line in lines)
+
+
+def test_status__watch_shows_each_change_until_the_cluster_stops(lab: Any, kcluster: Verb) -> None:
+    import threading
+
+    timer = threading.Timer(1.0, lambda: ask(DownRequest()))
+    timer.start()
+    code, out, err = kcluster("status", "--watch")
+    timer.join()
+    assert (code, err) == (0, "")
+    assert out.startswith("cluster lab ")
+    assert out.endswith("the cluster has stopped\n")
+
+
+def test_log__draws_each_replica_of_a_partition(lab: Any, kcluster: Verb) -> None:
+    code, out, _ = kcluster("log", "orders-0")
+    assert code == 0
+    assert out.splitlines()[:2] == [
+        "orders-0  leader 1, epoch 0, ISR 1,2,3",
+        "♛ broker 1  leader   |  end 0, hw 0",
+    ]
+    logs = json.loads(kcluster("log", "orders-0", "--json")[1])
+    assert [found["standing"] for found in logs["replicas"]] == ["leader", "in sync", "in sync"]
+    assert kcluster("log", "order-0") == (
+        2,
+        "",
+        "kcluster: there is no topic order; did you mean orders-0?\n",
+    )
 
 
 def test_down__returns_when_the_cluster_has_stopped(lab: Any, kcluster: Verb) -> None:

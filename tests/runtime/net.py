@@ -20,11 +20,12 @@ from kcluster.contract import (
     Stopped,
     Tick,
 )
+from kcluster.deaths import ProcessState
 from kcluster.events.brokers import LostRange
 from kcluster.network.fabric import Fabric
 from kcluster.operations.links import Links
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.runtime.process import Process, ProcessState
+from kcluster.runtime.process import Process
 
 
 class Echo:

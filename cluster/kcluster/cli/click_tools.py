@@ -127,7 +127,7 @@ class VerbGroup(LazyGroup):
         "create": "topic create",
         "create-topic": "topic create",
         "delete": "topic delete",
-        "logs": "events",
+        "logs": "events, or log for a partition's replicas",
         "tail": "events --follow",
         "run": "up, or scenario run",
         "unpause": "resume",

@@ -69,7 +69,7 @@ def run(
     say = (lambda text: None) if as_json else print
     part, no_spark = start_spark(say) if with_spark else (None, "")
     began = time.monotonic()
-    cluster = Cluster(topology)
+    cluster = Cluster(topology, record=False)
     if part is not None:
         part.attach(cluster)
     with cluster:

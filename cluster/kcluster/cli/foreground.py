@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -36,6 +36,11 @@ from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.releases import latest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kcluster.cli.run_directory import LiveRunWriter
 
 DEFAULT_NAME: Final = "kcluster"
 GC_THRESHOLDS: Final = (20_000, 50, 100)
@@ -57,6 +62,9 @@ class UpOptions(Struct, frozen=True):
     as_json: bool = False
     trace_requests: bool = False
     quiet: bool = False
+    out: str | None = None
+    no_record: bool = False
+    record: str | None = None
 
 
 class Traced(Struct, gc=False):
@@ -82,6 +90,10 @@ def run_reporting(options: UpOptions, began_s: float) -> int:
         lines, exit_code = [f"kcluster: {error}"], error.exit_code
     except ClusterError as error:
         lines, exit_code = [f"kcluster: {error}"], 1
+    except OSError as error:
+        if error.filename is None:
+            raise
+        lines, exit_code = [f"kcluster: {error.filename}: {error.strerror}"], 2
     if options.as_json:
         lines = [json.dumps({"error": line}, ensure_ascii=False) for line in lines]
     print("\n".join(lines), file=sys.stderr)
@@ -90,13 +102,16 @@ def run_reporting(options: UpOptions, began_s: float) -> int:
 
 def run(options: UpOptions, began_s: float) -> int:
     """Start the cluster, print its events, stop it.  Bad options raise before anything starts."""
+    if options.no_record and (options.out or options.record):
+        wanted = "--out" if options.out else "--record"
+        raise ControlError(f"{wanted} needs a record; leave out --no-record", 2)
     topology = choose_topology(options.file, options.brokers, options.base_port, options.profile)
     require_free_ports(topology)
     inbox: SimpleQueue[Any] = SimpleQueue()
     _stop_on_signals(lambda: inbox.put(StopWanted()))
     feed = EventFeed()
-    with Cluster(topology, log=inbox.put) as cluster:
-        name = free_name(options.name, topology)
+    with Cluster(topology, log=inbox.put, record=False) as cluster:
+        name = cluster.name = free_name(options.name, topology)
         session = ControlSession(cluster, name, stop=lambda: inbox.put(StopWanted()))
         server = ControlServer(name, session, feed)
         try:
@@ -107,7 +122,19 @@ def run(options: UpOptions, began_s: float) -> int:
             gc.enable()
             gc.freeze()
             gc.set_threshold(*GC_THRESHOLDS)
+            directory = _record(cluster, options)
+            session.is_recorded.set()
             _print_until_stop(inbox, printer)
+            path = None if directory is None else directory.finish()
+            if options.record is not None:
+                from kcluster.cli.recorded_scenario import write_scenario
+
+                write_scenario(cluster, options.record)
+            with surviving_output():
+                if path is not None:
+                    printer.saved(path)
+                if options.record is not None:
+                    printer.written(options.record)
         finally:
             server.close()
     return 0
@@ -181,6 +208,22 @@ class Printer:
             )
         sys.stdout.flush()
 
+    def saved(self, path: Path) -> None:
+        """Print where the run directory is."""
+        if self._as_json:
+            self._json({"run": str(path)})
+        else:
+            print(f"run directory: {path}  (kcluster explain {path})")
+        sys.stdout.flush()
+
+    def written(self, scenario: str) -> None:
+        """Print where the scenario file is."""
+        if self._as_json:
+            self._json({"scenario": scenario})
+        else:
+            print(f"scenario: {scenario}  (kcluster scenario run {scenario})")
+        sys.stdout.flush()
+
     def show(self, items: list[Any]) -> None:
         """Print notes, unless `--quiet`, traced requests and log lines, in order."""
         if self._is_quiet:
@@ -241,6 +284,18 @@ class Printer:
     @staticmethod
     def _json(values: dict[str, Any]) -> None:
         print(json.dumps(values, ensure_ascii=False))
+
+
+def _record(cluster: Cluster, options: UpOptions) -> LiveRunWriter | None:
+    """Record the cluster, which serves its clients already; the start does not wait for this."""
+    if options.no_record:
+        return None
+    cluster.start_recording()
+    if options.out is None:
+        return None
+    from kcluster.cli.run_directory import LiveRunWriter
+
+    return LiveRunWriter(cluster, options.out)
 
 
 def _listen(

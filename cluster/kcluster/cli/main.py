@@ -21,12 +21,15 @@ _UP_FLAGS: Final = {
     "--trace-requests": "trace_requests",
     "--quiet": "quiet",
     "-q": "quiet",
+    "--no-record": "no_record",
 }
 _UP_VALUES: Final = {
     "--brokers": "brokers",
     "--base-port": "base_port",
     "--profile": "profile",
     "--name": "name",
+    "--out": "out",
+    "--record": "record",
 }
 _UP_NUMBERS: Final = {"brokers": (1, 100), "base_port": (0, 65535)}
 _PROFILES: Final = ("kafka", "fast", "slow")

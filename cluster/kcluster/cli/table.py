@@ -1,4 +1,4 @@
-"""Tables: by rich on a terminal, plain aligned columns in a pipe.
+"""Tables: aligned columns, coloured and as wide as fits on a terminal, whole in a pipe.
 
 Owns: the layout.  Never: chooses the columns, imports rich for a pipe.
 """
@@ -11,10 +11,25 @@ from typing import NamedTuple
 
 
 class TextTable(NamedTuple):
-    """Headers, and rows with one cell per header."""
+    """Headers, and rows with one cell per header.  `dispensable`: columns that a narrow terminal
+    does without, the first of them first."""
 
     headers: tuple[str, ...]
     rows: Sequence[Sequence[str]]
+    dispensable: tuple[str, ...] = ()
+
+
+def fitted(table: TextTable, width: int) -> TextTable:
+    """The table without the dispensable columns that do not fit into `width` characters."""
+    for header in table.dispensable:
+        if max(map(len, plain_lines(table))) <= width:
+            break
+        at = table.headers.index(header)
+        table = TextTable(
+            (*table.headers[:at], *table.headers[at + 1 :]),
+            [[*row[:at], *row[at + 1 :]] for row in table.rows],
+        )
+    return table
 
 
 def plain_lines(table: TextTable) -> list[str]:
@@ -27,25 +42,34 @@ def plain_lines(table: TextTable) -> list[str]:
     ]
 
 
+def column_at(table: TextTable, column: int) -> int:
+    """The position at which a column begins in `plain_lines`."""
+    cells = [table.headers, *table.rows]
+    return sum(max(len(row[before]) for row in cells) + 2 for before in range(column))
+
+
 def print_tables(tables: Sequence[TextTable]) -> None:
     """Print the tables, with an empty line before each."""
     if not sys.stdout.isatty():
         for table in tables:
             print("\n" + "\n".join(plain_lines(table)))
         return
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)
     for table in tables:
-        shown = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
-        for header in table.headers:
-            shown.add_column(header)
-        for row in table.rows:
-            shown.add_row(*(Text(cell, style=_style(cell)) for cell in row))
-        console.print(shown)
+        shown = fitted(table, console.width)
+        head, *lines = plain_lines(shown)
+        console.print()
+        console.print(Text(head, style="bold"))
+        state = shown.headers.index("state") if "state" in shown.headers else None
+        for line, row in zip(lines, shown.rows, strict=True):
+            text = Text(line)
+            if state is not None:
+                start = column_at(shown, state)
+                text.stylize(_style(row[state]), start, start + len(row[state]))
+            console.print(text)
 
 
 def _style(cell: str) -> str:

@@ -78,7 +78,7 @@ def _read(
         return
     if log.log_start_offset > 0:
         finals.deleted.append((partition, 0, log.log_start_offset - 1))
-    start, contents = log.log_start_offset, recorder.contents
+    start, contents = max(log.log_start_offset, observed.known_from), recorder.contents
     records = [entry for batch in log.batches_from(start) for entry in contents.of(batch)]
     if records and records[0][0] < start:
         records = [entry for entry in records if entry[0] >= start]
@@ -89,7 +89,13 @@ def _read(
         for entry, name in zip(contents.of(batch), names[batch], strict=True)
     }
     finals.logs[partition] = FinalLog(
-        start, records, log.first_dirty_offset, named, log.log_end_offset, log.epochs.entries
+        start,
+        records,
+        log.first_dirty_offset,
+        named,
+        log.log_end_offset,
+        log.epochs.entries,
+        log.log_start_offset,
     )
 
 

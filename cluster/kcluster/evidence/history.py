@@ -32,9 +32,9 @@ class Link(Struct, frozen=True):
 class FinalLog(Struct, frozen=True):
     """A partition read from beginning to end after the run: (offset, value) in order.
 
-    `start_offset`: records below were deleted on purpose; `clean_offset`: records below may have
-    been compacted away.  `names`: by offset, what identifies a record if its value does not.
-    `epochs`: (leader epoch, first offset), oldest first.
+    `start_offset`: records below were deleted on purpose, or are not judged one by one;
+    `clean_offset`: records below may have been compacted away.  `names`: by offset, what identifies
+    a record if its value does not.  `epochs`: (leader epoch, first offset), oldest first.
     """
 
     start_offset: int
@@ -43,6 +43,8 @@ class FinalLog(Struct, frozen=True):
     names: Mapping[int, bytes] = {}
     end_offset: int = 0
     epochs: Sequence[tuple[int, int]] = ()
+    deleted_before: int = 0
+    """Records below were deleted on purpose."""
 
 
 def shown(value: bytes | None) -> str:

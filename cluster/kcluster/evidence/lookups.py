@@ -36,6 +36,7 @@ from kcluster.evidence.history import Link
 from kcluster.evidence.recorder import Answer, Recorder
 from kcluster.invariants.observed import Append, Move, ObservedPartition
 from kcluster.metadata.records import PartitionRegistration
+from kcluster.protocol.records.batches import Batch
 from kcluster.runtime.dispatch import RUNTIME_ID
 
 E = TypeVar("E", bound=Event)
@@ -50,9 +51,15 @@ class Facts:
     """The look-ups of one run, after its end."""
 
     def __init__(
-        self, recorder: Recorder, ledger: Ledger, clients: Mapping[str, int] | None = None
+        self,
+        recorder: Recorder,
+        ledger: Ledger,
+        clients: Mapping[str, int] | None = None,
+        names: Mapping[Batch, list[bytes]] | None = None,
     ) -> None:
         self.recorder = recorder
+        self._names = {} if names is None else names
+        """By batch, what identifies its records if their values do not."""
         self.clients = {} if clients is None else clients
         """Ids in the fabric by name."""
         self._client_names = {number: name for name, number in self.clients.items()}
@@ -209,7 +216,21 @@ class Facts:
             for observed in self.recorder.of_partition(partition)
             for append in observed.appends
             if append.base_offset <= offset <= append.last_offset
-            and (value is None or (offset, value) in contents.of(append.batch))
+            and (
+                value is None
+                or (offset, value) in contents.of(append.batch)
+                or (offset, value) in self._named(append)
+            )
+        ]
+
+    def _named(self, append: Append) -> list[tuple[int, bytes]]:
+        """(offset, name) of the records of an append that are not identified by their values."""
+        names = self._names.get(append.batch, ())
+        entries = self.recorder.contents.of(append.batch) if names else ()
+        return [
+            (offset, name)
+            for (offset, value), name in zip(entries, names, strict=False)
+            if name != value
         ]
 
     def places(
@@ -224,6 +245,8 @@ class Facts:
                 for append in observed.appends:
                     for offset, own in self.recorder.contents.of(append.batch):
                         known.setdefault(own, []).append((observed, append, offset))
+                    for offset, name in self._named(append):
+                        known.setdefault(name, []).append((observed, append, offset))
         return known.get(value, [])
 
     def send(self, partition: Partition, value: bytes | None) -> SentRecord | None:

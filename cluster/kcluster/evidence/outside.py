@@ -26,6 +26,9 @@ FROM_THE_START: Final = -(1 << 62)
 Names = dict[Batch, list[bytes]]
 """By batch, the name of each of its records."""
 
+Taken = dict[tuple[Partition, bytes], int]
+"""By partition and value or name: the number in the last name that was made of it."""
+
 IsInside = Callable[[str | None], bool]
 """Whether a client id is of a client that keeps its own ledger."""
 
@@ -44,7 +47,7 @@ def outside_ledger(
             ApiKey.PRODUCE, lambda entry: not is_inside(entry[2].request.client_id)
         )
     )
-    taken = {(send.partition, send.value) for send in inside.sends}
+    taken: Taken = dict.fromkeys(((send.partition, send.value) for send in inside.sends), 1)
     for observed in recorder.partitions.values():
         partition = (observed.topic, observed.partition)
         own = [answer for answer in of_produce if answer.partition == partition]
@@ -75,11 +78,13 @@ def _add_sends(
     answers: list[PartitionAnswer],
     ledger: Ledger,
     names: Names,
-    taken: set[tuple[Partition, bytes]],
+    taken: Taken,
     is_inside: IsInside,
 ) -> None:
     partition = (observed.topic, observed.partition)
-    acked = {answer.base_offset: answer for answer in answers if not answer.error_code}
+    acked = {
+        (answer.client, answer.base_offset): answer for answer in answers if not answer.error_code
+    }
     refused = {
         (answer.reply.request.connection_id, answer.reply.request.correlation_id): answer
         for answer in answers
@@ -101,7 +106,7 @@ def _add_sends(
             continue
         sends = _sends(recorder, append, client, partition, taken)
         names[append.batch] = [send.value for send in sends]
-        answer = acked.get(append.base_offset)
+        answer = acked.get((client, append.base_offset))
         if request.body.acks == 0 or (answer is not None and answer.at_ms >= append.at_ms):
             _end(sends, append, answer)
         else:
@@ -119,20 +124,19 @@ def _connection(append: Append) -> int:
 
 
 def _sends(
-    recorder: Recorder,
-    append: Append,
-    client: str,
-    partition: Partition,
-    taken: set[tuple[Partition, bytes]],
+    recorder: Recorder, append: Append, client: str, partition: Partition, taken: Taken
 ) -> list[SentRecord]:
     assert append.request is not None
     sends = []
     for _, value in recorder.contents.of(append.batch):
-        name, number = value or b"", 1
-        while (partition, name) in taken:
-            number += 1
-            name = b"%b (%d)" % (value or b"", number)
-        taken.add((partition, name))
+        name = value or b""
+        key = (partition, name)
+        number = taken.get(key, 0) + 1
+        if number > 1:
+            while (partition, name := b"%b (%d)" % (value or b"", number)) in taken:
+                number += 1
+            taken[partition, name] = 1
+        taken[key] = number
         sends.append(
             SentRecord(
                 client,
@@ -157,6 +161,9 @@ def _end(sends: list[SentRecord], append: Append, answer: PartitionAnswer | None
 
 def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
     positions: dict[tuple[str, Partition], int] = {}
+    known_from = {
+        partition: observed.known_from for partition, observed in recorder.present().items()
+    }
     for answer in recorder.partition_answers(
         ApiKey.FETCH, lambda entry: not is_inside(entry[2].request.client_id)
     ):
@@ -171,6 +178,8 @@ def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
                     continue  # the first batch of a fetch may start before the requested offset
                 is_next = offset == position
                 positions[key] = offset + 1
+                if offset < known_from.get(answer.partition, 0):
+                    continue  # who sent it is not known
                 ledger.reads.append(
                     ReadRecord(
                         answer.client, answer.partition, offset, value, not is_next, answer.at_ms

@@ -8,7 +8,8 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -54,6 +55,20 @@ class PartitionAnswer(Struct, frozen=True, gc=False):
         return self.reply.request.arrived_ms
 
 
+RequestTimes = Counter[tuple[int, str, int, int]]
+"""By (API, client, broker, ms until the answer): how many requests."""
+
+
+class Missing(Struct, frozen=True):
+    """Acked records, known as a range of offsets only, that the final log does not hold."""
+
+    partition: Partition
+    epoch: int
+    first: int
+    last: int
+    at_ms: int
+
+
 class Judged(Struct):
     """What a verdict was made from: the ledger of all clients (outside ones included), the final
     logs, and by batch the names of outside clients' records."""
@@ -78,7 +93,17 @@ class Recorder(Watch):
         self.judged: Judged | None = None
         """What the last verdict was made from."""
         self.began_ms = dispatcher.now_ms
+        self.checks_steps = True
+        """Whether the invariants are checked after each step."""
+        self.merged_before_ms = -1
+        """Records sent before are known as ranges of offsets only; -1: none are."""
+        self.dropped_notes = 0
+        """How many notes, the oldest, are no longer kept."""
         super().__init__(dispatcher, Invariants())
+
+    def _attach(self) -> None:
+        super()._attach()
+        dispatcher = self._dispatcher
         dispatcher.note_sinks = (*dispatcher.note_sinks, self.notes.append)
 
     @property
@@ -96,6 +121,26 @@ class Recorder(Watch):
         self.answers.append((now_ms, node_id, reply))
 
     # -------------------------------------------------------------------------- afterwards
+
+    def merged_counts(self) -> tuple[int, int]:
+        """Records that are known as ranges only: (sent, acked)."""
+        return 0, 0
+
+    def missing(self, logs: Mapping[Partition, FinalLog]) -> Iterable[Missing]:
+        """The acked ranges that the final logs do not hold."""
+        return ()
+
+    def request_times(self) -> RequestTimes:
+        """How long brokers took to answer."""
+        return Counter(
+            (
+                reply.request.api_key,
+                reply.request.client_id or "",
+                broker,
+                at_ms - reply.request.arrived_ms,
+            )
+            for at_ms, broker, reply in self.answers
+        )
 
     def present(self) -> dict[Partition, ObservedPartition]:
         """The partitions of topics that have not been deleted, by name."""

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import gevent
 from gevent.event import Event as GeventEvent
 
+from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.contract import Note
@@ -33,6 +34,7 @@ from kcluster.drivers.sockets.listener import ReservedPort
 from kcluster.faults.rules import Rule
 from kcluster.operations.admin import OnEnd
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.logs import PartitionLogs, partition_logs
 from kcluster.operations.names import partition_in
 from kcluster.operations.network_verbs import NetworkVerbs
 from kcluster.operations.node_sets import NetworkControl
@@ -42,8 +44,14 @@ from kcluster.runtime.build import Plan, build
 from kcluster.runtime.gate import RuleStatus
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kcluster.checks.verdict import Verdict
+    from kcluster.evidence.recorder import Recorder
     from kcluster.operations.conditions import Condition
     from kcluster.operations.targets import Finder, Nodes
+    from kcluster.runs.journal import Rows
+    from kcluster.runs.record import RunInfo, RunRecord
 
 T = TypeVar("T")
 
@@ -58,7 +66,8 @@ class Cluster(NetworkVerbs):
     """A cluster on the live driver: `with Cluster(Topology.load("topology.yaml")) as cluster: …`.
 
     `seed`: of everything random in the cluster; drawn if None.  `log`: called with one line for
-    what an operator should know.  `bootstrap`: `host:port,host:port`, for clients.
+    what an operator should know.  `record`: whether what happens is recorded, for `verdict` and
+    `save`.  `bootstrap`: `host:port,host:port`, for clients.
     """
 
     def __init__(
@@ -67,6 +76,7 @@ class Cluster(NetworkVerbs):
         *,
         seed: int | None = None,
         log: Callable[[str], None] | None = None,
+        record: bool = True,
     ) -> None:
         self.topology = topology
         self.seed = int.from_bytes(os.urandom(6)) if seed is None else seed
@@ -83,6 +93,12 @@ class Cluster(NetworkVerbs):
         self._sequence = 0
         self._events: deque[NoteEntry] = deque(maxlen=MAX_EVENTS_KEPT)
         self._subscribers: tuple[Callable[[NoteEntry], None], ...] = ()
+        self._is_recorded = record
+        self.name = topology.name
+        """The name of its run directories."""
+        self._recorder: Recorder | None = None
+        self.ledger = Ledger()
+        """What the project's own clients sent and read in this cluster."""
         self.driver.dispatcher.note_sinks = (self._keep,)
 
     @property
@@ -137,6 +153,8 @@ class Cluster(NetworkVerbs):
         try:
             ready.result()
             self._wait(self._settled.all_serving, timeout_s, "not all brokers started")
+            if self._is_recorded:
+                self.start_recording()
         except ClusterError:
             self.close()
             raise
@@ -413,6 +431,16 @@ class Cluster(NetworkVerbs):
         """The cluster's state at this moment."""
         return self._do(lambda: cluster_status(self.plan, self.driver.dispatcher))
 
+    def logs(self, topic: str, partition: int) -> PartitionLogs:
+        """The log of each replica of a partition: where it ends, its epochs, how the replica stands
+        beside the leader; ClusterError if there is no such partition."""
+
+        def read() -> PartitionLogs:
+            self._verbs.partition(topic, partition)
+            return partition_logs(self.plan, self.driver.dispatcher, topic, partition)
+
+        return self._do(read)
+
     def events(self, since: int = 0) -> list[NoteEntry]:
         """The events after the one with sequence `since`, oldest first."""
         return self._do(lambda: [entry for entry in self._events if entry.sequence > since])
@@ -505,6 +533,75 @@ class Cluster(NetworkVerbs):
                 raise ClusterError(self._do(lambda: not_held(wanted, facts, limit_ms)))
         finally:
             end()
+
+    # -------------------------------------------------------------------------- the record
+
+    def start_recording(self) -> None:
+        """Record what happens from now on; `open` does it unless `record` is False."""
+        # Imported here: the start of a cluster does not wait for it.
+        from kcluster.evidence.sampling import SamplingRecorder
+
+        def attach() -> None:
+            if self._recorder is None:
+                recorder = SamplingRecorder(self.driver.dispatcher, self.plan)
+                recorder.notes += [entry.note for entry in self._events]
+                self._recorder = recorder
+
+        self._do(attach)
+
+    def verdict(self) -> Verdict:
+        """The verdict on every record so far, from what the brokers saw of their clients.  The
+        cluster stands still meanwhile, for seconds at most."""
+        from kcluster.handle.recording import live_verdict
+
+        recorder = self.recorder
+        return self._do(lambda: live_verdict(recorder, self.ledger, self._verbs))
+
+    def save(self, directory: str | os.PathLike[str], *, into: Path | None = None) -> Path:
+        """Write the run so far to a new run directory below `directory`, with its verdict and
+        timeline page; returns its path.  `into`: a run directory that exists already."""
+        from kcluster.handle.recording import live_info, live_record
+        from kcluster.runs.directory import write_into, write_run
+
+        recorder = self.recorder
+
+        def read() -> RunRecord:
+            info = live_info(recorder, self.name, self.seed)
+            return live_record(recorder, self.ledger, self._verbs, info)
+
+        record = self._do(read)
+        if into is None:
+            return write_run(directory, record)
+        write_into(into, record)
+        return into
+
+    def run_info(self) -> RunInfo:
+        """The facts about this run, for its directory."""
+        from kcluster.handle.recording import live_info
+
+        recorder = self.recorder
+        return self._do(lambda: live_info(recorder, self.name, self.seed))
+
+    def recorded_since(self, after_ms: int) -> tuple[Rows, int]:
+        """The rows of events, appends, replicas and leaders after `after_ms`, and until when they
+        are complete."""
+        from kcluster.runs.journal import rows_between
+
+        recorder = self.recorder
+
+        def read() -> tuple[Rows, int]:
+            recorder.check_last_step()
+            now_ms = self.driver.now_ms()
+            return rows_between(recorder, after_ms, now_ms), now_ms - 1
+
+        return self._do(read)
+
+    @property
+    def recorder(self) -> Recorder:
+        """What records this cluster; ClusterError if nothing does."""
+        if self._recorder is None:
+            raise ClusterError("this cluster is not recorded, by --no-record or record=False")
+        return self._recorder
 
     def _keep(self, note: Note) -> None:
         self._sequence += 1

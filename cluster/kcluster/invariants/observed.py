@@ -91,8 +91,8 @@ class ObservedPartition:
     """
 
     __slots__ = (
-        "appends", "committed", "deleted_ms", "key", "leaders", "lost", "min_isr", "moves",
-        "newest_epoch", "partition", "registration", "registrations", "replicas", "topic",
+        "appends", "committed", "deleted_ms", "key", "known_from", "leaders", "lost", "min_isr",
+        "moves", "newest_epoch", "partition", "registration", "registrations", "replicas", "topic",
         "unclean_applied", "unclean_epoch",
     )  # fmt: skip
 
@@ -118,6 +118,9 @@ class ObservedPartition:
         """By broker whose disk lost records: its newest broker epoch before the loss."""
         self.min_isr = 1
         """The effective min.insync.replicas of the replica observed last."""
+        self.known_from = 0
+        """Offsets below are not among `appends`: written before the recorder was attached, or too
+        old to be kept."""
         self.deleted_ms = -1
         """When its topic was deleted."""
 

@@ -73,6 +73,11 @@ class Watch:
         self._look_at_ms = LOOK_EVERY_MS
         """When to look for stalls again."""
         self._tap = dispatcher.tap
+        self._attach()
+
+    def _attach(self) -> None:
+        """Begin to look on."""
+        dispatcher = self._dispatcher
         dispatcher.tap = self._before_step
         dispatcher.note_sinks = (*dispatcher.note_sinks, self._on_note)
         dispatcher.reply_sinks = (*dispatcher.reply_sinks, self._on_reply)

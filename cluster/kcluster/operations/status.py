@@ -16,6 +16,7 @@ from kcluster.contract import Event, Note, NoteId
 from kcluster.events.words import text_of
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import PartitionRegistration
+from kcluster.network.fabric import Fabric
 from kcluster.network.graph import parts_of
 from kcluster.partition.disk import Disk
 from kcluster.runtime.build import Plan
@@ -51,9 +52,16 @@ class PartitionStatus(Struct, frozen=True):
     lag: dict[int, int]
 
 
+class ShapeStatus(Struct, frozen=True):
+    """Links that are impaired in the same way; `text`: how."""
+
+    links: tuple[tuple[int, int], ...]
+    text: str
+
+
 class ClusterStatus(Struct, frozen=True):
     """The cluster at one moment.  `sides`: groups of nodes that reach each other; one without
-    cuts."""
+    cuts.  `shapes`: impaired links.  `clients`: names of nodes that are clients."""
 
     cluster_id: str
     at_ms: int
@@ -63,6 +71,8 @@ class ClusterStatus(Struct, frozen=True):
     partitions: list[PartitionStatus]
     cuts: tuple[tuple[int, int], ...]
     sides: list[tuple[int, ...]]
+    shapes: list[ShapeStatus] = []
+    clients: dict[int, str] = {}
 
 
 class NoteEntry(Struct, frozen=True):
@@ -123,7 +133,18 @@ def cluster_status(plan: Plan, dispatcher: Dispatcher) -> ClusterStatus:
         partitions=partitions,
         cuts=dispatcher.fabric.cuts,
         sides=parts_of(dispatcher.fabric),
+        shapes=shapes_of(dispatcher.fabric),
+        clients=dict(dispatcher.fabric.clients),
     )
+
+
+def shapes_of(fabric: Fabric) -> list[ShapeStatus]:
+    """The impaired links, those with equal impairments together."""
+    links: dict[str, list[tuple[int, int]]] = {}
+    for link in fabric.shaped:
+        text = "; ".join(map(str, fabric.shapes_of(*link)))
+        links.setdefault(text, []).append(link)
+    return [ShapeStatus(tuple(found), text) for text, found in links.items()]
 
 
 def partition_status(

@@ -7,7 +7,6 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -23,6 +22,8 @@ from kcluster.events.base import kind_of
 from kcluster.events.render import api_name, plain
 from kcluster.evidence.group_history import commits_of
 from kcluster.evidence.recorder import Judged, Recorder
+from kcluster.invariants.observed import Append, Move, ObservedPartition
+from kcluster.metadata.records import PartitionRegistration
 from kcluster.runs.log_contents import content_rows, log_rows, numbers_of
 from kcluster.runs.record import (
     AppendRow,
@@ -48,7 +49,7 @@ def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdic
     ledger = judged.ledger
     numbers, by_value = numbers_of(ledger)
     info.outcome = verdict.outcome
-    info.topology = plain(msgspec.to_builtins(_without_places(recorder.plan.topology)))
+    info.topology = topology_values(recorder)
     record = RunRecord(info, notes=note_rows(recorder.notes))
     record.verdict = msgspec.json.decode(verdict.to_json())
     record.sends = [
@@ -142,57 +143,66 @@ def note_rows(notes: Iterable[Note]) -> list[NoteRow]:
 
 def request_rows(recorder: Recorder) -> list[RequestRow]:
     """How long brokers took to answer: one row per API, client, broker and duration."""
-    times = Counter(
-        (
-            reply.request.api_key,
-            reply.request.client_id or "",
-            broker,
-            at_ms - reply.request.arrived_ms,
-        )
-        for at_ms, broker, reply in recorder.answers
-    )
     return [
         RequestRow(api_name(api), client, broker, took_ms, count)
-        for (api, client, broker, took_ms), count in sorted(times.items())
+        for (api, client, broker, took_ms), count in sorted(recorder.request_times().items())
     ]
 
 
 def _add_partitions(record: RunRecord, recorder: Recorder) -> None:
     for observed in recorder.partitions.values():
-        name = (observed.topic, observed.partition)
-        record.appends += [
-            AppendRow(
-                *name,
-                append.at_ms,
-                append.broker,
-                append.epoch,
-                append.base_offset,
-                append.last_offset,
-                "" if append.request is None else append.request.client_id or "",
-                append.isr,
-            )
-            for append in observed.appends
-        ]
-        record.moves += [
-            MoveRow(*name, move.at_ms, move.broker, move.log_end_offset, move.high_watermark)
-            for move in observed.moves
-        ]
-        record.leaders += [
-            LeaderRow(
-                *name,
-                at_ms,
-                found.leader,
-                found.leader_epoch,
-                tuple(found.isr),
-                tuple(found.elr),
-                tuple(found.replicas),
-            )
-            for at_ms, found in observed.registrations
-        ]
+        record.appends += [append_row(observed, append) for append in observed.appends]
+        record.moves += [move_row(observed, move) for move in observed.moves]
+        record.leaders += [leader_row(observed, *entry) for entry in observed.registrations]
 
 
-def _without_places(topology: Any) -> Any:
-    return msgspec.structs.replace(topology, places={})
+def append_row(observed: ObservedPartition, append: Append) -> AppendRow:
+    """A batch that a leader appended."""
+    return AppendRow(
+        observed.topic,
+        observed.partition,
+        append.at_ms,
+        append.broker,
+        append.epoch,
+        append.base_offset,
+        append.last_offset,
+        "" if append.request is None else append.request.client_id or "",
+        append.isr,
+    )
+
+
+def move_row(observed: ObservedPartition, move: Move) -> MoveRow:
+    """Where a replica's log end and high watermark were."""
+    return MoveRow(
+        observed.topic,
+        observed.partition,
+        move.at_ms,
+        move.broker,
+        move.log_end_offset,
+        move.high_watermark,
+    )
+
+
+def leader_row(observed: ObservedPartition, at_ms: int, found: PartitionRegistration) -> LeaderRow:
+    """A registration of a partition."""
+    return LeaderRow(
+        observed.topic,
+        observed.partition,
+        at_ms,
+        found.leader,
+        found.leader_epoch,
+        tuple(found.isr),
+        tuple(found.elr),
+        tuple(found.replicas),
+    )
+
+
+def topology_values(recorder: Recorder) -> dict[str, Any]:
+    """The cluster's topology as values for JSON."""
+    topology: Any = recorder.plan.topology
+    without_places = msgspec.structs.replace(topology, places={})
+    values: dict[str, Any] = plain(msgspec.to_builtins(without_places))
+    return values
 
 
 def _text(value: bytes | None) -> str | None:

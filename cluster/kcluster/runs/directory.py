@@ -33,13 +33,24 @@ class RunError(Exception):
 
 def write_run(parent: str | os.PathLike[str], record: RunRecord) -> Path:
     """Write a run to a new directory below `parent` and link `latest` to it; returns the path."""
+    path = new_run(parent, record.info)
+    write_into(path, record)
+    link_latest(path)
+    return path
+
+
+def new_run(parent: str | os.PathLike[str], info: RunInfo) -> Path:
+    """Make the directory of a run below `parent`; returns its path."""
     parent = Path(parent)
-    info = record.info
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", info.name)[:MAX_NAME] or "run"
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-    path = _free(parent, f"{name}-{info.clock}-{info.seed}-{stamp}")
-    (path / INFO).write_bytes(msgspec.json.format(msgspec.json.encode(info)) + b"\n")
-    (path / VERDICT).write_bytes(msgspec.json.format(msgspec.json.encode(record.verdict)) + b"\n")
+    return _free(parent, f"{name}-{info.clock}-{info.seed}-{stamp}")
+
+
+def write_into(path: Path, record: RunRecord) -> None:
+    """Write all files of a run; those that are there are replaced."""
+    write_values(path / INFO, record.info)
+    write_values(path / VERDICT, record.verdict)
     if record.scenario:
         (path / SCENARIO).write_text(record.scenario)
     encode = msgspec.json.Encoder().encode
@@ -47,8 +58,13 @@ def write_run(parent: str | os.PathLike[str], record: RunRecord) -> Path:
         with open(path / file, "wb") as out:
             out.writelines(encode(row) + b"\n" for row in getattr(record, field))
     write_page(path, record)
-    _link(parent, path)
-    return path
+
+
+def write_values(file: Path, values: Any) -> None:
+    """Replace a JSON file at once: a reader sees the old values or the new ones."""
+    fresh = file.with_name(f".{file.name}.new")
+    fresh.write_bytes(msgspec.json.format(msgspec.json.encode(values)) + b"\n")
+    os.replace(fresh, file)
 
 
 def write_page(path: Path, record: RunRecord) -> Path:
@@ -70,8 +86,10 @@ def _free(parent: Path, name: str) -> Path:
     raise RunError(f"{parent}: 10,000 runs of the same name within one second")
 
 
-def _link(parent: Path, path: Path) -> None:
-    """Point `latest` at `path` atomically: other processes may be writing runs here too."""
+def link_latest(path: Path) -> None:
+    """Point `latest` beside a run at it, atomically: other processes may be writing runs here
+    too."""
+    parent = path.parent
     fresh = parent / f".{LATEST}-{os.getpid()}-{path.name}"
     fresh.symlink_to(path.name)
     os.replace(fresh, parent / LATEST)
@@ -84,14 +102,22 @@ def read_run(path: str | os.PathLike[str]) -> tuple[RunRecord, list[str]]:
     record = RunRecord(read_info(path))
     problems: list[str] = []
     try:
-        record.verdict = msgspec.json.decode((path / VERDICT).read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.DecodeError) as error:
-        problems.append(f"{path / VERDICT}: {error}")
+        record.verdict = read_verdict(path)
+    except RunError as error:
+        problems.append(str(error))
     if (path / SCENARIO).exists():
         record.scenario = (path / SCENARIO).read_text(errors="replace")
     for field, (file, row_type) in TABLES.items():
         setattr(record, field, _rows(path / file, row_type, problems))
     return record, problems
+
+
+def read_verdict(path: Path) -> dict[str, Any]:
+    """The verdict of a run as values; RunError if it cannot be read."""
+    try:
+        return msgspec.json.decode((path / VERDICT).read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError) as error:
+        raise RunError(f"{path / VERDICT}: {error}") from None
 
 
 def find_run(path: str | os.PathLike[str]) -> Path:

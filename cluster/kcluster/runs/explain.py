@@ -28,15 +28,12 @@ from kcluster.events.partitions import (
 from kcluster.events.standing import label_of, standing_of
 from kcluster.events.words import is_said_by, sentence_of, text_after_subject
 from kcluster.protocol.names import has_internal_prefix
+from kcluster.runs.bars import bar, legend, offsets_per_cell
 from kcluster.runs.broker_states import processes_at
 from kcluster.runs.record import AppendRow, LeaderRow, MoveRow, NoteRow, RunRecord
 
-CELLS: Final = 48
-"""The most cells in the drawing of a log; each stands for the same number of offsets."""
 LABEL_CHARS: Final = 9
 """The least width of the labels beside the logs."""
-COLOURS: Final = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "white")
-"""The colours of leader epochs, in rotation."""
 _ECHOES: Final = (BecameLeader, BecameFollower, BrokerRegistered, LinkCut, LinkHealed)
 """Events that only repeat another event."""
 
@@ -129,7 +126,7 @@ def drawing(record: RunRecord, partition: str, at_ms: int) -> Iterator[str]:
     end = max((replica.log_end_offset for replica in replicas), default=0)
     if not end:
         return
-    per_cell = -(-end // CELLS)
+    per_cell = offsets_per_cell(0, end)
     labels = _labels(replicas, leader, processes_at(record.notes, at_ms))
     width = max(LABEL_CHARS, *map(len, labels.values()))
     for replica in replicas:
@@ -182,19 +179,9 @@ def _replicas_at(moves: Iterable[MoveRow], at_ms: int) -> list[DrawnReplica]:
 def _cells(
     replica: DrawnReplica, end: int, per_cell: int, appends: Sequence[AppendRow], at_ms: int
 ) -> Iterator[str]:
-    watermark = replica.high_watermark // per_cell
-    count = -(-end // per_cell)
-    for cell in range(count):
-        if cell == watermark:
-            yield "|"
-        offset = cell * per_cell
-        if offset >= replica.log_end_offset:
-            yield " "
-            continue
-        epoch = _epoch_of(offset, appends, at_ms)
-        yield f"[{COLOURS[epoch % len(COLOURS)]}]█[/]"
-    if watermark >= count:
-        yield "|"
+    ends = (0, replica.log_end_offset, end)
+    watermark = replica.high_watermark
+    return bar(ends, watermark, per_cell, lambda offset: _epoch_of(offset, appends, at_ms))
 
 
 def _epoch_of(offset: int, appends: Sequence[AppendRow], at_ms: int) -> int:
@@ -210,10 +197,7 @@ def _legend(record: RunRecord, chosen: Sequence[str]) -> Iterator[str]:
         {row.epoch for row in record.appends if f"{row.topic}-{row.partition}" in chosen}
     )
     if epochs:
-        shown = "  ".join(
-            f"[{COLOURS[epoch % len(COLOURS)]}]█[/] epoch {epoch}" for epoch in epochs
-        )
-        yield f"{'':>13}{shown}   | high watermark"
+        yield f"{'':>13}{legend(epochs)}"
 
 
 def _escaped(text: str) -> str:

@@ -95,7 +95,6 @@ def arguments_of(mark: Any, default_profile: str) -> tuple[Topology, int]:
 class _Recorded(ABC):
     """What both handles report about their run."""
 
-    recorder: Recorder
     ledger: Ledger
     test: str
     seed: int
@@ -174,6 +173,11 @@ class _Recorded(ABC):
         ]
 
     @property
+    @abstractmethod
+    def recorder(self) -> Recorder:
+        """What records this cluster."""
+
+    @property
     def _began_ms(self) -> int:
         """The time of the first note."""
         notes = self.recorder.notes
@@ -219,10 +223,10 @@ class TestedCluster(_Recorded, Cluster):
 
     def __init__(self, topology: Topology, seed: int, test: str) -> None:
         self._begin_report()
-        super().__init__(topology, seed=seed, log=self._on_connection_line)
+        super().__init__(topology, seed=seed, log=self._on_connection_line, record=False)
         self.test = test
         self.ledger = Ledger()
-        self.recorder = Recorder(self.driver.dispatcher, self.plan)
+        self._recorder = Recorder(self.driver.dispatcher, self.plan)
 
     def clock_ms(self) -> int:
         """The cluster's time at this moment."""
@@ -233,6 +237,12 @@ class TestedCluster(_Recorded, Cluster):
 
     def _between_steps(self, function: Callable[[], T]) -> T:
         return self.call(function)
+
+    @property
+    def recorder(self) -> Recorder:
+        """The recorder of every step; a Cluster's own looks on less often."""
+        assert self._recorder is not None, "attached by __init__"
+        return self._recorder
 
     def _judge(self) -> Verdict:
         return judge(self.recorder, self.ledger, healed=True, began_ms=self._began_ms)
@@ -286,9 +296,14 @@ class VirtualCluster(_Recorded, VirtualDriver):
         self.test = test
         self.seed = seed
         self.ledger = Ledger()
-        self.recorder = Recorder(self.dispatcher, self.plan)
+        self._recorder = Recorder(self.dispatcher, self.plan)
         self._stage = VirtualStage(self, seed, self.ledger)
         self._stage.start()
+
+    @property
+    def recorder(self) -> Recorder:
+        """What records this cluster."""
+        return self._recorder
 
     def producer(self, topic: str, **keys: Any) -> Any:
         """Start a producer, with the keys of scenario files: `producer("orders", rate="50/s")`."""

@@ -29,6 +29,7 @@ from kcluster.events.partitions import IsrShrunk, LeaderChange
 from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts, link
+from kcluster.evidence.recorder import Missing
 from kcluster.invariants.observed import Append, ObservedPartition
 from kcluster.protocol.apis import ApiKey
 
@@ -229,3 +230,20 @@ def _never_appended(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     if operation is not None:
         yield link(operation)
     yield from errors_of(facts, send.producer, send.sent_ms - 1_000, send.sent_ms + 1_000)
+
+
+def lost_range(missing: Missing) -> Anomaly:
+    """The anomaly for acked records of which only the offsets are known."""
+    first, last = missing.first, missing.last
+    count = last - first + 1
+    where = f"offset {first}, " if count == 1 else f"offsets {first} to {last}, {count:,} records "
+    text = f"{where}acked in leader epoch {missing.epoch}: not in the log"
+    return Anomaly(
+        name=LostWrite.NAME,
+        partition=missing.partition,
+        text=text,
+        count=count,
+        first=first,
+        last=last,
+        at_ms=missing.at_ms,
+    )

@@ -98,6 +98,17 @@ def find_partition(status: ClusterStatus, typed: str) -> PartitionStatus:
     raise ControlError(_unknown_topic(word, number if is_number else "0", partitions), 2)
 
 
+def check_topic(status: ClusterStatus, typed: str) -> None:
+    """Raise ControlError, with the nearest name, if there is no such topic."""
+    topics = dict.fromkeys(found.topic for found in status.partitions)
+    if typed not in topics:
+        from kcluster.config.files.problems import unknown
+
+        names = [name for name in topics if not name.startswith("__")] or list(topics)
+        known = unknown("topic", typed, names) if names else "there are no topics yet"
+        raise ControlError(f"--topic {typed}: {known}")
+
+
 def _unknown_topic(
     word: str, number: str, partitions: Mapping[str, Sequence[PartitionStatus]]
 ) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from importlib import import_module
 from importlib.util import find_spec
+from threading import Event
 from typing import Any, Final, get_type_hints
 
 import msgspec
@@ -31,6 +32,8 @@ from kcluster.operations.errors import ClusterError
 
 VERBS_PACKAGE: Final = "kcluster.cli.verbs"
 
+RECORDER_LIMIT_S: Final = 10.0
+
 
 class ControlSession:
     """One running cluster.  `stop` asks it to stop, and returns at once."""
@@ -43,6 +46,8 @@ class ControlSession:
         self.origin_ms = past[0].note.at_ms if past else cluster.status().at_ms
         """Times in lines count from the cluster's first event."""
         self._show: Say = no_line
+        self.is_recorded = Event()
+        """Set once the cluster is recorded, or will not be."""
 
     def answer(self, request: Mapping[str, Any], show: Say = no_line) -> ControlAnswer:
         """Call the verb's handler; see server.Service."""
@@ -90,6 +95,10 @@ class ControlSession:
     def unchanged(self, line: str) -> ChangeResult:
         """The answer where there is nothing to do."""
         return ChangeResult(cluster=self.name, changed=False, lines=[line], events=[])
+
+    def wait_until_recorded(self) -> None:
+        """Wait for the recorder, which is attached a moment after the cluster serves clients."""
+        self.is_recorded.wait(RECORDER_LIMIT_S)
 
 
 def read_request(fields: Mapping[str, Any], kind: type[ControlRequest]) -> ControlRequest:

@@ -42,6 +42,11 @@ from kcluster.cli.click_tools import Section, section
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no events: other verbs show them.")
+@click.option("--out", metavar="DIR", help="Write the run to a directory below DIR, as save does.")
+@click.option(
+    "--record", metavar="FILE", help="Write what is done to the cluster as a scenario file."
+)
+@click.option("--no-record", is_flag=True, help="Record nothing: no verdict, no save.")
 @click.option("--trace-requests", is_flag=True, help="Print a line for each request.")
 def command(**options: Any) -> None:
     """Start a cluster in the foreground.

@@ -112,7 +112,7 @@ class LiveStage(Stage):
 def run_live(scenario: Scenario, seed: int, progress: Progress) -> RunResult:
     """Run a scenario on its own live cluster."""
     began_s = time.monotonic()
-    cluster = Cluster(scenario.topology, seed=seed)
+    cluster = Cluster(scenario.topology, seed=seed, record=False)
     recorder = Recorder(cluster.driver.dispatcher, cluster.plan)
     ledger = Ledger()
     duration_ms = scenario.duration_ms

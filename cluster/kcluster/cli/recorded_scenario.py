@@ -1,0 +1,23 @@
+"""`up --record FILE` and `save --scenario FILE`: what was done to the cluster, as a scenario file.
+
+Owns: writing that file.  Never: decides what is a step (scenario/recorded.py).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kcluster.handle.cluster import Cluster
+
+
+def write_scenario(cluster: Cluster, file: str) -> None:
+    """Write what was done so far; OSError if that is not possible."""
+    from kcluster.scenario.recorded import scenario_of
+
+    recorder = cluster.recorder
+    name = Path(file).name.partition(".")[0] or cluster.name
+    text = cluster.call(
+        lambda: scenario_of(recorder.notes, cluster.topology, name, recorder.began_ms)
+    )
+    Path(file).write_text(text, "utf-8")

@@ -1,0 +1,86 @@
+"""`kcluster log orders-0`: the log of each replica, drawn by leader epoch.
+
+Owns: the verb: its options, its request.  Never: draws (cli/log_drawing.py), looks into a broker
+(operations/logs.py).
+Kafka: kafka-dump-log.sh, on each broker.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kcluster.cli.click_tools import Section, control_options, print_json, section
+from kcluster.cli.completion import complete_partitions
+from kcluster.cli.control.client import ask
+from kcluster.cli.control.protocol import ControlRequest, handles
+
+if TYPE_CHECKING:
+    from kcluster.cli.control.session import ControlSession
+
+
+class LogRequest(ControlRequest, verb="log"):
+    """`partition`: as typed."""
+
+    partition: str
+
+
+@section(Section.CLUSTER)
+@click.command("log")
+@click.argument("partition", metavar="PARTITION", shell_complete=complete_partitions)
+@click.option("--watch", "watched", is_flag=True, help="Draw it again whenever it changes.")
+@control_options
+def command(partition: str, watched: bool, name: str | None, as_json: bool) -> None:
+    """Draw the log of each replica of PARTITION, such as orders-0.
+
+    A cell has the colour of the leader epoch that wrote it (in a pipe: the epoch's last digit); |
+    is the high watermark.
+    """
+    logs: dict[str, Any] = {}
+
+    def read() -> object:
+        logs.update(ask(LogRequest(partition), name))
+        return dict(logs)
+
+    def show() -> None:
+        if as_json:
+            print_json(logs)
+        else:
+            print_logs(logs)
+
+    if watched:
+        from kcluster.cli.watching import watch
+
+        watch(read, show)
+    else:
+        read()
+        show()
+
+
+def print_logs(logs: dict[str, Any]) -> None:
+    """Print the drawing: with colours on a terminal, with digits in a pipe."""
+    from kcluster.cli.log_drawing import drawing_of
+    from kcluster.runs.bars import digit
+
+    if not sys.stdout.isatty():
+        print("\n".join(drawing_of(logs, digit)))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True)
+    for line in drawing_of(logs):
+        console.print(line)
+
+
+@handles(LogRequest)
+def handle(session: ControlSession, request: LogRequest) -> dict[str, Any]:
+    """The logs as JSON values."""
+    from kcluster.cli.control.arguments import find_partition
+    from kcluster.events.render import plain
+
+    cluster = session.cluster
+    found = find_partition(cluster.status(), request.partition)
+    values: dict[str, Any] = plain(cluster.logs(found.topic, found.partition))
+    return values

@@ -1,0 +1,462 @@
+"""Records a live cluster from time to time, in bounded memory, off the way of its requests.
+
+Owns: which answers and appends are kept, and what remains of older ones: ranges of offsets.  Never:
+checks a step of a node (Recorder does), decodes a batch while the cluster runs.
+Kafka: no counterpart.
+
+A reply costs one list entry when it is sent.  A tenth of a second later, or when an event says that
+a partition or a broker has changed, `_look` reads the logs' ends and takes from the replies what a
+verdict needs.  Invariants of single steps are not checked.
+
+The newest records are kept with their requests.  Older ones are merged to ranges: per leader epoch,
+which offsets were acked.  A leader epoch writes an offset only once, so these show whether an acked
+record is still in the log, but not which value it had, nor who has read it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kcluster.broker.node import BrokerNode
+from kcluster.clients.ledger import Partition
+from kcluster.contract import Note, Reply, Request
+from kcluster.deaths import ProcessState
+from kcluster.events.brokers import BrokerDown, BrokerEvent
+from kcluster.events.partitions import PartitionEvent
+from kcluster.events.topics import TopicDeleted
+from kcluster.evidence.contents import Contents
+from kcluster.evidence.history import FinalLog
+from kcluster.evidence.recorder import Answer, Missing, Recorder, RequestTimes
+from kcluster.invariants.observed import Append, Move, ObservedPartition
+from kcluster.operations.status import controller_image
+from kcluster.partition.log.log import Log
+from kcluster.partition.replica import Replica
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.names import has_internal_prefix
+
+MAX_RECORDS: Final = 100_000
+"""Records, sent or read, that are kept with their requests; beyond it the older half is merged."""
+MAX_ANSWERS: Final = 30_000
+"""Answers to clients that are kept."""
+MAX_NOTES: Final = 50_000
+MAX_MOVES: Final = 300_000
+LOOK_MS: Final = 100
+REPLICAS_PER_MS: Final = 50
+"""With very many replicas the looks are rarer: a look takes one ms for a few thousand of them."""
+SLOW_MS: Final = 100
+"""Times of answers above this are counted in steps of 100 ms."""
+UNKNOWN_CLIENT: Final = "(unanswered)"
+"""The sender of a batch whose request was never answered: acks=0, or its broker died."""
+
+_PRODUCE: Final = int(ApiKey.PRODUCE)
+_FETCH: Final = int(ApiKey.FETCH)
+_COMMITS: Final = (int(ApiKey.OFFSET_COMMIT), int(ApiKey.OFFSET_FETCH))
+
+
+class AckedRange(Struct, gc=False):
+    """Offsets `first` to `last`, appended in `epoch` by one broker; `acked`: all of them were."""
+
+    epoch: int
+    first: int
+    last: int
+    acked: bool
+    count: int
+    from_ms: int
+
+
+class SamplingRecorder(Recorder):
+    """A Recorder for clusters that run for long.  It may be attached while the cluster runs: what
+    was written before counts as deleted.
+
+    `ranges`: what was merged, by partition.
+    """
+
+    def _attach(self) -> None:
+        dispatcher = self._dispatcher
+        self.checks_steps = False
+        self.max_records = MAX_RECORDS
+        self.max_notes = MAX_NOTES
+        self.ranges: dict[tuple[bytes, int], list[AckedRange]] = {}
+        self._times: RequestTimes = Counter()
+        self._pending: list[Answer] = []
+        self._is_due = False
+        self._is_urgent = False
+        self._metadata_offset = -1
+        self._by_name: dict[Partition, ObservedPartition] = {}
+        self._ends: dict[tuple[int, bytes, int], tuple[int, int]] = {}
+        """By broker and partition: log end and high watermark of its replica, as seen last."""
+        self._recorded: dict[tuple[bytes, int], dict[int, int]] = {}
+        """By partition and leader epoch: where the recorded appends end."""
+        self._unclaimed: dict[tuple[int, bytes, int, int], Append] = {}
+        """By broker, partition and base offset: appends without an answer so far."""
+        self._clients: dict[int, str] = {}
+        """By producer id: the client id in its last request."""
+        self._failing: dict[str, None] = {}
+        """Clients whose last Fetch had an error."""
+        self._kept_records = 0
+        self._kept_moves = 0
+        self._replicas = 0
+        dispatcher.note_sinks = (*dispatcher.note_sinks, self._on_note)
+        dispatcher.reply_sinks = (*dispatcher.reply_sinks, self._on_reply)
+        self._begin()
+
+    def _begin(self) -> None:
+        """What the logs hold already is not judged."""
+        self._read_image(self.dispatcher.now_ms)
+        for node in self._brokers():
+            for replica in node.replicas.all():
+                end = replica.log.log_end_offset
+                observed = self._observed(replica)
+                if end and observed is not None:
+                    observed.known_from = max(observed.known_from, end)
+                    known = self._recorded.setdefault(replica.key, {})
+                    for epoch, _ in replica.log.epochs.entries:
+                        known[epoch] = max(known.get(epoch, 0), end)
+
+    # ------------------------------------------------------------------------ while it runs
+
+    def _on_reply(self, node_id: int, reply: Reply, now_ms: int) -> None:
+        self._pending.append((now_ms, node_id, reply))
+        if not self._is_due:
+            self._is_due = True
+            wait_ms = max(LOOK_MS, self._replicas // REPLICAS_PER_MS)
+            self.dispatcher.later((now_ms + wait_ms) * 1000, self._look)
+
+    def _on_note(self, note: Note) -> None:
+        self.notes.append(note)
+        event = note.event
+        if event.is_internal:
+            return
+        if isinstance(event, BrokerDown):
+            self._catch_up()  # before its disk changes
+        elif isinstance(event, TopicDeleted):
+            self._catch_up()
+            for observed in self.partitions.values():
+                if observed.topic == event.topic and observed.deleted_ms < 0:
+                    observed.deleted_ms = note.at_ms
+        elif isinstance(event, PartitionEvent | BrokerEvent) and not self._is_urgent:
+            # The brokers act on it within this ms; the record is to have it from then on.
+            self._is_urgent = True
+            self.dispatcher.later(self.dispatcher.now_us, self._look_now)
+
+    def _look(self) -> None:
+        self._is_due = False
+        self._catch_up()
+
+    def _look_now(self) -> None:
+        self._is_urgent = False
+        self._catch_up()
+
+    def check_last_step(self) -> None:
+        self._catch_up()
+        self._name_unanswered()
+
+    def _catch_up(self) -> None:
+        """Take over what has happened since the last look."""
+        now_ms = self.dispatcher.now_ms
+        self._read_image(now_ms)
+        self._replicas = 0
+        for node in self._brokers():
+            self._read_replicas(now_ms, node)
+        pending, self._pending = self._pending, []
+        for answer in pending:
+            self._take(answer)
+        if self._kept_records > self.max_records or len(self.answers) > MAX_ANSWERS:
+            self._merge_older_half()
+        if len(self.notes) > self.max_notes:
+            dropped = len(self.notes) - self.max_notes + self.max_notes // 10
+            self.dropped_notes += dropped
+            del self.notes[:dropped]
+        if self._kept_moves > MAX_MOVES:
+            self._thin_moves()
+
+    def _brokers(self) -> Iterator[BrokerNode]:
+        for process in self.dispatcher.processes.values():
+            node = process.node
+            if node is None and process.state is not ProcessState.DOWN:
+                node = process.last_node  # it is going down
+            if isinstance(node, BrokerNode):
+                yield node
+
+    def _read_image(self, now_ms: int) -> None:
+        image = controller_image(self.dispatcher)
+        if image.offset == self._metadata_offset:
+            return
+        self._metadata_offset = image.offset
+        for topic in image.topics.values():
+            if has_internal_prefix(topic.name):
+                continue
+            for found in topic.partitions:
+                observed = self.invariants.partition(topic.name, (found.topic_id, found.partition))
+                if observed.registration is not found:
+                    observed.registration = found
+                    observed.registrations.append((now_ms, found))
+                    self._by_name[topic.name, found.partition] = observed
+
+    def _observed(self, replica: Replica) -> ObservedPartition | None:
+        if has_internal_prefix(replica.topic):
+            return None
+        return self.invariants.partition(replica.topic, replica.key)
+
+    def _read_replicas(self, now_ms: int, node: BrokerNode) -> None:
+        broker, ends = node.node_id, self._ends
+        replicas = node.replicas.all()
+        self._replicas += len(replicas)
+        for replica in replicas:
+            log = replica.log
+            at = (log.log_end_offset, replica.high_watermark)
+            key = (broker, replica.topic_id, replica.partition)
+            if ends.get(key) == at:
+                continue
+            ends[key] = at
+            observed = self._observed(replica)
+            if observed is not None:
+                observed.moves.append(Move(now_ms, broker, at[0], at[1]))
+                self._kept_moves += 1
+                self._read_log(now_ms, observed, replica, log)
+
+    def _read_log(
+        self, now_ms: int, observed: ObservedPartition, replica: Replica, log: Log
+    ) -> None:
+        """Record the batches in this log that are not recorded yet, of all leader epochs."""
+        known = self._recorded.setdefault(observed.key, {})
+        until, begin = log.log_end_offset, -1
+        for epoch, start in reversed(log.epochs.entries):
+            recorded = max(known.get(epoch, 0), log.log_start_offset)
+            if recorded >= until:
+                break
+            begin = max(start, recorded)
+            until = start
+        if begin < 0:
+            return
+        for batch in log.batches_from(begin):
+            epoch = batch.leader_epoch
+            if batch.base_offset < known.get(epoch, 0):
+                continue
+            known[epoch] = batch.last_offset + 1
+            if batch.base_offset < observed.known_from:
+                # Another epoch overwrites what is known as ranges only, or was there before.
+                observed.known_from = batch.base_offset
+            leader = _leader_in(observed, epoch, replica)
+            append = Append(
+                now_ms,
+                leader,
+                epoch,
+                batch.base_offset,
+                batch.last_offset,
+                batch,
+                None,
+                replica.isr if replica.is_leader else _isr_in(observed, epoch),
+            )
+            observed.appends.append(append)
+            self._kept_records += batch.record_count
+            if not batch.is_control:
+                key = (leader, observed.key[0], observed.partition, batch.base_offset)
+                self._unclaimed[key] = append
+        for (epoch, _), (_, end) in zip(log.epochs.entries, log.epochs.entries[1:], strict=False):
+            known[epoch] = max(known.get(epoch, 0), end)  # compaction leaves gaps at their ends
+
+    # ------------------------------------------------------------------------------ answers
+
+    def _take(self, answer: Answer) -> None:
+        at_ms, broker, reply = answer
+        request, body = reply.request, reply.body
+        client = request.client_id or ""
+        took_ms = at_ms - request.arrived_ms
+        if took_ms > SLOW_MS:
+            took_ms -= took_ms % SLOW_MS
+        self._times[request.api_key, client, broker, took_ms] += 1
+        if body is None:
+            return
+        if request.api_key == _PRODUCE:
+            self._claim(broker, request, body)
+            self.answers.append(answer)
+        elif request.api_key == _FETCH:
+            records, has_error = _fetched(body)
+            self._kept_records += records
+            if records or has_error or client in self._failing:
+                self.answers.append(answer)
+                self._failing.pop(client, None)
+            if has_error:
+                self._failing[client] = None
+        elif request.api_key in _COMMITS:
+            self.answers.append(answer)
+
+    def _claim(self, broker: int, request: Request, body: Any) -> None:
+        """Give the appends that a Produce response acks their request."""
+        for topic in body.responses:
+            for data in topic.partition_responses:
+                if data.error_code:
+                    continue
+                topic_id = topic.topic_id
+                if not any(topic_id):
+                    observed = self._by_name.get((topic.name, data.index))
+                    if observed is None:
+                        continue
+                    topic_id = observed.key[0]
+                key = (broker, topic_id, data.index, data.base_offset)
+                append = self._unclaimed.pop(key, None)
+                if append is not None:
+                    append.request = request
+                    append.at_ms = min(append.at_ms, request.arrived_ms)
+                    if append.batch.producer_id >= 0:
+                        self._clients[append.batch.producer_id] = request.client_id or ""
+
+    def _name_unanswered(self) -> None:
+        """Give each append that was not answered a sender, so far as known."""
+        for append in self._unclaimed.values():
+            client = self._clients.get(append.batch.producer_id, UNKNOWN_CLIENT)
+            if append.request is None or append.request.client_id != client:
+                body = m.ProduceRequest(acks=-1, timeout_ms=0, topic_data=[])
+                append.request = Request(-1, _PRODUCE, 3, -1, client, body, "", append.at_ms)
+
+    def request_times(self) -> RequestTimes:
+        return self._times
+
+    # ----------------------------------------------------------------------- bounded memory
+
+    def _merge_older_half(self) -> None:
+        """Merge the older half of the appends to ranges, and forget the answers of that time."""
+        appends = sorted(x.at_ms for observed in self.partitions.values() for x in observed.appends)
+        times = appends if len(appends) > len(self.answers) else [x[0] for x in self.answers]
+        if not times:
+            return
+        before_ms = max(times[len(times) // 2], times[0] + 1)
+        self.merged_before_ms = before_ms
+        for observed in self.partitions.values():
+            self._merge(observed, before_ms)
+        self.answers = [answer for answer in self.answers if answer[0] >= before_ms]
+        self.contents = Contents()
+        self.judged = None
+        kept = sum(
+            x.batch.record_count for observed in self.partitions.values() for x in observed.appends
+        )
+        fetches = (x[2].body for x in self.answers if x[2].request.api_key == _FETCH)
+        self._kept_records = kept + sum(_fetched(body)[0] for body in fetches)
+        live = {
+            id_of(observed, x) for observed in self.partitions.values() for x in observed.appends
+        }
+        self._unclaimed = {key: x for key, x in self._unclaimed.items() if key in live}
+
+    def _merge(self, observed: ObservedPartition, before_ms: int) -> None:
+        ranges = self.ranges.setdefault(observed.key, [])
+        kept = []
+        for append in observed.appends:
+            if append.at_ms >= before_ms:
+                kept.append(append)
+                continue
+            observed.known_from = max(observed.known_from, append.last_offset + 1)
+            if append.batch.is_control:
+                continue
+            acked = id_of(observed, append) not in self._unclaimed
+            last = ranges[-1] if ranges else None
+            count = append.batch.record_count
+            if (
+                last is not None
+                and (last.epoch, last.acked) == (append.epoch, acked)
+                and append.base_offset >= last.last
+            ):
+                last.last = append.last_offset
+                last.count += count
+            else:
+                first, end = append.base_offset, append.last_offset
+                ranges.append(AckedRange(append.epoch, first, end, acked, count, append.at_ms))
+        observed.appends = kept
+
+    def _thin_moves(self) -> None:
+        """Drop every other move, but none that goes back."""
+        total = 0
+        for observed in self.partitions.values():
+            observed.moves = list(_every_other(observed.moves))
+            total += len(observed.moves)
+        self._kept_moves = total
+
+    # -------------------------------------------------------------------------- afterwards
+
+    def merged_counts(self) -> tuple[int, int]:
+        """Records known as ranges only: (all, acked)."""
+        ranges = [x for ranges in self.ranges.values() for x in ranges]
+        return sum(x.count for x in ranges), sum(x.count for x in ranges if x.acked)
+
+    def missing(self, logs: Mapping[Partition, FinalLog]) -> Iterator[Missing]:
+        """The acked ranges that the final logs do not hold; what was deleted on purpose is not
+        missing."""
+        for observed in self.partitions.values():
+            partition = (observed.topic, observed.partition)
+            log = logs.get(partition)
+            if observed.deleted_ms >= 0 or log is None:
+                continue
+            for one in self.ranges.get(observed.key, ()):
+                if one.acked:
+                    for first, last in _not_in(log, one):
+                        yield Missing(partition, one.epoch, first, last, one.from_ms)
+
+
+def id_of(observed: ObservedPartition, append: Append) -> tuple[int, bytes, int, int]:
+    """The key of an append: (broker, topic id, partition, base offset)."""
+    return append.broker, observed.key[0], observed.partition, append.base_offset
+
+
+def _leader_in(observed: ObservedPartition, epoch: int, replica: Replica) -> int:
+    for _, found in reversed(observed.registrations):
+        if found.leader_epoch == epoch and found.leader >= 0:
+            return found.leader
+    return replica.broker_id
+
+
+def _isr_in(observed: ObservedPartition, epoch: int) -> tuple[int, ...]:
+    for _, found in reversed(observed.registrations):
+        if found.leader_epoch == epoch:
+            return found.isr
+    return ()
+
+
+def _fetched(body: Any) -> tuple[int, bool]:
+    """How many records a Fetch response has, and whether it has an error."""
+    records, has_error = 0, False
+    for topic in body.responses:
+        for data in topic.partitions:
+            has_error = has_error or bool(data.error_code)
+            if type(data.records) is list:
+                for batch in data.records:
+                    records += batch.record_count
+    return records, has_error
+
+
+def _every_other(moves: list[Move]) -> Iterator[Move]:
+    last: dict[int, Move] = {}
+    skipped: dict[int, Move] = {}
+    for move in moves:
+        before = last.get(move.broker)
+        falls = before is not None and (
+            move.log_end_offset < before.log_end_offset
+            or move.high_watermark < before.high_watermark
+        )
+        last[move.broker] = move
+        waiting = skipped.pop(move.broker, None)
+        if waiting is not None and falls:
+            yield waiting
+        if waiting is not None or falls or before is None:
+            yield move
+        else:
+            skipped[move.broker] = move
+    yield from sorted(skipped.values(), key=lambda move: move.at_ms)
+
+
+def _not_in(log: FinalLog, one: AckedRange) -> Iterator[tuple[int, int]]:
+    """The parts of a range that the log has in another epoch, or not at all."""
+    at = max(one.first, log.deleted_before)
+    ends = [*(start for _, start in log.epochs[1:]), log.end_offset]
+    for (epoch, start), end in zip(log.epochs, ends, strict=False):
+        if epoch != one.epoch or end <= at:
+            continue
+        if at < start:
+            yield at, min(start - 1, one.last)
+        at = max(at, min(end, one.last + 1))
+    if at <= one.last:
+        yield at, one.last

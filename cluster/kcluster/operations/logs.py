@@ -1,0 +1,84 @@
+"""The logs of one partition's replicas at this moment, as values.
+
+Owns: ReplicaLog, PartitionLogs, and filling them.  Never: reads a record, changes anything.
+Kafka: kafka-dump-log on each broker, with kafka-topics --describe beside it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from kcluster.events.standing import label_of, standing_of
+from kcluster.operations.status import controller_image
+from kcluster.runtime.build import Plan
+from kcluster.runtime.dispatch import Dispatcher
+
+
+class ReplicaLog(Struct, frozen=True):
+    """`standing`: `leader`, `in sync`, `down, 50 ahead`.  `high_watermark`: None while the process
+    is down.  `epochs`: (leader epoch, first offset), oldest first."""
+
+    broker: int
+    standing: str
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int | None
+    epochs: tuple[tuple[int, int], ...]
+
+
+class PartitionLogs(Struct, frozen=True):
+    """`leader`: None for an offline partition."""
+
+    topic: str
+    partition: int
+    leader: int | None
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: list[ReplicaLog]
+
+
+def partition_logs(plan: Plan, dispatcher: Dispatcher, topic: str, partition: int) -> PartitionLogs:
+    """The logs of a partition that exists, between two dispatches; brokers without a log of it are
+    left out."""
+    found = controller_image(dispatcher).topics[topic].partitions[partition]
+    key = (found.topic_id, found.partition)
+    logs = {
+        broker: log
+        for broker in sorted(found.replicas)
+        if (log := plan.disks[broker].logs.get(key)) is not None
+    }
+    leader_log = logs.get(found.leader)
+    replicas = []
+    for broker, log in logs.items():
+        process = dispatcher.processes[broker]
+        node: Any = process.node
+        replica = None if node is None else node.replicas.get(*key)
+        standing = standing_of(
+            broker,
+            leader=found.leader,
+            isr=found.isr,
+            elr=found.elr,
+            process=process.state,
+            log_end_offset=log.log_end_offset,
+            leader_end_offset=None if leader_log is None else leader_log.log_end_offset,
+        )
+        replicas.append(
+            ReplicaLog(
+                broker=broker,
+                standing=label_of(standing),
+                log_start_offset=log.log_start_offset,
+                log_end_offset=log.log_end_offset,
+                high_watermark=None if replica is None else replica.high_watermark,
+                epochs=tuple(log.epochs.entries),
+            )
+        )
+    return PartitionLogs(
+        topic=topic,
+        partition=partition,
+        leader=found.leader if found.leader >= 0 else None,
+        leader_epoch=found.leader_epoch,
+        isr=tuple(found.isr),
+        replicas=replicas,
+    )

@@ -1,0 +1,61 @@
+"""The drawing of a replica's log as a bar of cells, each in the colour of its leader epoch.
+
+Owns: how many offsets a cell stands for, its glyph, the mark of the high watermark, the legend.
+Never: finds an epoch or an offset.  Colours are rich markup.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+CELLS: Final = 48
+"""The most cells in a bar."""
+COLOURS: Final = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "white")
+"""The colours of leader epochs, in rotation."""
+
+Glyph = Callable[[int], str]
+"""The cell of a leader epoch."""
+
+
+def block(epoch: int) -> str:
+    """A cell for a terminal."""
+    return f"[{COLOURS[epoch % len(COLOURS)]}]█[/]"
+
+
+def digit(epoch: int) -> str:
+    """A cell for a text without colours: the epoch's last digit."""
+    return str(epoch % 10)
+
+
+def offsets_per_cell(start: int, end: int) -> int:
+    """How many offsets a cell stands for, if the longest log of the drawing ends at `end`."""
+    return max(1, -(-(end - start) // CELLS))
+
+
+def bar(
+    ends: tuple[int, int, int],
+    watermark: int | None,
+    per_cell: int,
+    epoch_of: Callable[[int], int],
+    glyph: Glyph = block,
+) -> Iterator[str]:
+    """The cells of one replica.  `ends`: where the drawing starts, where this log ends, where the
+    longest one does; `|` is the high watermark; beyond the log end it is blank."""
+    start, log_end, end = ends
+    mark = None if watermark is None else max(0, watermark - start) // per_cell
+    count = -(-(end - start) // per_cell)
+    for cell in range(count):
+        if cell == mark:
+            yield "|"
+        offset = start + cell * per_cell
+        yield glyph(epoch_of(offset)) if offset < log_end else " "
+    if mark is not None and mark >= count:
+        yield "|"
+
+
+def legend(epochs: Iterable[int], glyph: Glyph = block) -> str:
+    """`█ epoch 0  █ epoch 1   | high watermark`."""
+    shown = "  ".join(f"{glyph(epoch)} epoch {epoch}" for epoch in epochs)
+    return f"{shown}   | high watermark"

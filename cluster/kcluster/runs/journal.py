@@ -1,0 +1,103 @@
+"""The directory of a run that is not over: kept current, so that a killed process leaves its story.
+
+Owns: which rows are written meanwhile: events, appends, replicas, leaders.  Never: judges; the
+verdict, the clients' records and the page are written at the end, over what is here
+(directory.py).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from kcluster.evidence.recorder import Recorder
+from kcluster.runs.build_record import append_row, leader_row, move_row, note_rows, topology_values
+from kcluster.runs.directory import INFO, VERDICT, link_latest, new_run, write_values
+from kcluster.runs.record import TABLES, AppendRow, RunInfo
+
+T = TypeVar("T")
+
+Rows = dict[str, list[Any]]
+"""By field of RunRecord."""
+SLACK_MS: Final = 1_000
+NOT_OVER: Final = {"outcome": "unknown", "reason": "the run has not ended, or was killed"}
+
+
+def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
+    """What was recorded after `after_ms` and before `before_ms`; of appends also some from before:
+    their time is that of the request, and they are seen a moment later."""
+    partitions = recorder.partitions.values()
+
+    def part(rows: Sequence[T], at_ms: Callable[[T], int]) -> Iterator[T]:
+        return _between(rows, at_ms, after_ms, before_ms)
+
+    return {
+        "notes": note_rows(part(recorder.notes, lambda note: note.at_ms)),
+        "appends": [
+            append_row(observed, append)
+            for observed in partitions
+            for append in _between(
+                observed.appends, lambda x: x.at_ms, after_ms - SLACK_MS, before_ms
+            )
+        ],
+        "moves": [move_row(g, x) for g in partitions for x in part(g.moves, lambda x: x.at_ms)],
+        "leaders": [
+            leader_row(g, *x) for g in partitions for x in part(g.registrations, lambda x: x[0])
+        ],
+    }
+
+
+def _between(
+    rows: Sequence[T], at_ms: Callable[[T], int], after_ms: int, before_ms: int
+) -> Iterator[T]:
+    """Rows are in order of time: looks at the newest only."""
+    first = len(rows)
+    while first > 0 and at_ms(rows[first - 1]) > after_ms:
+        first -= 1
+    return (row for row in rows[first:] if at_ms(row) < before_ms)
+
+
+class Journal:
+    """The files of a run that goes on.  `path`: its directory."""
+
+    def __init__(self, parent: str | os.PathLike[str], info: RunInfo, recorder: Recorder) -> None:
+        info.topology = topology_values(recorder)
+        self._info = info
+        self._written: dict[tuple[str, int, int, int], None] = {}
+        """The newest appends that were written: topic, partition, epoch, base offset."""
+        self.path = new_run(parent, info)
+        write_values(self.path / INFO, info)
+        write_values(self.path / VERDICT, NOT_OVER)
+        for file, _ in TABLES.values():
+            Path(self.path, file).touch()
+        link_latest(self.path)
+
+    def write(self, rows: Rows, ended_ms: int) -> None:
+        """Append rows; the run goes on at least until `ended_ms`."""
+        rows["appends"] = self._unwritten(rows["appends"], ended_ms)
+        for field, added in rows.items():
+            if added:
+                self._append(TABLES[field][0], added)
+        self._info.ended_ms = ended_ms
+        write_values(self.path / INFO, self._info)
+
+    def _unwritten(self, rows: list[AppendRow], ended_ms: int) -> list[AppendRow]:
+        written, self._written = self._written, {}
+        fresh = []
+        for row in rows:
+            key = (row.topic, row.partition, row.epoch, row.base_offset)
+            if key not in written:
+                fresh.append(row)
+            if row.at_ms >= ended_ms - SLACK_MS:
+                self._written[key] = None
+        return fresh
+
+    def _append(self, file: str, rows: Iterable[Any]) -> None:
+        encode = msgspec.json.Encoder().encode
+        with open(self.path / file, "ab") as out:
+            out.writelines(encode(row) + b"\n" for row in rows)

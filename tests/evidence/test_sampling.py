@@ -1,0 +1,129 @@
+"""A recorder that looks from time to time: its verdicts, and its bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kcluster.checks.verdict import Verdict, judge
+from kcluster.clients.ledger import Ledger
+from kcluster.config.topology.model import Topology
+from kcluster.drivers.virtual import VirtualDriver
+from kcluster.evidence.sampling import SamplingRecorder
+from kcluster.scenario.language.model import ProducerSpec
+from kcluster.scenario.play.virtual import VirtualStage
+from kcluster.scenario.play.workload import make_producer
+
+TOPICS = {"orders": {"partitions": 1, "replication_factor": 3}}
+
+
+class Lab:
+    """A cluster in virtual time whose producer is a stranger to the verdict: it gets no ledger."""
+
+    def __init__(self, **config: Any) -> None:
+        topology = Topology.of(brokers=3, topics=TOPICS, config=config)
+        self.driver = VirtualDriver(topology, 1)
+        self.stage = VirtualStage(self.driver, 1, Ledger())
+        self.stage.start()
+        self.recorder = SamplingRecorder(self.driver.dispatcher, self.driver.plan)
+
+    def produce(self, count: int, acks: str = "all") -> None:
+        spec = ProducerSpec("orders", name=f"p{count}", rate_per_s=100, count=count, acks=acks)
+        producer = make_producer(spec, "kafka", Ledger())
+        self.stage.add_client(producer.name, producer)
+        self.driver.run_for(count * 10 + 2_000)
+
+    def verdict(self) -> Verdict:
+        return judge(self.recorder, Ledger(), healed=True)
+
+
+@pytest.fixture
+def lab(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Lab]:
+    """`lab(max_records=50)` keeps so few records that older ones are merged."""
+    monkeypatch.setattr("kcluster.checks.verdict.keeps_a_ledger", lambda client: False)
+
+    def make(max_records: int = 100_000, **config: Any) -> Lab:
+        cluster = Lab(**config)
+        cluster.recorder.max_records = max_records
+        return cluster
+
+    return make
+
+
+def test_sampling__what_was_acked_is_in_the_verdict(lab: Callable[..., Lab]) -> None:
+    cluster = lab()
+    cluster.produce(40)
+    verdict = cluster.verdict()
+    assert (verdict.outcome, verdict.sent, verdict.acked, verdict.merged) == ("valid", 40, 40, 0)
+
+
+def test_sampling__a_lost_record_is_named_with_its_story(lab: Callable[..., Lab]) -> None:
+    cluster = lab(**{"unclean.leader.election.enable": "true"})
+    lose_the_newest(cluster)
+    verdict = cluster.verdict()
+    assert verdict.outcome == "invalid"
+    assert verdict.counts() == {"lost-write": 30}
+    assert verdict.anomalies[0].chain
+    assert "leader_elected" in {note.event.kind for note in cluster.recorder.notes}
+
+
+def test_sampling__older_records_are_ranges_and_still_counted(lab: Callable[..., Lab]) -> None:
+    cluster = lab(max_records=50)
+    cluster.produce(200)
+    verdict = cluster.verdict()
+    assert (verdict.outcome, verdict.sent, verdict.acked) == ("valid", 200, 200)
+    assert verdict.merged >= 100
+    (ranges,) = cluster.recorder.ranges.values()
+    assert [(one.epoch, one.first, one.acked) for one in ranges] == [(0, 0, True)]
+    assert "it was judged only whether they are in the log" in "\n".join(verdict.lines())
+
+
+def test_sampling__a_lost_range_is_an_anomaly(lab: Callable[..., Lab]) -> None:
+    cluster = lab(max_records=20, **{"unclean.leader.election.enable": "true"})
+    lose_the_newest(cluster, then=60)
+    verdict = cluster.verdict()
+    assert verdict.outcome == "invalid"
+    lost = [str(x) for x in verdict.anomalies if x.count > 1]
+    assert lost == [
+        "lost-write: orders-0: offsets 10 to 39, 30 records acked in leader epoch 0: not in the log"
+    ]
+
+
+def test_sampling__the_oldest_events_are_dropped_and_the_verdict_says_so(
+    lab: Callable[..., Lab],
+) -> None:
+    cluster = lab()
+    cluster.recorder.max_notes = 10
+    for _ in range(5):
+        cluster.driver.kill(1)
+        cluster.driver.run_for(15_000)
+        cluster.driver.start(1)
+        cluster.driver.run_for(15_000)
+    cluster.produce(5)
+    verdict = cluster.verdict()
+    assert len(cluster.recorder.notes) <= 12
+    assert verdict.dropped_events >= 10
+    lines = verdict.lines()
+    assert f"the oldest {verdict.dropped_events} events are no longer kept" in lines
+
+
+def lose_the_newest(cluster: Lab, then: int = 5) -> None:
+    """Records 10 to 39 reach only the leader, which dies; a follower is elected unclean."""
+    cluster.produce(10)
+    driver = cluster.driver
+    leader = driver.verbs.leader("orders", 0)
+    followers = [broker for broker in (1, 2, 3) if broker != leader]
+    for broker in followers:
+        driver.kill(broker)
+    driver.run_for(15_000)
+    cluster.produce(30, acks="1")
+    driver.kill(leader)
+    driver.run_for(15_000)
+    for broker in followers:
+        driver.start(broker)
+    driver.run_for(20_000)
+    driver.start(leader)
+    cluster.produce(then)
+    driver.run_for(20_000)
