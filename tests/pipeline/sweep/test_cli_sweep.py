@@ -126,7 +126,10 @@ def test_cli_sweep__bad_input_is_one_line(grid: str, tmp_path: Path) -> None:
             f"no Spark at {master}: {master.removeprefix('spark://')}: Connection refused"
         )
     assert "a master is local[2]" in refused("sweep", grid, "--out", grid + "o", "--master", "yrn")
-    assert refused("sweep", "no.yaml") == "no.yaml: cannot be read: No such file or directory"
+    assert refused("sweep", "no.yaml") == (
+        "no.yaml: cannot be read: no such file, nor does a sweep of this name ship with kcluster;"
+        " kcluster scenario list shows all"
+    )
     assert refused("sweep", grid, "--out", grid) == f"{grid}: File exists"
     assert refused("sweep", grid, "--seeds", "3,3") == "--seeds: seed 3 twice"
     assert refused("sweep", grid, "--compare", "1", "9") == "cell 9: the cells are 1 to 6"
