@@ -6,10 +6,10 @@
 #   make test-compiled pytest again, on the compiled build; .ci/run runs both
 #   make lint          ruff and mypy alone
 #   make compat        kafka-python's own integration tests against kcluster
-#   make compare       compare with Apache Kafka, response by response; writes docs/differences.md
+#   make compare       compare with Apache Kafka, response by response; writes docs/explanation/differences.md
 #   make compiled      compile the hot modules to build/compiled; PYTHONPATH=build/compiled uses it
 #   make tools         Kafka's command line tools against kcluster; needs Java and Maven
-#   make bench         benchmark the compiled build and its peers; writes docs/benchmarks.md
+#   make bench         benchmark the compiled build and its peers; writes docs/reference/benchmarks.md
 #   make bench-micro   benchmark the hot paths alone, in seconds
 #   make renew         update all pins in constraints.txt to the newest versions
 #   make clean         remove .venv, all caches, and everything compiled

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ("README.md", "docs/scenarios.md", "docs/testing.md")
+DOCUMENTS = ("README.md", "docs/reference/scenarios.md", "docs/how-to/pytest.md")
 COMMAND_TIMEOUT_S = 50
 COMPARED_CHARS = 30
 
@@ -177,7 +177,7 @@ def test_missing__a_line_that_was_not_printed_is_found() -> None:
 
 
 def test_docs__every_path_of_the_architecture_exists() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
     source = ROOT / "cluster" / "kcluster"
     paths = re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:/|\.(?:py|txt)))`", text)
     inside = {path.rstrip("/") for path in paths}

@@ -180,7 +180,8 @@ def test_import__the_guide_shows_what_is_printed(
     kcluster: Kcluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(shutil.copytree(FOLDER, tmp_path / "saved"))
-    shown = [step for block in blocks("docs/import.md", "console") for step in session(block)]
+    sessions = [session(block) for block in blocks("docs/how-to/import.md", "console")]
+    shown = [step for steps in sessions for step in steps]
     assert shown
     for step in shown:
         code, _, err = kcluster(*shlex.split(step.command)[1:])
