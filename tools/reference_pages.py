@@ -1,9 +1,9 @@
-"""Write the generated pages of docs/reference: the command line, configs, events, run directories.
+"""Write the generated pages of docs/reference: the command line, configs, events, runs, incidents.
 
     python tools/reference_pages.py
 
 Owns: these pages' text, made from the classes that the code itself uses.  Never: writes the other
-pages.  `make reference` runs it; tests/test_docs.py fails if a page is out of date.
+pages.  `make reference` runs it; tests/test_docs_pages.py fails if a page is out of date.
 """
 
 from __future__ import annotations
