@@ -11,19 +11,24 @@
 
 FROM python:3.11-slim AS build
 WORKDIR /src
-ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
-# The compiled build (docs/decisions/003). The compiler is needed only in this stage.
+ENV PIP_NO_CACHE_DIR=1 \
+    PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    PIP_ROOT_USER_ACTION=ignore \
+    PIP_CONSTRAINT=/src/constraints.txt \
+    PIP_BUILD_CONSTRAINT=/src/constraints.txt
+# The compiler is needed only in this stage.
 RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev \
  && rm -rf /var/lib/apt/lists/*
-RUN python -m venv /opt/kcluster
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY cluster ./cluster
-RUN PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt HATCH_BUILD_HOOK_ENABLE_MYPYC=1 \
-    /opt/kcluster/bin/pip install .
+COPY scenarios ./scenarios
+# The compiled wheel (docs/decisions/003), installed into an environment without pip.
+RUN HATCH_BUILD_HOOK_ENABLE_MYPYC=1 pip wheel --no-deps --wheel-dir /wheels .
+RUN python -m venv --without-pip /opt/kcluster \
+ && pip --python /opt/kcluster/bin/python install /wheels/*.whl
 
 FROM build AS build-spark
-RUN PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt HATCH_BUILD_HOOK_ENABLE_MYPYC=1 \
-    /opt/kcluster/bin/pip install '.[spark]'
+RUN pip --python /opt/kcluster/bin/python install "$(ls /wheels/*.whl)[spark]"
 
 FROM python:3.11-slim AS spark
 RUN apt-get update && apt-get install --yes --no-install-recommends default-jre-headless procps \

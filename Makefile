@@ -8,6 +8,7 @@
 #   make compat        kafka-python's own integration tests against kcluster
 #   make compare       compare with Apache Kafka, response by response; writes docs/explanation/differences.md
 #   make compiled      compile the hot modules to build/compiled; PYTHONPATH=build/compiled uses it
+#   make wheels        build the sdist and the wheels into dist/, and try each in an empty environment
 #   make tools         Kafka's command line tools against kcluster; needs Java and Maven
 #   make docs          build the site of docs/ into build/docs; fails on a broken link or anchor
 #   make reference     write the generated pages of docs/reference
@@ -25,7 +26,7 @@ SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-compiled can-compile jars tools lint compat compare compiled \
-  docs reference bench bench-micro renew clean
+  docs reference wheels bench bench-micro renew clean
 
 CC ?= cc
 VENV := .venv
@@ -123,6 +124,11 @@ docs: $(VENV)/.docs
 reference: $(VENV)/.dev
 	@$(BIN)/python tools/reference_pages.py
 
+# Compiled wheels for the CPythons at hand: ARGS="--python python3.12" chooses, ARGS=--no-compiled skips
+# them.
+wheels: $(VENV)/.dev
+	@CFLAGS="$(CFLAGS) $(FASTER_HERE)" $(BIN)/python tools/build_wheels.py $(ARGS)
+
 bench: $(VENV)/.dev $(if $(filter pure,$(BUILD)),,$(COMPILED)/.done)
 	@PYTHONPATH=$(MEASURED) $(BIN)/python -P -m bench $(ARGS)
 
@@ -168,7 +174,8 @@ $(VENV)/.clients: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP_INSTALL) -e '.[clients]'
 	@touch $@
 
-SOURCES := pyproject.toml constraints.txt $(shell find cluster -name '*.py' -o -name '*.pyi' -o -name '*.txt')
+SOURCES := pyproject.toml constraints.txt $(shell find cluster scenarios -name '*.py' -o -name '*.pyi' \
+  -o -name '*.txt' -o -name '*.yaml')
 
 # The extension is one large C file: with -flto gcc optimises it on all cores. Functions that only the
 # extension calls are hidden, so that they are called directly and may be inlined.
@@ -182,7 +189,7 @@ $(COMPILED)/.done: $(SOURCES) | $(VENV)/.dev
 	@echo "Compiling the hot modules; a minute, once for each change of the code." >&2
 	@rm -rf $(COMPILED) build/source build/wheel
 	@mkdir -p build/source
-	@cp -r cluster pyproject.toml README.md LICENSE build/source/
+	@cp -r cluster scenarios pyproject.toml README.md LICENSE build/source/
 	@find build/source -name '*.so' -delete
 	@CFLAGS="$(CFLAGS) $(FASTER_HERE)" HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(BIN)/python -m pip wheel --quiet \
 	  --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir build/wheel build/source
@@ -202,6 +209,6 @@ renew: $(BIN)/python
 	@git --no-pager diff --stat constraints.txt
 
 clean:
-	rm -rf $(VENV) $(VENV)-renew build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-renew build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -f *__mypyc.*.so; find cluster -name '*.so' -delete
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -16,6 +16,7 @@ from kcluster.broker.channel import Channel
 from kcluster.config.kafka.definitions import BrokerConfig, TopicConfig
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Reply, Request
+from kcluster.deaths import ProcessState
 from kcluster.partition.log.log import Log
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey, codec
@@ -28,7 +29,7 @@ from kcluster.protocol.framing import (
 from kcluster.protocol.records.batches import check_crc, parse_batches
 from kcluster.runtime.build import build
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.runtime.process import Process, ProcessState
+from kcluster.runtime.process import Process
 
 Call = Callable[[], object]
 Case = Callable[[], Call]

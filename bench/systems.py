@@ -181,7 +181,7 @@ class Kcluster(System):
 def kcluster_command() -> list[str]:
     """The console script next to this Python, or the module that it calls."""
     script = Path(sys.executable).with_name("kcluster")
-    return [str(script)] if script.exists() else [sys.executable, "-P", "-m", "kcluster.cli.main"]
+    return [str(script)] if script.exists() else [sys.executable, "-P", "-m", "kcluster"]
 
 
 # -------------------------------------------------------------------------------------- peers

@@ -65,10 +65,7 @@ def place(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     topology = (ROOT / "topology.yaml").read_text(encoding="utf-8")
     (tmp_path / "topology.yaml").write_text(re.sub(r"port: \d+", "port: 0", topology))
     (tmp_path / "bin").mkdir()
-    for name, command in (
-        ("kcluster", "kcluster.cli.main"),
-        ("pytest", "pytest -p no:cacheprovider"),
-    ):
+    for name, command in (("kcluster", "kcluster"), ("pytest", "pytest -p no:cacheprovider")):
         shim = tmp_path / "bin" / name
         shim.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m {command} "$@"\n')
         shim.chmod(0o755)

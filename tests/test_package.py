@@ -60,3 +60,21 @@ def test_package__the_containers_topology_is_the_teaching_one_made_reachable() -
     assert topology.host == "0.0.0.0"
     assert topology.brokers[1] == BrokerSpec(2, 9093, "b", "localhost:9093")
     assert topology.topics == Topology.load(ROOT / "topology.yaml").topics
+
+
+def test_package__the_container_gets_what_its_build_copies_and_nothing_else() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text("utf-8")
+    copies = re.findall(r"^COPY (?!--from)(.+) \S+$", dockerfile, re.MULTILINE)
+    copied = {name for names in copies for name in names.split()}
+    ignored = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    assert copied == {line[1:] for line in ignored if line.startswith("!")}
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+
+
+def test_package__the_wheel_can_be_built_from_what_the_container_copies() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]
+    dockerfile = (ROOT / "Dockerfile").read_text("utf-8")
+    for folder in {path.split("/")[0] for path in included}:
+        assert f"\nCOPY {folder} ./{folder}\n" in dockerfile
+    assert [path for path in included if not (ROOT / path).exists()] == []

@@ -57,6 +57,7 @@ LAYERS = {
     "pipeline": f"{_JUDGED} scenario",
     "demo": f"version {_JUDGED} scenario pipeline",
     "cli": f"{_JUDGED} importing scenario testing pipeline demo",
+    "__main__": "cli",
 }
 """What each part of `kcluster` may import besides itself; no two of them import each other."""
 
@@ -64,6 +65,7 @@ SOURCE = "cluster/kcluster/"
 OUTSIDE_THE_CORE = (
     "drivers/sockets/", "drivers/live.py", "drivers/wires/tcp.py", "handle/",
     "scenario/play/live.py", "runs/", "importing/", "testing/", "pipeline/", "cli/", "demo/",
+    "__main__.py",
 )  # fmt: skip
 
 SEEDED = ("runtime", "operations", "drivers", "scenario")
@@ -100,6 +102,7 @@ ALLOWED = {
         "os",
     },  # the one file that it is given
     "cluster/kcluster/scenario/language/profiles.py": {"open", "os"},  # the profile it names
+    "cluster/kcluster/scenario/library.py": {"pathlib"},  # the files that ship with the package
     "cluster/kcluster/scenario/play/virtual.py": {"time"},  # how long a run took, for its report
 }
 

@@ -1,7 +1,7 @@
-"""The wheel beside a user's project that has modules with names like ours.
+"""The wheel: what is in it, and how it behaves beside a user's project with names like ours.
 
-Owns: that an installed kcluster shadows no name of a user's project.  Never: tests what kcluster
-does; the wheel has the same files as the source.
+Owns: that the wheel has every file, and shadows no name of a user's project.  Never: tests what
+kcluster does (the other tests), or the compiled wheel (`make wheels`).
 """
 
 from __future__ import annotations
@@ -78,6 +78,40 @@ def test_wheel__every_file_is_below_kcluster(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"kcluster", "kcluster_sim"}
     assert {"kcluster/py.typed", "kcluster/protocol/codec/schema/Produce.txt"} <= set(names)
+
+
+def test_wheel__it_has_every_file_of_the_package_and_of_the_scenarios(wheel: Path) -> None:
+    package, scenarios = ROOT / "cluster" / "kcluster", ROOT / "scenarios"
+    ours = {f"kcluster/{path.relative_to(package)}" for path in tracked(package)}
+    shipped = {
+        f"kcluster/scenario/files/{path.relative_to(scenarios)}"
+        for path in tracked(scenarios)
+        if path.suffix == ".yaml"
+    }
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert names == ours | shipped
+
+
+def tracked(folder: Path) -> list[Path]:
+    """The files below `folder` that belong to the source."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return [path for path in files if path.suffix not in (".pyc", ".so")]
+
+
+def test_wheel__a_scenario_runs_by_its_name_from_the_wheel(python: Path, tmp_path: Path) -> None:
+    script = (
+        "from kcluster.scenario.library import LibraryKind, library_files, library_path\n"
+        "from kcluster.scenario.language.scenario import Scenario\n"
+        "path = library_path(LibraryKind.SCENARIO, 'safe_settings')\n"
+        "assert 'site-packages' in str(path), path\n"
+        "assert Scenario.load(path).name == 'safe_settings'  # its profile is found, too\n"
+        "print(*(len(library_files(kind)) > 0 for kind in LibraryKind))\n"
+    )
+    ended = subprocess.run(
+        [python, "-P", "-c", script], cwd=tmp_path, check=False, timeout=50, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout) == (0, "True True True\n"), ended.stdout
 
 
 @pytest.mark.slow

@@ -11,13 +11,12 @@ anything.
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
-
 from kcluster.version import __version__
 
+TYPE_CHECKING = False  # as in `typing`, which takes as long to import as the interpreter to start
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from kcluster.config.files.problems import TopologyError
     from kcluster.config.topology.model import Topology
     from kcluster.faults.rules import Rule, RuleError, rule
@@ -44,6 +43,8 @@ _HOMES: Final = {
 
 def build() -> str:
     """Which build this is: `compiled` (its hot modules are a C extension), or `pure Python`."""
+    from importlib.util import find_spec
+
     spec = find_spec("kcluster.contract")
     assert spec is not None
     return "pure Python" if (spec.origin or "").endswith(".py") else "compiled"
@@ -54,6 +55,8 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'kcluster' has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

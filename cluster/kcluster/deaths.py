@@ -1,8 +1,8 @@
-"""The ways for a broker's process to end or to pause, with what each means.
+"""The ways for a broker's process to end or to pause, with what each means, and its state after.
 
-Owns: DeathKind, WAYS_TO_FAIL, the phrase for each.  Never: carries one out (runtime/dispatch.py),
-words an event (events/words.py); imports anything of ours, or msgspec: `kcluster kill` and
-`kcluster --help` load it at their start.
+Owns: DeathKind, WAYS_TO_FAIL, the phrase for each; ProcessState.  Never: carries one out
+(runtime/dispatch.py), words an event (events/words.py); imports anything of ours, or msgspec:
+`kcluster kill` and `kcluster --help` load it at their start.
 Kafka: SIGTERM, SIGKILL, a power cut, a replaced disk, SIGSTOP.
 """
 
@@ -21,6 +21,14 @@ class DeathKind(StrEnum):
     CLEAN = "clean"
     POWER = "power"
     WIPE = "wipe"
+
+
+class ProcessState(StrEnum):
+    """`paused`: as by SIGSTOP or a long garbage collection; nothing runs, sockets stay open."""
+
+    UP = "up"
+    PAUSED = "paused"
+    DOWN = "down"
 
 
 PAUSE: Final = "pause"

@@ -25,7 +25,7 @@ class Up:
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "kcluster.cli.main", "up", *arguments],
+            [sys.executable, "-m", "kcluster", "up", *arguments],
             cwd=directory,
             env={**os.environ, "PYTHONPATH": CODE, "PYTHONUNBUFFERED": "1"},
             stdout=subprocess.PIPE,

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*Use files:DeprecationWarning")
 def demo(directory: Path, *arguments: str, **environment: str) -> tuple[int, str]:
     """Run the demo in a separate process; returns the exit code and everything it printed."""
     ended = subprocess.run(
-        [sys.executable, "-m", "kcluster.cli.main", "demo", *arguments],
+        [sys.executable, "-m", "kcluster", "demo", *arguments],
         cwd=directory,
         env={**os.environ, "PYTHONPATH": CODE, **environment},
         stdout=subprocess.PIPE,
@@ -76,8 +76,10 @@ def test_demo__json_has_timeline_and_count(tmp_path: Path, text: str) -> None:
 def test_demo__without_java_reports_how_to_install_it_and_skips_spark(
     tmp_path: Path, text: str
 ) -> None:
-    code, out = demo(tmp_path, text, "--spark", PATH="", JAVA_HOME="")
+    (temporary := tmp_path / "temporary").mkdir()
+    code, out = demo(tmp_path, text, "--spark", PATH="", JAVA_HOME="", TMPDIR=str(temporary))
     assert code == 0, out
+    assert list(temporary.iterdir()) == []
     assert out.endswith("set JAVA_HOME if it is elsewhere\n")
     assert out.splitlines()[-2] == "nothing acked was lost"
     assert out.splitlines()[-1].startswith("without Spark: no Java found: ")

@@ -11,6 +11,7 @@ from typing import Any
 import click
 import pytest
 
+from kcluster import __version__, build
 from kcluster.cli.foreground import UpOptions
 from kcluster.cli.main import quick_up_options
 from kcluster.cli.verbs.up import command
@@ -74,6 +75,17 @@ def test_kcluster__suggests_the_nearest_verb(kcluster: Verb) -> None:
     code, _, err = kcluster("stauts")
     assert code == 2
     assert "No verb 'stauts'. Did you mean status?" in err
+
+
+@pytest.mark.parametrize("word", ["version", "--version", "-V"])
+def test_kcluster__reports_its_version_and_build(kcluster: Verb, word: str) -> None:
+    assert kcluster(word) == (0, f"kcluster {__version__} ({build()})\n", "")
+
+
+def test_kcluster__runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "kcluster", "kill", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Usage: kcluster kill ")
 
 
 def test_kcluster__help_names_every_verb(kcluster: Verb) -> None:

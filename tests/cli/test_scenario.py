@@ -109,12 +109,12 @@ def test_schema__is_json(run: Callable[..., Result]) -> None:
 
 def test_fault__on_a_running_cluster(base: Path) -> None:
     def kcluster_(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "kcluster.cli.main", *words]
+        command = [sys.executable, "-m", "kcluster", *words]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
 
     command = ["up", "--brokers", "3", "--base-port", "0", "--profile", "fast"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "kcluster.cli.main", *command], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "kcluster", *command], stdout=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None

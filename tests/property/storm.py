@@ -18,6 +18,7 @@ from kcluster.checks.verdict import LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
+from kcluster.deaths import ProcessState
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.events.partitions import LeaderChange
 from kcluster.evidence.recorder import Recorder
@@ -26,7 +27,6 @@ from kcluster.partition.log.log import Log
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.records.records import read_records
-from kcluster.runtime.process import ProcessState
 from tests.property.clients import Asker, Consumer, Producer
 
 TOPIC = "orders"

@@ -70,13 +70,24 @@ class Browser:
         os.close(self._write)
         os.close(self._read)
 
-    def look(self, url: str, steps: str) -> Any:
+    def look(self, url: str, steps: str, size: tuple[int, int, int] = (1_400, 900, 1)) -> Any:
         """Open a page, run the body of an async function there; its result, once the page is
-        loaded.  A script that fails, there or here, is an AssertionError."""
+        loaded.  `size`: width and height in CSS pixels, and how many screen pixels each takes: half
+        the size with 2 is the same window zoomed to 200 %.  A script that fails, there or here, is
+        an AssertionError."""
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self._call("Page.enable", session)
         self._call("Page.addScriptToEvaluateOnNewDocument", session, source=_WATCH)
+        width, height, scale = size
+        self._call(
+            "Emulation.setDeviceMetricsOverride",
+            session,
+            width=width,
+            height=height,
+            deviceScaleFactor=scale,
+            mobile=False,
+        )
         self._call("Page.navigate", session, url=url)
         self._event("Page.loadEventFired", session)
         result = self._call(

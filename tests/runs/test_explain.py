@@ -30,8 +30,20 @@ def test_explain__an_unclean_election_with_its_cause_and_both_logs() -> None:
     )
     assert story[at + 1].strip() == "because broker 1 fenced: no heartbeat for 3000 ms"
     first, second = (line.split() for line in story[at + 2 : at + 4])
-    assert first == ["broker", "1", "behind", "████████|", "end", "8,", "hw", "8"]
+    assert first == ["broker", "1", "down,", "3", "ahead", "████████|", "end", "8,", "hw", "8"]
     assert second == ["broker", "2", "leader", "█████|", "end", "5,", "hw", "5"]
+
+
+def test_explain__each_log_is_labelled_by_its_state_at_that_moment() -> None:
+    def labels(at_ms: int) -> list[str]:
+        lines = (plain(line) for line in drawing(unclean_run(), "orders-0", at_ms))
+        return [line.split("█")[0].strip() for line in lines]
+
+    assert labels(2_600) == ["broker 1 leader", "broker 2 in ELR, 3 behind"]
+    assert labels(4_000) == ["broker 1 down, leader", "broker 2 in ELR, 3 behind"]
+    assert labels(7_000) == ["broker 1 down, 2 ahead", "broker 2 leader"]
+    assert labels(8_000) == ["broker 1 in sync, 1 behind", "broker 2 leader"]
+    assert labels(11_000) == ["broker 1 in sync", "broker 2 leader"]
 
 
 def test_explain__a_cause_that_the_reason_names_is_not_shown_again() -> None:

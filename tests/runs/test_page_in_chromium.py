@@ -55,6 +55,12 @@ const rows = () => [...document.querySelectorAll(".row[data-lane]")]
   .filter((row) => row.style.display !== "none").map((row) => row.dataset.lane);
 /** Where on a lane a share of the run lies: the view has a little room at both ends. */
 const share = (part) => (part + 0.012) / 1.024;
+/** The share of the page's height that the lanes have. */
+const shareOfLanes = () => {
+  const high = (each) => each.getBoundingClientRect().height;
+  const [lanes, top] = ["scroll", "top"].map((id) => high(document.getElementById(id)));
+  return (lanes - top) / high(document.body);
+};
 const saw = {};
 await frames(4);
 """
@@ -79,11 +85,18 @@ class Page:
     def __init__(self, browser: Browser, file: Path) -> None:
         self._browser, self._file = browser, file
 
-    def look(self, record: RunRecord, steps: str, address: str = "") -> dict[str, Any]:
-        """What the steps put into `saw`.  `address`: appended to the page's address."""
+    def look(
+        self,
+        record: RunRecord,
+        steps: str,
+        address: str = "",
+        size: tuple[int, int, int] = (1_400, 900, 1),
+    ) -> dict[str, Any]:
+        """What the steps put into `saw`.  `address`: appended to the page's address; `size` as in
+        Browser."""
         self._file.write_text(page_of(record), "utf-8")
         url = self._file.as_uri() + address
-        found: dict[str, Any] = self._browser.look(url, f"{HANDS} {steps}\nreturn saw;")
+        found: dict[str, Any] = self._browser.look(url, f"{HANDS} {steps}\nreturn saw;", size)
         return found
 
 
@@ -96,8 +109,8 @@ def test_page_in_chromium__every_lane_is_drawn_and_shows_its_causes(page: Page) 
     saw.findings = text("findings");
     saw.events = text("events");
     for (const [name, lane, part] of [["elected", "p0", 0.5], ["away", "p0", 0.4],
-        ["down", "b1", 0.3], ["fenced", "b1", 0.5], ["action", "actions", 0.2],
-        ["error", "c:writer", 0.51]]) {
+        ["ahead", "p0", 0.55], ["end", "p0", 1.005], ["down", "b1", 0.3], ["fenced", "b1", 0.5],
+        ["action", "actions", 0.2], ["error", "c:writer", 0.51]]) {
       point("pointermove", lane, share(part));
       saw[name] = document.getElementById("tip").hidden ? "" : text("tip");
     }
@@ -119,7 +132,10 @@ def test_page_in_chromium__every_lane_is_drawn_and_shows_its_causes(page: Page) 
     assert "no writes for 3,900 ms" in saw["away"]
     assert "broker 2 elected unclean" in saw["away"]
     assert "ISR {1}, ELR {2}, replicas {1, 2}" in saw["away"]
-    assert "broker 1: log end 8, high watermark 8" in saw["away"]
+    assert "broker 1, down, leader: log end 8, high watermark 8" in saw["away"]
+    assert "broker 1, in sync: log end 6, high watermark 6" in saw["end"]
+    assert "broker 2, in ELR, 3 behind: log end 5, high watermark 5" in saw["away"]
+    assert "broker 1, down, 3 ahead: log end 8, high watermark 8" in saw["ahead"]
     assert "killed, since +2.000 s until +7.000 s: process killed" in saw["down"]
     assert "leads orders-0" in saw["down"]
     assert "fenced, since +5.000 s" in saw["fenced"]
@@ -213,6 +229,108 @@ def test_page_in_chromium__the_selection_is_shown_with_its_chain(page: Page) -> 
         " (previous epoch 7); first active replica, out of sync (unclean)",
     ]
     assert saw["before"] == saw["third"][:2]
+
+
+@pytest.mark.parametrize(
+    ("size", "zoom", "buttons"),
+    [
+        ((1_366, 768, 1), 1, []),
+        ((683, 384, 2), 1, ["Story", "Findings", "Legend"]),
+        ((1_366, 768, 1), 2, ["Story", "Findings", "Legend"]),
+        ((480, 900, 1), 1, ["Story", "Legend"]),
+        ((1_920, 1_080, 1), 1, []),
+    ],
+)
+def test_page_in_chromium__the_lanes_keep_half_of_any_screen(
+    page: Page, size: tuple[int, int, int], zoom: int, buttons: list[str]
+) -> None:
+    steps = f"""
+    document.body.style.zoom = {zoom};
+    await frames(4);
+    saw.share = shareOfLanes();
+    saw.wide = document.documentElement.scrollWidth - innerWidth;
+    const all = [...document.querySelectorAll("#tools button[aria-controls]")];
+    const offered = all.filter((button) => button.offsetParent);
+    saw.offered = offered.map((button) => button.textContent);
+    saw.shown = all.map((button) => {{
+      if (button.offsetParent) button.click();
+      const part = document.getElementById(button.getAttribute("aria-controls"));
+      const {{top, bottom}} = part.getBoundingClientRect();
+      const box = button.getBoundingClientRect();
+      const onTop = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+      if (button.offsetParent && onTop !== button) return "the button is covered";
+      return part.checkVisibility() && top >= 0 && bottom <= innerHeight + 1
+        && (part.id !== "about" || part.scrollHeight <= part.clientHeight);
+    }});
+    press("Escape");
+    await frames(2);
+    saw.again = shareOfLanes();
+    saw.closed = offered.every((button) => button.ariaExpanded === "false");
+    """
+    record = unclean_run()
+    record.info.story = "A leader dies with records that no other replica has. " * 9
+    saw = page.look(record, steps, size=size)
+    assert saw["offered"] == buttons
+    assert saw["share"] >= 0.5
+    assert saw["shown"] == [True, True, True]
+    assert saw["wide"] <= 0
+    assert (saw["again"], saw["closed"]) == (saw["share"], True)
+
+
+def test_page_in_chromium__an_open_panel_stays_while_the_window_changes(page: Page) -> None:
+    steps = """
+    const button = document.getElementById("legend-button");
+    const resize = async (width, height) => {
+      Object.assign(document.body.style, {width, height});
+      await frames(4);
+      return [button.checkVisibility(), button.ariaExpanded, shareOfLanes() >= 0.5];
+    };
+    saw.small = await resize("683px", "384px");
+    button.click();
+    saw.smaller = await resize("640px", "380px");
+    saw.large = await resize("", "");
+    """
+    saw = page.look(unclean_run(), steps)
+    assert saw["small"] == [True, "false", True]
+    assert saw["smaller"] == [True, "true", True]
+    assert saw["large"] == [False, "false", True]
+
+
+def test_page_in_chromium__a_selection_opens_the_panel_that_shows_it(page: Page) -> None:
+    steps = """
+    const side = document.getElementById("side");
+    saw.before = side.checkVisibility();
+    press("n");
+    saw.selected = side.checkVisibility() && text("chosen");
+    press("Escape");
+    saw.after = side.checkVisibility();
+    """
+    saw = page.look(unclean_run(), steps, size=(683, 384, 2))
+    assert "process killed" in saw["selected"]
+    assert (saw["before"], saw["after"]) == (False, False)
+
+
+def test_page_in_chromium__a_tooltip_goes_when_the_view_moves_below_it(page: Page) -> None:
+    steps = """
+    const hover = () => point("pointermove", "p0", share(0.5));
+    const shown = () => !document.getElementById("tip").hidden;
+    saw.hovered = [];
+    saw.left = [];
+    for (const key of ["+", "ArrowRight", "-", "0"]) {
+      hover();
+      saw.hovered.push(shown());
+      press(key);
+      saw.left.push(shown());
+    }
+    press("0");
+    hover();
+    const [plot, where] = at("p0", share(0.5));
+    plot.dispatchEvent(new WheelEvent("wheel", {...where, deltaY: -120}));
+    saw.wheel = shown();
+    """
+    saw = page.look(unclean_run(), steps)
+    assert (saw["hovered"], saw["left"]) == ([True] * 4, [False] * 4)
+    assert saw["wheel"] is True
 
 
 def test_page_in_chromium__nothing_in_a_run_is_html(page: Page) -> None:

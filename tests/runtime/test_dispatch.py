@@ -17,9 +17,8 @@ from kcluster.contract import (
     Start,
     Tick,
 )
-from kcluster.deaths import DeathKind
+from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import BrokerDown
-from kcluster.runtime.process import ProcessState
 from tests.runtime.net import Echo, Net
 
 

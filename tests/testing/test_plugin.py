@@ -64,6 +64,7 @@ def test_kafka_cluster__a_failure_shows_the_timeline(pytester: pytest.Pytester) 
         ]
     )
     (directory,) = (pytester.path / ".kcluster" / "runs").glob("test_it-live-7-*")
+    assert "\n*\n" in (pytester.path / ".kcluster" / ".gitignore").read_text("utf-8")
     assert (directory / "events.jsonl").stat().st_size > 0
 
 

@@ -22,6 +22,7 @@ import click
 
 from kcluster import __version__, build
 from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.interrupts import INTERRUPTED, raise_on_interrupt
 
 _UNTRUNCATED: Final = 200
 """Longer than any verb's first sentence, so the overview wraps it and cuts nothing off."""
@@ -83,6 +84,13 @@ class LazyGroup(click.Group):
                 with formatter.section(heading):
                     formatter.write_dl(listed)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        raise_on_interrupt()
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -92,8 +100,13 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def version_line() -> str:
+    """The version, and which build runs."""
+    return f"kcluster {__version__} ({build()})"
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(message=f"kcluster {__version__} ({build()})", version=__version__)
+@click.version_option(__version__, "-V", "--version", message=version_line())
 def kcluster() -> None:
     """A Kafka cluster of several brokers, with real replication, in one process."""
 

@@ -12,8 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -108,7 +106,7 @@ def start_spark(say: Callable[[str], None]) -> tuple[SparkPart | None, str]:
     from kcluster.pipeline.session import SessionError
 
     try:
-        part = SparkPart(Path(mkdtemp(prefix="kcluster-demo-")))
+        part = SparkPart()
     except SessionError as error:
         return None, str(error)
     say(f"Spark {part.spark.version} is up, and will ingest the topic")

@@ -1,6 +1,6 @@
-"""`kcluster`: the entry point.
+"""`kcluster`: from a command line to a verb.
 
-Owns: the way from a command line to a verb.  Never: does a verb's work.  Start-up time is a
+Owns: which parser reads the command line.  Never: does a verb's work.  Start-up time is a
 feature.  A plain `kcluster up …` is parsed here without click, which would take a third of the time
 until the first broker answers.  Everything that this parser is not certain about, including
 `--help`, goes to click.

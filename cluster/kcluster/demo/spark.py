@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -56,11 +57,11 @@ class SparkPart:
     """Spark's part of the demo: `attach`, `start`, `wait_for_rows`, `finish`, in this order.
     Raises SessionError, in one line, without Java or pyspark."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self) -> None:
         from kcluster.pipeline.session import SMALL, open_session
 
         self.spark = open_session("local[2]", SMALL)
-        self._place = place
+        self._place = Path(mkdtemp(prefix="kcluster-demo-"))  # kept: the result names it
 
     def attach(self, cluster: Cluster) -> None:
         """Record what the cluster does; called before it starts."""

@@ -26,13 +26,14 @@ from gevent.hub import Hub
 from kcluster.broker.channel import Channel
 from kcluster.broker.quotas.connection_quotas import ConnectionQuotas
 from kcluster.contract import Input, Reply, Request
+from kcluster.deaths import ProcessState
 from kcluster.drivers.outside import Outside
 from kcluster.drivers.sockets.connection import BrokerConnection
 from kcluster.drivers.sockets.listener import Limits, Listener, ReservedPort
 from kcluster.operations.errors import ClusterError
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.runtime.process import Process, ProcessState
+from kcluster.runtime.process import Process
 from kcluster.timers import NEVER_US
 
 __all__ = ["ClusterError", "LiveDriver"]

@@ -19,11 +19,12 @@ from typing import Final, final
 
 from kcluster.clients.wire import ClientStateMachine
 from kcluster.contract import ConnectionClosed, Note, Reply, Request
+from kcluster.deaths import ProcessState
 from kcluster.drivers.wires.virtual import ClientConnection
 from kcluster.network.fabric import Fabric, Link
 from kcluster.network.transit import Transit
 from kcluster.runtime.dispatch import MAX_IDLE, Dispatcher
-from kcluster.runtime.process import Process, ProcessState
+from kcluster.runtime.process import Process
 from kcluster.timers import NEVER_US
 
 Callback = Callable[[], object]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from kcluster.deaths import ProcessState
 from kcluster.metadata.image import MetadataImage
 from kcluster.operations.status import controller_id, controller_image
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.runtime.process import ProcessState
 
 
 class Settled:

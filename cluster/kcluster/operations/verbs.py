@@ -14,7 +14,7 @@ from kcluster.config.files.problems import unknown
 from kcluster.config.topology.broker_checks import unknown_version
 from kcluster.config.topology.specs import BrokerSpec
 from kcluster.contract import MoveLeader
-from kcluster.deaths import DeathKind
+from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import BrokerReaddressed, DiskFull
 from kcluster.faults.rules import Rule, RuleBook, RuleError
 from kcluster.metadata.records import PartitionRegistration
@@ -29,7 +29,6 @@ from kcluster.protocol.releases import Release, find_release
 from kcluster.runtime.build import Plan, add_broker
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.gate import FaultGate, RuleStatus
-from kcluster.runtime.process import ProcessState
 
 SHUT_DOWN_LIMIT_S: Final = 30.0
 """A controlled shutdown that takes longer is ended by a kill."""

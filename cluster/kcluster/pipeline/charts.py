@@ -26,7 +26,8 @@ _LABEL_LETTERS: Final = 62
 _STYLE: Final = (
     "body{font:14px/1.5 system-ui,sans-serif;margin:2em auto;max-width:1100px;padding:0 1em;"
     "color:#222;background:#fff}h2{margin:2em 0 .4em;font-size:1.15em}"
-    "svg{max-width:100%;height:auto}text{font-size:12px;fill:currentColor}"
+    ".plot{overflow-x:auto}svg{min-width:900px;width:100%;height:auto}"
+    "text{font-size:12px;fill:currentColor}"
     "rect{fill:#3b6ea5}.p95{fill:#85aad0}.p99{fill:#c9d9ea}.muted{color:#777;font-weight:normal}"
     ".key i{display:inline-block;width:.8em;height:.8em;margin:0 .3em 0 1em}"
     "@media(prefers-color-scheme:dark){body{background:#181818;color:#ddd}"
@@ -183,7 +184,7 @@ def _plot(title: str, unit: str, bars: Iterable[Bar], key: str = "") -> str:
     most = max(max(heights) for _, heights, _ in drawn) or 1
     rows = [_bar(at * _BAR_PX, bar, most) for at, bar in enumerate(drawn)]
     size = f"0 0 {_LABEL_PX + _DRAWN_PX + _WORDS_PX} {len(drawn) * _BAR_PX + 4}"
-    return f'{head}<svg viewBox="{size}" role="img">{"".join(rows)}</svg>'
+    return f'{head}<div class="plot"><svg viewBox="{size}" role="img">{"".join(rows)}</svg></div>'
 
 
 def _bar(y: int, bar: Bar, most: float) -> str:

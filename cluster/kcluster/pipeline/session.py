@@ -196,7 +196,8 @@ def _check_master(master: str) -> None:
 
 
 def _ship(spark: SparkSession) -> None:
-    """Ship the package to the workers, which need its dependencies and the same Python."""
+    """Ship the package to the workers, which need its dependencies and the same Python.  Without
+    the C extension: their platform may be another one."""
     place = Path(mkdtemp(prefix="kcluster-")) / "package.zip"
     root = Path(kcluster.__file__).parent
     with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as packed:

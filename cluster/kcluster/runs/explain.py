@@ -8,11 +8,12 @@ Kafka: no counterpart; operators correlate controller.log, state-change.log and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
+from kcluster.deaths import ProcessState
 from kcluster.events import AnyEvent
 from kcluster.events.brokers import BrokerRegistered
 from kcluster.events.network import LinkCut, LinkHealed
@@ -23,12 +24,16 @@ from kcluster.events.partitions import (
     LogTruncated,
     PartitionEvent,
 )
+from kcluster.events.standing import label_of, standing_of
 from kcluster.events.words import is_said_by, sentence_of, text_of
 from kcluster.protocol.names import has_internal_prefix
+from kcluster.runs.broker_states import processes_at
 from kcluster.runs.record import AppendRow, LeaderRow, MoveRow, NoteRow, RunRecord
 
 CELLS: Final = 48
 """The most cells in the drawing of a log; each stands for the same number of offsets."""
+LABEL_CHARS: Final = 9
+"""The least width of the labels beside the logs."""
 COLOURS: Final = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "white")
 """The colours of leader epochs, in rotation."""
 _ECHOES: Final = (BecameLeader, BecameFollower, BrokerRegistered, LinkCut, LinkHealed)
@@ -110,11 +115,12 @@ def drawing(record: RunRecord, partition: str, at_ms: int) -> Iterator[str]:
     if not end:
         return
     per_cell = -(-end // CELLS)
+    labels = _labels(replicas, leader, processes_at(record.notes, at_ms))
+    width = max(LABEL_CHARS, *map(len, labels.values()))
     for replica in replicas:
-        role = "" if leader is None else _role(replica.broker, leader)
         cells = "".join(_cells(replica, end, per_cell, appends, at_ms))
         yield (
-            f"{'':>13}broker {replica.broker} {role:<9} {cells}"
+            f"{'':>13}broker {replica.broker} {labels[replica.broker]:<{width}} {cells}"
             f"  end {replica.log_end_offset}, hw {replica.high_watermark}"
         )
 
@@ -127,12 +133,27 @@ def _leader_at(rows: Iterable[LeaderRow], at_ms: int) -> LeaderRow | None:
     return found
 
 
-def _role(broker: int, leader: LeaderRow) -> str:
-    if broker == leader.leader:
-        return "leader"
-    if broker in leader.isr:
-        return "in sync"
-    return "in ELR" if broker in leader.elr else "behind"
+def _labels(
+    replicas: Sequence[DrawnReplica], row: LeaderRow | None, processes: Mapping[int, ProcessState]
+) -> dict[int, str]:
+    """By broker: where its replica stands beside the leader, empty without a registration."""
+    if row is None:
+        return {replica.broker: "" for replica in replicas}
+    ends = {replica.broker: replica.log_end_offset for replica in replicas}
+    return {
+        broker: label_of(
+            standing_of(
+                broker,
+                leader=row.leader,
+                isr=row.isr,
+                elr=row.elr,
+                process=processes.get(broker, ProcessState.UP),
+                log_end_offset=end,
+                leader_end_offset=ends.get(row.leader),
+            )
+        )
+        for broker, end in ends.items()
+    }
 
 
 def _replicas_at(moves: Iterable[MoveRow], at_ms: int) -> list[DrawnReplica]:

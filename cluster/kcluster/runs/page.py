@@ -24,6 +24,7 @@ SCRIPTS: Final = (
     "paint.js",
     "tooltips.js",
     "view.js",
+    "fit.js",
     "lanes.js",
     "clients.js",
     "sidebar.js",

@@ -52,6 +52,7 @@ from kcluster.events.partitions import (
     PartitionOffline,
     ReassignmentStarted,
 )
+from kcluster.events.standing import AHEAD, BASE_LABELS, BEHIND
 from kcluster.events.topics import (
     ConfigChanged,
     FeatureChanged,
@@ -156,6 +157,7 @@ class _PageData:
                 "counts": self._counts(),
             },
             "kinds": list(self._kinds),
+            "labels": {"base": BASE_LABELS, "ahead": AHEAD, "behind": BEHIND},
             "notes": notes,
             "brokers": self._brokers(),
             "partitions": [self._partition(each) for each in self._partitions.values()],

@@ -31,7 +31,7 @@ from kcluster.contract import (
     Stopped,
     Tick,
 )
-from kcluster.deaths import DeathKind
+from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import (
     BrokerDown,
     BrokerPaused,
@@ -42,7 +42,7 @@ from kcluster.events.brokers import (
 )
 from kcluster.network.fabric import Arrives, Fabric, Link, Resets
 from kcluster.runtime.gate import FaultGate
-from kcluster.runtime.process import Outlet, Process, ProcessState
+from kcluster.runtime.process import Outlet, Process
 from kcluster.timers import NEVER_US
 
 RUNTIME_ID: Final = -1

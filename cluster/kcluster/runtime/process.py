@@ -8,19 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from typing import Protocol
 
 from kcluster.contract import Input, Node, Reply
+from kcluster.deaths import ProcessState
 from kcluster.events.brokers import LostRange
-
-
-class ProcessState(StrEnum):
-    """`paused`: as by SIGSTOP or a long garbage collection; nothing runs, sockets stay open."""
-
-    UP = "up"
-    PAUSED = "paused"
-    DOWN = "down"
 
 
 class ProcessDisk(Protocol):

@@ -127,11 +127,22 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """Add to a failed test's report what happened to its clusters, and write run directories."""
     report = yield
     if report.failed and report.when == "call":
-        parent = Path(item.config.rootpath, item.config.getini("kcluster_runs"))
+        parent = _runs_directory(item.config)
         for node in item.listchain():
             for cluster in node.stash.get(_HANDLES, []):
                 report.sections.append(("kcluster", "\n".join(cluster.story(parent))))
     return report
+
+
+def _runs_directory(config: pytest.Config) -> Path:
+    """Where run directories go.  As pytest's cache does, `.kcluster` tells git to ignore it."""
+    named = config.getini("kcluster_runs")
+    runs = Path(config.rootpath, named)
+    ignored = runs.parent / ".gitignore"
+    if named == RUNS_DIRECTORY and not ignored.exists():
+        runs.mkdir(parents=True, exist_ok=True)
+        ignored.write_text("# Created by kcluster.\n*\n")
+    return runs
 
 
 # ---------------------------------------------------------------------------- scenario files

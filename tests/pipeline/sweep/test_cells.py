@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kcluster.pipeline.sweep.cells import Failure, failures_of, scenario_of, text_of
+from kcluster.pipeline.sweep.cells import Failure, failures_of, scenario_of, text_of, values_of
 from kcluster.pipeline.sweep.columns import Cell, CellFaults
 from kcluster.pipeline.sweep.grid import parse_grid
 from kcluster.pipeline.sweep.runs import RunRow, play
@@ -144,6 +144,28 @@ def test_cells__a_power_failure_loses_unflushed_records() -> None:
     assert lost(cell(**{**all_at_once, "failure": "kill"})) == 0
     assert lost(cell(failure="power")) == 0  # one broker: the others have it
     assert lost(cell(**{**all_at_once, "failure": "wipe"}, flush_messages=1)) > 0
+
+
+def test_cells__the_operating_system_writes_back_as_linux_does() -> None:
+    """By default what is 30 s old is on the disk, and 5 s later at the latest."""
+    late = {"failure_domain": "all", "duration_ms": 45_000, "first_failure_ms": 44_000}
+    default, never, both = (
+        lost(cell(**late, **settings))
+        for settings in (
+            {},
+            {"write_back_ms": "none"},
+            {"write_back_ms": 4_000, "flush_interval_ms": 100},
+        )
+    )
+    # Three runs of ten records per second; power goes after 44 s, 9 to 15 s after the write-back.
+    assert never > 3 * 400
+    assert 3 * 90 < default < 3 * 160
+    assert 0 < both < 3 * 10
+    topic, broker = (
+        values_of(Cell(), 1, "defaults")["topology"]["topics"]["orders"]["config"],
+        values_of(Cell(), 1, "defaults")["topology"]["config"],
+    )
+    assert (topic["flush.ms"], broker["log.flush.scheduler.interval.ms"]) == ("30000", "5000")
 
 
 def test_cells__with_rack_awareness_a_failed_rack_loses_nothing() -> None:

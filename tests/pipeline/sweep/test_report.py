@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from kcluster.cli.verbs.pipeline import command as pipeline
 from kcluster.pipeline.sweep.estimates import MS_PER_YEAR
 from kcluster.pipeline.sweep.figures import figures_of
-from kcluster.pipeline.sweep.report import comparison, span, write_report
+from kcluster.pipeline.sweep.report import comparison, write_report
 from kcluster.pipeline.sweep.summary import losses_of, pair_of
 from kcluster.scenario.language.scenario import Scenario
 
@@ -103,8 +103,3 @@ def test_report__two_settings_side_by_side(spark: SparkSession, swept: Swept) ->
     assert f"| with a loss | {swept.sums[0].losses} | {swept.sums[2].losses} |" in lines
     both = f"Of 20 seeds, {pair.both} lose records with both cells, {pair.only_a} only"
     assert lines[-1].startswith(both)
-
-
-def test_report__an_interval_from_zero_is_written_as_below() -> None:
-    assert span((0.0, 0.00368)) == "below 0.37 %"
-    assert span((0.0009, 0.1776)) == "0.09 to 17.8 %"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
+from kcluster.cli.interrupts import INTERRUPTED
 from kcluster.cli.spark_job import refuse
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 
 _SHOWN_ERRORS: Final = 20
-_INTERRUPTED: Final = 130
 
 
 @click.command("sweep")
@@ -64,14 +64,14 @@ def command(
     \b
     seeds: 100
     grid:
-      replication_factor: 3
       min_insync_replicas: [1, 2]
-      failures: 2
-      failure_domain: [broker, all]
+      mtbf: 20s
+      repair: 20s
+      write_back: 5s
 
     Each combination is a cell; each (cell, seed) is one run in virtual time. The columns: brokers,
     racks, rack_aware, partitions, replication_factor, min_insync_replicas, acks, idempotent,
-    unclean_election, flush_messages, flush_interval, replica_lag; failures (the number per run),
+    unclean_election, flush_messages, flush_interval, write_back, replica_lag; failures (per run),
     mtbf or faults (a profile), failure (kill, clean, power, wipe, pause), failure_domain (broker,
     rack, all), repair, first_failure; latency, rate, size, consumers, duration.
 
@@ -98,7 +98,7 @@ def command(
         refuse(str(error))
     except KeyboardInterrupt:
         print(f"kcluster: interrupted; the same command resumes from {out}", file=sys.stderr)
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
     finally:
         signal.signal(signal.SIGINT, before)
 

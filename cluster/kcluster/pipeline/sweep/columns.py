@@ -100,6 +100,9 @@ class Cell(Struct, frozen=True):
     unclean_election: Annotated[bool, Flag()] = False
     flush_messages: Annotated[str | int, OrNone(Whole(1))] = NONE
     flush_interval_ms: Annotated[str | int, OrNone(duration(1))] = NONE
+    write_back_ms: Annotated[str | int, OrNone(duration(1))] = 30_000
+    """The age at which the operating system writes a record to the disk, whatever Kafka asks for;
+    none: never.  The default is Linux's vm.dirty_expire_centisecs."""
     replica_lag_ms: Annotated[int, duration(1)] = 30_000
     """replica.lag.time.max.ms."""
     latency_ms: Annotated[int, duration()] = 1

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kcluster.pipeline.sweep.grid import Grid
+from kcluster.pipeline.sweep.percentages import PLOT_DIGITS, interval_of, percent
 from kcluster.pipeline.sweep.summary import CellSummary
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def heat_map(grid: Grid, sums: Sequence[CellSummary]) -> Figure:
     axes.set_yticks(range(len(sides)), sides, fontsize=9)
     if grid.varied:
         axes.set_xlabel(grid.varied[-1])
-    axes.set_title("P(a run loses an acked record), 95 % interval", fontsize=11)
+    axes.set_title("Runs that lose acked records, with the 95 % interval", fontsize=11)
     for (y, x), cell in zip(places, sums, strict=True):
         if cell.runs:
             colour = "black" if cell.loss > high * 0.5 else "white"
@@ -91,16 +92,19 @@ def heat_map(grid: Grid, sums: Sequence[CellSummary]) -> Figure:
     axes.set_yticks([y - 0.5 for y in range(1, len(sides))], minor=True)
     axes.grid(which="minor", color="white", linewidth=2)
     axes.tick_params(which="both", length=0)
-    figure.colorbar(image, ax=axes, format=lambda share, _: f"{share * 100:g} %")
+    figure.colorbar(image, ax=axes, format=_tick, label="runs with a loss")
     return figure
 
 
 def loss_label(cell: CellSummary) -> str:
     """Two lines: `12 %` and `10 to 14 %`, or `none` and `below 0.4 %` for a cell without a loss."""
-    low, high = cell.loss_exact
-    if not cell.losses:
-        return f"none\nbelow {high * 100:.2g} %"
-    return f"{cell.loss * 100:.3g} %\n{low * 100:.2g} to {high * 100:.2g} %"
+    share = percent(cell.loss, PLOT_DIGITS) if cell.losses else "none"
+    return f"{share}\n{interval_of(cell.loss_exact, PLOT_DIGITS)}"
+
+
+def _tick(share: float, _: float | None = None) -> str:
+    """The label of a tick; none beyond 0 and 100 %, to where an axis may reach."""
+    return percent(share, PLOT_DIGITS) if 0 <= share <= 1 else ""
 
 
 def trade_off(grid: Grid, sums: Sequence[CellSummary]) -> Figure:
@@ -145,13 +149,16 @@ def trade_off(grid: Grid, sums: Sequence[CellSummary]) -> Figure:
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.set_xlim(0, max(*xs, *lossless_xs, 0.1) * 1.12)
         axes.set_ylim(min([*ys, *ends]) / 2.5, 1.6 * max([*ys, *ends]))
-    axes.set_xlabel("availability: seconds without writes per failure of a broker")
-    axes.set_ylabel("durability: P(a run loses an acked record)\n▼ no loss: upper bound (95 %)")
-    axes.yaxis.set_major_formatter(lambda share, _: f"{share * 100:g} %")
+    axes.set_title("Durability, availability and latency of each cell", fontsize=11)
+    axes.set_xlabel("seconds without writes, per failure of a broker")
+    axes.set_ylabel(
+        "runs that lose acked records, 95 % interval\n▼ no loss: the interval's upper end"
+    )
+    axes.yaxis.set_major_formatter(_tick)
     axes.yaxis.set_minor_formatter("")
     axes.grid(color="#eee", zorder=0)
     axes.set_axisbelow(True)
-    figure.colorbar(dots, ax=axes, label="latency: p50 of acks, ms", pad=0.01)
+    figure.colorbar(dots, ax=axes, label="median time to an ack, ms", pad=0.01)
     if is_named:
         handles = [Line2D([], [], linestyle="none") for _ in names]
         figure.legend(

@@ -10,6 +10,7 @@ import base64
 import csv
 import html
 import os
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -21,19 +22,39 @@ from kcluster.pipeline.sweep.cells import text_of
 from kcluster.pipeline.sweep.estimates import MS_PER_YEAR
 from kcluster.pipeline.sweep.figures import figures_of, write_figures
 from kcluster.pipeline.sweep.grid import Grid
+from kcluster.pipeline.sweep.percentages import interval_of, percent
 from kcluster.pipeline.sweep.plots import can_draw, write_plots
 from kcluster.pipeline.sweep.summary import PERCENTS, CellSummary, Pair
 
 MAX_SHOWN: Final = 5
 """The number of losses per cell that get a scenario file; losses.csv has all."""
-_STYLE: Final = (
-    "body{font:15px system-ui,sans-serif;margin:2em auto;max-width:1200px;padding:0 1em;"
-    "color:#222}div{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:"
-    "tabular-nums}td,th{padding:.3em .7em;border-bottom:1px solid #ccc;text-align:right;"
-    "vertical-align:bottom}td:nth-child(2),th:nth-child(2){text-align:left}tr:hover td"
-    "{background:#f4f4f4}img{max-width:100%}pre{background:#f4f4f4;padding:.6em;overflow-x:auto}"
-    ".losses td:last-child,.losses th:last-child{text-align:left;font-family:monospace}"
-)
+_STYLE: Final = """
+:root { color-scheme: light dark; --text: #222; --line: #ccc; --panel: #f4f4f4; --back: #fff; }
+@media (prefers-color-scheme: dark) {
+  :root { --text: #dfe5ec; --line: #3a434f; --panel: #161b22; --back: #0f1318; }
+}
+body { font: 15px system-ui, sans-serif; margin: 2em auto; max-width: 1300px; padding: 0 1em;
+  color: var(--text); background: var(--back); }
+p { max-width: 100ch; }
+table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
+td, th { padding: .3em .55em; border-bottom: 1px solid var(--line); text-align: right;
+  vertical-align: bottom; }
+td:nth-child(2), th:nth-child(2) { text-align: left; }
+tr:hover td { background: var(--panel); }
+img { max-width: 100%; background: #fff; }
+pre { background: var(--panel); padding: .6em; white-space: pre-wrap; overflow-wrap: anywhere; }
+.losses td:last-child, .losses th:last-child { text-align: left; font-family: monospace;
+  overflow-wrap: anywhere; }
+/* Narrow: each row is a block of lines, `head: value`. */
+@media (max-width: 960px) {
+  table, tbody, tr, td { display: block; }
+  tr:first-child { display: none; }
+  tr { border-bottom: 2px solid var(--line); padding: .4em 0; }
+  td, .losses td:last-child { display: flex; gap: 1em; border: 0; padding: .1em 0;
+    text-align: left; overflow-wrap: anywhere; }
+  td::before { content: attr(data-head); flex: 0 0 11em; opacity: .7; font-family: system-ui; }
+}
+"""
 
 KINDS: Final = ("writes", "reads")
 DAY_MS: Final = 86_400_000
@@ -98,7 +119,7 @@ def durability(grid: Grid, sums: Sequence[CellSummary], mtbf_ms: float = MTBF_MS
             f"{cell.runs:,}",
             f"{cell.losses:,}",
             percent(cell.loss),
-            span(cell.loss_exact),
+            interval_of(cell.loss_exact),
             f"{cell.lost_per_billion:,.0f}",
             f"{cell.lost_per_billion_error:,.0f}",
             f"{cell.losses_per_year(grid.cells[at].brokers, mtbf_ms):.3g}",
@@ -206,8 +227,9 @@ def html_report(content: SweepReport) -> str:
         parts.append(f"<h2>Losses</h2><p>{html.escape(_losses_note(content))}</p>")
         parts.append(f'<div class="losses">{_html_table((LOSS_HEAD, rows))}</div>')
     return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(grid.name)}'
-        f"</title><style>{_STYLE}</style>{''.join(parts)}</html>\n"
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(grid.name)}</title><style>{_STYLE}</style>{''.join(parts)}</html>\n"
     )
 
 
@@ -307,17 +329,6 @@ def replay_line(grid: Grid, at: int, seed: int) -> str:
     return f"kcluster pipeline replay {shlex.quote(grid.source)} {at + 1} {seed}"
 
 
-def percent(share: float) -> str:
-    """`0.25 %`."""
-    return f"{share * 100:.3g} %"
-
-
-def span(interval: tuple[float, float]) -> str:
-    """`0.1 to 2.3 %`, or `below 0.4 %` if the lower end is 0."""
-    low, high = interval
-    return f"below {high * 100:.2g} %" if low == 0 else f"{low * 100:.3g} to {high * 100:.3g} %"
-
-
 def _seconds(found_ms: Sequence[float]) -> str:
     return "/".join(f"{ms / 1_000:.1f}" for ms in found_ms) or "none"
 
@@ -328,8 +339,15 @@ def _row(cells: Iterable[str]) -> str:
 
 def _html_table(table: Table) -> str:
     head, rows = table
-    top = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows
-    )
+    top = "".join(f"<th>{_breakable(cell)}</th>" for cell in head)
+    body = "".join(f"<tr>{''.join(map(_html_cell, head, row))}</tr>" for row in rows)
     return f"<table><tr>{top}</tr>{body}</table>"
+
+
+def _html_cell(head: str, text: str) -> str:
+    return f'<td data-head="{html.escape(head)}"><span>{_breakable(text)}</span></td>'
+
+
+def _breakable(text: str) -> str:
+    """Text for HTML in which a line may also break between several figures: `8.4/24.6/33.0`."""
+    return re.sub(r"(?<=\d)/", "/<wbr>", html.escape(text))

@@ -264,13 +264,16 @@ function fillHead() {
       `seed ${run.seed}`, lasting(run.end),
     ].filter(Boolean).join(" · ")),
   );
-  if (run.story) head.append(element("p", "story", run.story));
+  const about = element("div", "");
+  about.id = "about";
+  if (run.story) about.append(element("p", "story", run.story));
   const line = element("div", "counts");
   for (const [name, count] of Object.entries(counts)) {
     line.append(element("span", "", element("b", "", count.toLocaleString("en")), ` ${name}`));
   }
   if (run.replay) line.append(element("span", "", "replay: ", element("code", "", run.replay)));
-  head.append(line);
+  about.append(line);
+  head.append(about);
 }
 
 function fillLegend() {
@@ -306,7 +309,10 @@ function begin() {
   const plot = () => axis.getBoundingClientRect();
   watchPointer(sheet, document.getElementById("brush"), plot, { hover, leave, pick });
   watchMap(map);
-  watchKeys({ n: () => stepEvent(1), p: () => stepEvent(-1), Escape: () => choose(null) });
+  watchKeys({ n: () => stepEvent(1), p: () => stepEvent(-1), Escape: () => {
+    choose(null);
+    closePanels();
+  } });
   const buttons = {
     in: () => zoom(0.5), out: () => zoom(2), all: showAll, next: () => stepEvent(1),
     before: () => stepEvent(-1),
@@ -319,6 +325,8 @@ function begin() {
     redraw();
   });
   window.addEventListener("hashchange", fromAddress);
+  document.getElementById("scroll").addEventListener("scroll", leave);
+  watchSize();
   new ResizeObserver(redraw).observe(document.getElementById("scroll"));
   redraw();
 }

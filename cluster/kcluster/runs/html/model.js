@@ -95,8 +95,11 @@ function lastUntil(values, wanted) {
 /** The row of (ms, leader, epoch, ISR, ELR) in force at a time, if there is one. */
 const registrationAt = (partition, at) => partition.leaders[lastUntil(partition.times, at)];
 
-/** The span (from, to, text, note) that includes a time, if there is one. */
-const spanAt = (spans, at) => spans.find((span) => span[0] <= at && at < span[1]);
+/** The span (from, to, text, note) that includes a time, if there is one.  The last one goes on after
+ * the end of the run. */
+const spanAt = (spans, at) => spans.find(
+  (span) => span[0] <= at && (at < span[1] || span[1] >= run.end),
+);
 
 /** The events to read, in order: without repetitions and internal topics. */
 const story = notes.filter(

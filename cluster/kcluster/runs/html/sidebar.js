@@ -32,6 +32,7 @@ function choose(what) {
     const times = what.links.map((link) => link.at).concat(what.at ?? []);
     bringIntoView(times);
   }
+  openPanel("side", what !== null);
   redraw();
 }
 

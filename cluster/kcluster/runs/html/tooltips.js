@@ -71,6 +71,24 @@ function windowLine(found) {
     + `${until}${errors}: ${found.clients.join(", ")}`;
 }
 
+/** Where a replica stands beside its leader: `down, 50 ahead`.  The words are those of the data. */
+function standingLabel(partition, series, at) {
+  const [, leader, , isr, elr] = registrationAt(partition, at), { broker } = series;
+  const { base, ahead, behind } = data.labels;
+  const state = spanAt(brokersById.get(broker)?.states ?? [], at)?.[2];
+  const process = state === "up" || state === "paused" ? state : "down";
+  const membership = broker === leader ? "leader" : isr.includes(broker) ? "isr"
+    : elr.includes(broker) ? "elr" : "out";
+  const end = endAt(series, at);
+  const leaderEnd = endAt(partition.series.find((each) => each.broker === leader), at);
+  const more = leaderEnd === undefined ? 0 : end - leaderEnd;
+  const difference = more ? `, ${Math.abs(more).toLocaleString("en")} ${more > 0 ? ahead : behind}` : "";
+  return base[process][membership] + difference;
+}
+
+/** The log end of a replica at a time; undefined if it is unknown. */
+const endAt = (series, at) => series?.end[lastUntil(series.t, at)];
+
 function partitionLines(partition, at) {
   const lines = [];
   const row = registrationAt(partition, at);
@@ -83,7 +101,8 @@ function partitionLines(partition, at) {
   for (const series of partition.series) {
     const place = lastUntil(series.t, at);
     if (place < 0) continue;
-    lines.push(`broker ${series.broker}: log end ${series.end[place].toLocaleString("en")}`
+    lines.push(`broker ${series.broker}, ${standingLabel(partition, series, at)}:`
+      + ` log end ${series.end[place].toLocaleString("en")}`
       + `, high watermark ${series.hw[place].toLocaleString("en")}`);
   }
   for (const found of partition.windows) {

@@ -11,7 +11,7 @@ let addressTimer = 0;
 const xOf = (at) => (at - view.from) / (view.to - view.from) * view.width;
 const timeAt = (x) => view.from + x / view.width * (view.to - view.from);
 
-/** Show a span of time, kept within the run. */
+/** Show a span of time, kept within the run.  What the pointer was on is elsewhere then. */
 function show(from, to) {
   const whole = WHOLE.to - WHOLE.from;
   const span = Math.min(Math.max(to - from, LEAST_MS), whole);
@@ -20,6 +20,7 @@ function show(from, to) {
   view.to = view.from + span;
   clearTimeout(addressTimer);
   addressTimer = setTimeout(toAddress, ADDRESS_AFTER_MS);
+  leave();
   redraw();
 }
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from kcluster.deaths import DeathKind
-from kcluster.runtime.process import ProcessState
+from kcluster.deaths import DeathKind, ProcessState
 from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import OneOf
 from kcluster.scenario.play.stage import Stage

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Final
 
-from kcluster.deaths import DeathKind
+from kcluster.deaths import DeathKind, ProcessState
 from kcluster.network.shapes import LinkShape
 from kcluster.operations.errors import ClusterError
-from kcluster.runtime.process import ProcessState
 from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import Flag, OneOf, duration
 from kcluster.scenario.play.stage import Stage

@@ -16,14 +16,16 @@ from kcluster.config.files.tree import Map, Node, Scalar, from_yaml
 from kcluster.scenario.actions.base import ACTIONS
 from kcluster.scenario.language.fields import Schema, Whole, read_struct, struct_schema
 from kcluster.scenario.language.words import MOMENT
+from kcluster.scenario.library import LibraryKind, library_path, nearest_name
 from kcluster.scenario.play.nemesis import FaultKind, Profile
 
 _WEIGHT: Final = Whole(1, 1_000)
 
 
 class ProfileKind(Struct, frozen=True):
-    """A profile by name, such as `one-failure-at-a-time`, or as a mapping.  The file is searched
-    beside the scenario, in `profiles` there, and in `../profiles`."""
+    """A profile by name, such as `one_failure_at_a_time`, or as a mapping.  The file is searched
+    beside the scenario, in `profiles` there, in `../profiles`, and among those that ship with
+    kcluster."""
 
     def read(self, reading: TreeReader, node: Node, path: str) -> Profile | None:
         if isinstance(node, Map):
@@ -34,7 +36,9 @@ class ProfileKind(Struct, frozen=True):
         file = find_profile(node.text, os.path.dirname(reading.source))
         if file is None:
             text = f"{show(node.text)}: no such profile here, in profiles or in ../profiles"
-            reading.wrong(node, path, text)
+            near = nearest_name(LibraryKind.PROFILE, node.text)
+            hint = f"; did you mean {near}, which ships with kcluster?" if near else ""
+            reading.wrong(node, path, text + hint)
             return None
         with open(file, "rb") as opened:
             root, problems = from_yaml(opened.read().decode("utf-8", "replace"), file)
@@ -56,7 +60,8 @@ def find_profile(name: str, directory: str) -> str | None:
         path = os.path.join(directory, place, file)
         if os.path.isfile(path):
             return os.path.normpath(path)
-    return None
+    shipped = library_path(LibraryKind.PROFILE, name)
+    return None if shipped is None else str(shipped)
 
 
 def read_profile(reading: TreeReader, node: Node, path: str) -> Profile | None:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from kcluster.deaths import ProcessState
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.runtime.process import ProcessState
 from kcluster.scenario.actions.base import Undo
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario

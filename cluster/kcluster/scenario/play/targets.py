@@ -19,13 +19,13 @@ from msgspec import Struct
 from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.config.files.problems import unknown
 from kcluster.contract import CONTROLLER_ID, Rng
+from kcluster.deaths import ProcessState
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.verbs import Verbs
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.runtime.process import ProcessState
 from kcluster.scenario.language.fields import Words
 from kcluster.scenario.language.words import PartitionName, partition_name
 

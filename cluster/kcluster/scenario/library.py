@@ -1,0 +1,77 @@
+"""The scenarios, fault profiles and sweeps that ship with kcluster, by name.
+
+Owns: where these files are, in a checkout and in the wheel; their names and titles.  Never: reads
+more than the first line of one, which is its title.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kcluster.config.files.problems import nearest
+
+_HERE: Final = Path(__file__).parent
+_IN_THE_WHEEL: Final = _HERE / "files"
+_IN_A_CHECKOUT: Final = _HERE.parents[2] / "scenarios"
+_SUFFIX: Final = ".yaml"
+
+
+class LibraryKind(StrEnum):
+    """What a file of the library is."""
+
+    SCENARIO = "scenario"
+    PROFILE = "profile"
+    SWEEP = "sweep"
+
+
+_FOLDERS: Final = {
+    LibraryKind.SCENARIO: ("incidents", "."),
+    LibraryKind.PROFILE: ("profiles",),
+    LibraryKind.SWEEP: ("sweeps",),
+}
+
+
+class LibraryFile(NamedTuple):
+    """A file of the library.  `title` is one line, without a full stop at its end."""
+
+    name: str
+    title: str
+    path: Path
+
+
+def library_files(kind: LibraryKind) -> tuple[LibraryFile, ...]:
+    """All files of a kind, in the order of their names; incidents come before other scenarios."""
+    return tuple(
+        LibraryFile(path.stem, _title_of(path), path)
+        for folder in _FOLDERS[kind]
+        for path in sorted((library_root() / folder).glob(f"*{_SUFFIX}"))
+    )
+
+
+def library_path(kind: LibraryKind, name: str) -> Path | None:
+    """The file of this name; None if there is none.  `-` stands for `_`, and `.yaml` may follow."""
+    wanted = _plain(name)
+    return next((each.path for each in library_files(kind) if each.name == wanted), None)
+
+
+def nearest_name(kind: LibraryKind, name: str) -> str | None:
+    """The name that was probably meant by a wrong one; None if none is near."""
+    return nearest(_plain(name), [each.name for each in library_files(kind)])
+
+
+def library_root() -> Path:
+    """The directory with `incidents`, `profiles` and `sweeps`."""
+    return _IN_THE_WHEEL if _IN_THE_WHEEL.is_dir() else _IN_A_CHECKOUT
+
+
+def _plain(name: str) -> str:
+    return name.removesuffix(_SUFFIX).replace("-", "_")
+
+
+def _title_of(path: Path) -> str:
+    """The first line, which is a comment."""
+    with path.open(encoding="utf-8") as opened:
+        return opened.readline().removeprefix("#").strip().removesuffix(".")
