@@ -118,7 +118,7 @@ $(CONNECTOR_JARS): tests/pipeline/connector/pom.xml
 compiled: $(COMPILED)/.done
 
 docs: $(VENV)/.docs
-	@$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --jobs auto docs build/docs $(ARGS)
+	@$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env --write-all --jobs auto docs build/docs $(ARGS)
 	@echo "build/docs/index.html"
 
 reference: $(VENV)/.dev

@@ -184,6 +184,8 @@ def config_row(definition: ConfigDef, is_broker: bool) -> Iterator[str]:
 
 def shown(definition: ConfigDef, profile: str) -> str:
     value = definition.default_for(profile)
+    if value in (2**31 - 1, 2**63 - 1) and not isinstance(value, bool):
+        return "2^31 - 1" if value == 2**31 - 1 else "2^63 - 1"
     text = None if value is None else format_value(value)
     return "none" if text is None else f"`{text}`" if text else "empty"
 
