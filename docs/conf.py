@@ -1,4 +1,4 @@
-"""Sphinx's settings for the site that `make docs` builds; docs/decisions/009 has the reasons."""
+"""Sphinx's settings for the site that `make docs` builds; docs/decisions/010 has the reasons."""
 
 project = "kcluster"
 extensions = ["myst_parser"]

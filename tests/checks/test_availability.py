@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from kcluster.checks.availability import Window
 from kcluster.checks.verdict import Verdict
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.running import run_scenario
 from tests.property.clients import Consumer, Producer
 from tests.rig.stage import Hand, Stage
 
@@ -121,3 +123,17 @@ def test_windows__a_client_with_stale_metadata_has_one_with_healthy_brokers():
     assert reasons(found) in ("every broker concerned was well",) or "1 led already" in reasons(
         found
     )
+
+
+def test_windows__a_stall_of_most_sends_does_not_count_as_usual() -> None:
+    """The follower does not answer, and stays in the ISR for replica.lag.time.max.ms: each ack
+    takes seconds, and these are most acks of the run."""
+    text = """\
+topology: {brokers: 2, topics: {orders: {assignment: [[1, 2]]}}}
+workload: {producers: {topic: orders, rate: 20/s, stop: 20s}}
+duration: 40s
+steps: [{at: 2s, isolate: {nodes: 2, others: 1}, for: 20s}]
+"""
+    verdict = run_scenario(Scenario.parse(text), "virtual").verdict
+    (window,) = [window for window in verdict.windows if window.kind == "writes"]
+    assert window.duration_ms > 15_000

@@ -6,12 +6,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from kcluster.cli.click_tools import kcluster
+from kcluster.scenario.play.virtual import VirtualStage
 
 GOOD = """\
 story: a leader dies
@@ -74,6 +76,30 @@ def test_scenario_run__prints_one_line_per_run_of_many(run: Callable[..., Result
     lines = result.output.splitlines()
     assert [line.split("seed ")[1][0] for line in lines[:3]] == ["1", "2", "3"]
     assert lines[-1] == "3 runs, 0 not as expected"
+
+
+def test_scenario_run__a_bug_in_one_run_is_a_finding_and_others_go_on(
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest, calls = VirtualStage.start, count(1)
+
+    def start(self: VirtualStage) -> None:
+        honest(self)
+        assert next(calls) != 2, "a bug"
+
+    monkeypatch.setattr(VirtualStage, "start", start)
+    result = run("scenario", "run", "good.yaml", "--runs", "3")
+    lines = result.output.splitlines()
+    assert result.exit_code == 1
+    assert "good: CRASHED  (virtual, seed 2): AssertionError: a bug" in lines
+    assert "  replay: kcluster scenario run good.yaml --clock virtual --seed 2" in lines
+    assert any("in start" in line for line in lines), "the traceback"
+    assert "seed 3" in lines[-3]
+    assert lines[-1] == "3 runs, 0 not as expected, 1 crashed (a bug in kcluster)"
+    calls = count(2)
+    shown = json.loads(run("scenario", "run", "good.yaml", "--json").output)
+    assert (shown["passed"], shown["seed"]) == (False, 1)
+    assert shown["crash"].startswith("AssertionError: a bug")
 
 
 def test_scenario_run__json(run: Callable[..., Result]) -> None:

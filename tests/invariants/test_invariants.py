@@ -9,9 +9,10 @@ import pytest
 from kcluster.config.kafka.definitions import BrokerConfig, TopicConfig
 from kcluster.contract import Request
 from kcluster.invariants.invariants import VIOLATIONS, Invariants
+from kcluster.invariants.observed import Committed, ObservedPartition
 from kcluster.invariants.replies import Patience
-from kcluster.invariants.rules import registration_violations
-from kcluster.metadata.records import PartitionRegistration
+from kcluster.invariants.rules import extend, first_lacking, joins_lacking, registration_violations
+from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Replica
 from kcluster.protocol.records.records import Record, build_batch
@@ -69,6 +70,79 @@ def test_two_leaders__of_one_epoch_are_a_violation():
     invariants.observe(0, 1, 0, [leader(1)])
     invariants.observe(0, 2, 0, [leader(2)])
     assert names(invariants) == ["two-leaders"]
+
+
+def two_replicas() -> tuple[Invariants, Replica, ObservedPartition]:
+    """Leader 1 with one committed record, and follower 2 in the ISR, whose log is empty."""
+    invariants, config = Invariants(), TopicConfig.resolve(BrokerConfig.resolve(), {})
+    both = registration(replicas=(1, 2))
+    first, second = (
+        Replica("t", both, broker, Log(b"t" * 16, 0), config, {}, {}, 30_000) for broker in (1, 2)
+    )
+    first.lead(both, 0)
+    second.follow(both)
+    invariants.observe(0, 1, 0, [first])
+    invariants.observe(0, 2, 0, [second])
+    append(first)
+    return invariants, first, invariants.partition("t", first.key)
+
+
+@pytest.mark.parametrize(
+    ("lost_epoch", "violations"),
+    [(None, ["watermark-above-isr"]), (6, ["watermark-above-isr"]), (7, [])],
+    ids=["kept its disk", "lost before it fetched", "lost since it fetched"],
+)
+def test_watermark__above_a_member_that_lost_its_disk_after_its_fetch_is_exempt(
+    lost_epoch: int | None, violations: list[str]
+):
+    invariants, first, _ = two_replicas()
+    if lost_epoch is not None:
+        invariants.on_death(2, lost_epoch, True, 1)
+    first.record_fetch(2, 7, 1, 0, 2)
+    invariants.observe(2, 1, 0, [first])
+    assert names(invariants) == violations
+
+
+@pytest.mark.parametrize(
+    ("lost_epoch", "violations"),
+    [(None, ["joined-lacking"]), (6, ["joined-lacking"]), (7, [])],
+    ids=["kept its disk", "known to have returned", "not yet known to be down"],
+)
+def test_isr__is_joined_only_with_all_that_is_committed(
+    lost_epoch: int | None, violations: list[str]
+):
+    """KIP-903: a broker that has returned with an empty disk is not the one that had caught up."""
+    _, _, observed = two_replicas()
+    observed.committed.end = 1
+    if lost_epoch is not None:
+        observed.lost[2] = lost_epoch
+    alone = registration(replicas=(1, 2), isr=(1,))
+    both = registration(replicas=(1, 2), partition_epoch=6)
+    brokers = {2: BrokerRegistration(2, 7, "host", 9092, None, fenced=False)}
+    assert [name for name, _ in joins_lacking(observed, both, alone, brokers)] == violations
+
+
+def test_committed__a_batch_counts_though_a_high_watermark_once_lay_within_it():
+    replica, committed = leader(1), Committed()
+    batch = build_batch([Record(at, 0, None, b"v", ()) for at in range(3)])
+    replica.append_as_leader(memoryview(batch), 1, 0)
+    for watermark in (2, 3):
+        replica.high_watermark = watermark
+        extend(committed, replica)
+    assert (list(committed.batches), committed.end) == ([0], 3)
+    assert first_lacking(leader(2).log, committed) == 0
+
+
+def test_committed__a_batch_is_lacking_though_the_log_starts_within_it():
+    """DeleteRecords up to an offset within a batch, and then a power loss."""
+    replica, committed = leader(1), Committed()
+    batch = build_batch([Record(at, 0, None, b"v", ()) for at in range(3)])
+    replica.append_as_leader(memoryview(batch), 1, 0)
+    extend(committed, replica)
+    replica.advance_log_start(1)
+    assert first_lacking(replica.log, committed) is None
+    replica.truncate_fully_and_start_at(1)
+    assert first_lacking(replica.log, committed) == 0
 
 
 def test_leader__that_drops_records_within_its_epoch_is_a_violation():

@@ -22,6 +22,8 @@ Alter = m.AlterPartitionReassignmentsRequest
 class MovingStorm(Storm):
     """A storm with reassignments to any number of brokers, over each other, and cancelled."""
 
+    REPLAYED_BY = "tests.property.moving"
+
     def __init__(self, seed: int, plan: Plan | None = None) -> None:
         super().__init__(seed, plan)
         self.moves = Random(f"moves {seed}")

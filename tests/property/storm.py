@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
@@ -89,6 +89,9 @@ class Plan(Struct, frozen=True):
 
 class Storm:
     """One run; `problems` are the lines of its verdict, empty if all is well."""
+
+    REPLAYED_BY: ClassVar[str] = "tests.property.storm"
+    """The module to run; as a script this one is `__main__`."""
 
     def __init__(self, seed: int, plan: Plan | None = None) -> None:
         self.seed = seed
@@ -397,7 +400,7 @@ class Storm:
                 "",
                 f"seed {self.seed}: {self.plan}",
                 *self.problems[:12],
-                f"replay: python -m {type(self).__module__} {self.seed}",
+                f"replay: python -m {self.REPLAYED_BY} {self.seed}",
             )
         )
 

@@ -210,6 +210,10 @@ def consumers_lose_their_position(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Consumer, "_take", every_hundredth(original, take))
 
 
+def producers_are_not_replayed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ProducerStates, "rewind", lambda _, end_offset: end_offset)
+
+
 MUTATIONS: tuple[tuple[Patch, str], ...] = (
     (watermark_is_the_log_end, "committed-lost"),
     (watermark_is_the_log_end, "watermark-above-isr"),
@@ -219,6 +223,8 @@ MUTATIONS: tuple[tuple[Patch, str], ...] = (
     (answers_are_dropped, "no-reply"),
     (answers_are_sent_twice, "two-replies"),
     (any_follower_joins_the_isr, "truncated-committed"),
+    (any_follower_joins_the_isr, "joined-lacking"),
+    (producers_are_not_replayed, "producers-differ"),
     (followers_overrun_their_log, "watermark-above-end"),
     (any_replica_is_elected, "unclean-unasked"),
     (any_replica_is_elected, "leader-not-in-isr"),

@@ -34,6 +34,13 @@ def test_storm__breaks_no_guarantee_while_partitions_move(first: int) -> None:
         assert not storm.run(), "\n" + storm.report()
 
 
+def test_storm__a_leader_that_slept_while_a_member_lost_its_disk_is_exempt() -> None:
+    """It wakes up with fetches of that member's earlier life, and its high watermark moves."""
+    storm = MovingStorm(209)
+    assert not storm.run(), "\n" + storm.report()
+    assert storm.report().endswith("replay: python -m tests.property.moving 209")
+
+
 def test_storm__the_same_seed_gives_the_same_trace() -> None:
     hashes = []
     for _ in range(2):

@@ -161,6 +161,25 @@ def test_shut_down__a_node_that_does_not_stop_in_time_is_killed(net: Net) -> Non
     assert net.notes[-1].event == BrokerDown(1, DeathKind.KILL)
 
 
+def test_start_after_shutdown__the_node_is_started_as_soon_as_it_is_down(net: Net) -> None:
+    net.is_stubborn = True
+    net.dispatcher.shut_down(1, limit_us=1_000_000)
+    net.dispatcher.start_after_shutdown(1)
+    net.dispatcher.at(1_000_000)
+    process = net.dispatcher.processes[1]
+    assert (process.state, process.life) == (ProcessState.UP, 1)
+    assert not net.dispatcher.is_shutting_down(1)
+
+
+def test_start_after_shutdown__does_not_start_a_node_that_was_killed_meanwhile(net: Net) -> None:
+    net.is_stubborn = True
+    net.dispatcher.shut_down(1, limit_us=1_000_000)
+    net.dispatcher.start_after_shutdown(1)
+    net.dispatcher.take_down(1, DeathKind.KILL)
+    net.dispatcher.at(2_000_000)
+    assert net.dispatcher.processes[1].state is ProcessState.DOWN
+
+
 def test_dispatch__a_node_that_ignores_its_ticks_is_detected(net: Net) -> None:
     class Deaf(Echo):
         def step(self, now_ms: int, event: Input) -> Sequence[Effect]:

@@ -15,6 +15,8 @@ from msgspec import Struct
 
 from kcluster.checks.unavailable import reasons_of
 from kcluster.clients.ledger import ClientError, Outcome, Partition, SentRecord
+from kcluster.events.brokers import BrokerDown, BrokerPaused, BrokerResumed, BrokerStarted
+from kcluster.events.network import LinkCut, LinkHealed, NetworkShaped
 from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts
 from kcluster.protocol.apis import ApiKey
@@ -22,7 +24,7 @@ from kcluster.protocol.apis import ApiKey
 WRITES: Final = "writes"
 READS: Final = "reads"
 USUAL: Final = 5
-"""An ack that takes this many times the median is late."""
+"""An ack that takes this many times as long as in quiet times is late."""
 
 _OF_THE_CLIENT: Final = frozenset(
     (
@@ -75,8 +77,8 @@ class _Outage(Struct):
 
 
 def find_windows(facts: Facts, patience_ms: int) -> list[Window]:
-    """All windows, by partition, writes first.  `patience_ms`: a slower ack, if also slower than
-    usual for its producer, counts as an outage until it came."""
+    """All windows, by partition, writes first.  `patience_ms`: a slower ack, if also much slower
+    than its producer's in quiet times, counts as an outage until it came."""
     windows = []
     outages_of: dict[tuple[Partition, str], list[_Outage]] = {}
     for partition, outages in _of_writes(facts, patience_ms):
@@ -137,7 +139,7 @@ def _of_writes(facts: Facts, patience_ms: int) -> Iterator[tuple[Partition, list
     end_ms = facts.recorder.dispatcher.now_ms
     errors = _errors_by_client(facts.ledger.errors, "Produce")
     for (partition, producer), own in sends.items():
-        usual_ms = max(patience_ms, USUAL * _median_ms(own))
+        usual_ms = max(patience_ms, USUAL * _quiet_median_ms(facts, partition, own))
         bad = [send for send in own if _has_failed(send, usual_ms)]
         if not bad:
             continue
@@ -160,10 +162,68 @@ def _of_writes(facts: Facts, patience_ms: int) -> Iterator[tuple[Partition, list
         yield partition, [outage for outage in outages if outage.to_ms > outage.from_ms]
 
 
-def _median_ms(sends: Sequence[SentRecord]) -> int:
-    """The median time of acks."""
-    taken = sorted(send.ended_ms - send.sent_ms for send in sends if send.outcome is Outcome.ACKED)
+def _quiet_median_ms(facts: Facts, partition: Partition, sends: Sequence[SentRecord]) -> int:
+    """The median time of acks that came at the first attempt, in quiet times; 0 if there is none.
+    Other times would make a long outage seem usual."""
+    spans = _quiet_spans(facts), _in_sync_spans(facts, partition)
+    taken = sorted(
+        send.ended_ms - send.sent_ms
+        for send in sends
+        if send.outcome is Outcome.ACKED
+        and send.attempts == 1
+        and all(_are_within(each, send.sent_ms, send.ended_ms) for each in spans)
+    )
     return taken[len(taken) // 2] if taken else 0
+
+
+_Spans = list[tuple[int, int]]
+"""(from_ms, to_ms), ascending."""
+
+
+def _are_within(spans: _Spans, from_ms: int, to_ms: int) -> bool:
+    at = bisect_right(spans, from_ms, key=lambda span: span[0])
+    return at > 0 and to_ms <= spans[at - 1][1]
+
+
+def _quiet_spans(facts: Facts) -> _Spans:
+    """The times in which every broker ran and no link was cut or shaped."""
+    spans: _Spans = []
+    faults: set[object] = set()
+    quiet_from_ms = 0
+    for note in facts.notes:
+        was_quiet = not faults
+        match note.event:
+            case BrokerDown(broker=broker) | BrokerPaused(broker=broker):
+                faults.add(broker)
+            case BrokerStarted(broker=broker) | BrokerResumed(broker=broker):
+                faults.discard(broker)
+            case LinkCut(source=source, destination=destination):
+                faults.add((source, destination))
+            case LinkHealed(source=source, destination=destination):
+                faults.discard((source, destination))
+            case NetworkShaped(restored=restored):
+                (faults.discard if restored else faults.add)("shape")
+        if was_quiet and faults:
+            spans.append((quiet_from_ms, note.at_ms))
+        elif not was_quiet and not faults:
+            quiet_from_ms = note.at_ms
+    if not faults:
+        spans.append((quiet_from_ms, facts.recorder.dispatcher.now_ms))
+    return spans
+
+
+def _in_sync_spans(facts: Facts, partition: Partition) -> _Spans:
+    """The times in which all replicas of a partition were in sync."""
+    spans: _Spans = []
+    for observed in facts.recorder.of_partition(partition):
+        changes = observed.registrations
+        ends = [at_ms for at_ms, _ in changes[1:]] + [facts.recorder.dispatcher.now_ms]
+        for (from_ms, registration), to_ms in zip(changes, ends, strict=True):
+            if registration.leader >= 0 and len(registration.isr) == len(registration.replicas):
+                if spans and spans[-1][1] == from_ms:
+                    from_ms = spans.pop()[0]
+                spans.append((from_ms, to_ms))
+    return spans
 
 
 def _has_failed(send: SentRecord, patience_ms: int) -> bool:

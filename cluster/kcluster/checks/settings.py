@@ -21,6 +21,7 @@ class Setting(StrEnum):
     NONE = ""
     """Nothing does: the anomaly is a bug."""
     UNCLEAN = "unclean.leader.election.enable=true"
+    UNCLEAN_REQUESTED = "an unclean election requested by the operator"
     DISK_LOST = "a disk lost"
     UNFLUSHED = "power lost before a flush"
     NOT_IDEMPOTENT = "enable.idempotence=false"
@@ -30,6 +31,7 @@ class Setting(StrEnum):
 
 CAUSES: Final[dict[Setting, Cause]] = {
     Setting.UNCLEAN: Cause.UNCLEAN_ENABLED,
+    Setting.UNCLEAN_REQUESTED: Cause.UNCLEAN_ELECTION,
     Setting.DISK_LOST: Cause.DISK_LOSS,
     Setting.UNFLUSHED: Cause.POWER_LOSS,
     Setting.NOT_IDEMPOTENT: Cause.NOT_IDEMPOTENT,

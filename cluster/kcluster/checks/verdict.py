@@ -17,13 +17,13 @@ from msgspec import Struct
 from kcluster.broker.node import BrokerNode
 from kcluster.checks.anomalies import Anomaly, explained, find_anomalies
 from kcluster.checks.availability import Window, find_windows
+from kcluster.checks.violations import ExplainedViolation, explained_violations
 from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.evidence.finals import read_finals
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.outside import FROM_THE_START, outside_ledger
 from kcluster.evidence.recorder import Judged, Recorder, keeps_a_ledger
-from kcluster.invariants.invariants import Violation
 from kcluster.invariants.replies import Patience
 
 VALID: Final = "valid"
@@ -32,6 +32,9 @@ UNKNOWN: Final = "unknown"
 LATE_MS: Final = 20_000
 """On a real clock the machine may be busy."""
 LATE_VIRTUAL_MS: Final = 10
+STALL_MS: Final = 5_000
+"""A high watermark that waits for nothing may stand still for this long: followers fetch twice a
+second, and retry after a second."""
 PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50}
 """By profile: an answer that takes longer counts as an outage."""
 MAX_SHOWN: Final = 20
@@ -71,7 +74,7 @@ class Verdict(Struct, frozen=True):
     began_ms: int
     ended_ms: int
     anomalies: tuple[Anomaly, ...] = ()
-    violations: tuple[Violation, ...] = ()
+    violations: tuple[ExplainedViolation, ...] = ()
     windows: tuple[Window, ...] = ()
     errors: tuple[ErrorCount, ...] = ()
     deleted: tuple[Deleted, ...] = ()
@@ -111,10 +114,10 @@ class Verdict(Struct, frozen=True):
             lines.append(f"{anomaly}{allowed}")
             lines += [self._line(link) for link in anomaly.chain]
         lines += _more(len(self.anomalies), "anomalies")
-        lines += [
-            f"{broken.name} at {broken.at_ms - self.began_ms:+} ms: {broken.subject}: {broken.text}"
-            for broken in self.violations[:MAX_SHOWN]
-        ]
+        for broken in self.violations[:MAX_SHOWN]:
+            at = f"{broken.at_ms - self.began_ms:+} ms"
+            lines.append(f"{broken.name} at {at}: {broken.subject}: {broken.text}")
+            lines += [self._line(link) for link in broken.chain]
         lines += _more(len(self.violations), "violations")
         for window in self.windows[:MAX_SHOWN]:
             lines.append(window.line(self.began_ms))
@@ -173,6 +176,7 @@ def judge(
             inside = known[client_id] = client_id in own or keeps_a_ledger(client_id)
         return inside
 
+    recorder.check_stalls(STALL_MS + late_ms)
     outside, names = outside_ledger(recorder, ledger, is_inside, since_ms)
     whole = _joined(ledger, outside)
     finals = read_finals(recorder, names)
@@ -180,8 +184,8 @@ def judge(
     present = _of_present_topics(recorder, whole)
     anomalies = find_anomalies(present, finals.logs, drained)
     anomalies = explained(facts, [x for x in anomalies if x.at_ms < 0 or x.at_ms >= since_ms])
-    violations = (*recorder.invariants.violations, *finals.violations)
-    violations = tuple(x for x in violations if x.at_ms >= since_ms)
+    broken = (*recorder.invariants.violations, *finals.violations)
+    violations = explained_violations(facts, [x for x in broken if x.at_ms >= since_ms])
     if patience_ms is None:
         profile = recorder.plan.topology.profile
         patience_ms = PATIENCE_MS.get(profile, PATIENCE_MS["kafka"])
@@ -285,7 +289,7 @@ def _deleted_topics(recorder: Recorder, since_ms: int) -> list[Deleted]:
 def _outcome(
     ledger: Ledger,
     anomalies: list[Anomaly],
-    violations: tuple[Violation, ...],
+    violations: tuple[ExplainedViolation, ...],
     offline: list[str],
     healed: bool,
 ) -> tuple[str, str]:

@@ -7,7 +7,7 @@ Kafka: state-change.log, and the logs of ReplicationControlManager and ReplicaMa
 from __future__ import annotations
 
 from kcluster.events.base import TaggedEvent
-from kcluster.events.reasons import AnyReason, ElectionKind
+from kcluster.events.reasons import AnyReason, ElectionKind, Requested
 
 Brokers = tuple[int, ...]
 
@@ -36,8 +36,14 @@ class LeaderChange(PartitionEvent, frozen=True):
 
     @property
     def is_allowed_by_setting(self) -> bool:
-        """Whether only unclean.leader.election.enable=true allows it."""
-        return not self.clean
+        """Whether only unclean.leader.election.enable=true allows it.  The operator may request it
+        without."""
+        return not self.clean and not self.is_requested_unclean
+
+    @property
+    def is_requested_unclean(self) -> bool:
+        """Whether the operator requested an unclean election."""
+        return self.reason == Requested("unclean")
 
 
 class LeaderElected(LeaderChange, frozen=True):
@@ -49,7 +55,8 @@ class LeaderElected(LeaderChange, frozen=True):
     def is_allowed_by_setting(self) -> bool:
         """Whether only unclean.leader.election.enable=true allows it.  The last known leader may be
         elected without it (KIP-966)."""
-        return not self.clean and self.election is not ElectionKind.LAST_KNOWN_LEADER
+        by_setting = not self.clean and not self.is_requested_unclean
+        return by_setting and self.election is not ElectionKind.LAST_KNOWN_LEADER
 
 
 class PartitionOffline(LeaderChange, frozen=True):

@@ -15,7 +15,7 @@ from kcluster.clients.ledger import Partition
 from kcluster.evidence.history import FinalLog
 from kcluster.evidence.outside import Names
 from kcluster.evidence.recorder import Recorder
-from kcluster.invariants.invariants import Violation
+from kcluster.invariants.invariants import Violation, violation
 from kcluster.invariants.observed import ObservedPartition
 from kcluster.invariants.rules import is_same
 from kcluster.metadata.records import PartitionRegistration
@@ -71,9 +71,9 @@ def _read(
     for broker in registration.isr:
         other = logs.get(broker)
         if other is not None and other is not log:
-            for violation, text in _differing(observed, log, other, registration.leader):
-                subject = f"{name} on broker {broker}"
-                finals.violations.append(Violation(violation, now_ms, subject, text))
+            for broken, text in _differing(observed, log, other, registration.leader):
+                found = violation(broken, now_ms, observed, text, broker)
+                finals.violations.append(found)
     if has_internal_prefix(partition[0]):
         return
     if log.log_start_offset > 0:

@@ -1,7 +1,8 @@
 """The invariants of replication: what must hold after every step, whatever faults there are.
 
 Owns: the names of violations, and the state that is needed to detect them.  Never: changes a node;
-accepts a loss of committed records for any reason but an unclean election that a note reports.
+accepts a loss of committed records for any reason but an unclean election that a setting in force,
+or the operator, allows.
 Kafka: the specs of KIP-101, KIP-279, KIP-497, KIP-966; RaftEventSimulationTest's invariants.
 
 After each step of a broker, `Invariants.observe` compares the replicas concerned with their last
@@ -14,16 +15,17 @@ log of every later leader, at its offset, until an unclean election removes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 
-from kcluster.contract import Note, Request
+from kcluster.contract import Note, NoteId, Request
 from kcluster.events.brokers import BrokerPaused, BrokerResumed
 from kcluster.events.partitions import LeaderChange
 from kcluster.events.topics import TopicDeleted
 from kcluster.invariants.observed import (
+    NO_EPOCH,
     Append,
     Move,
     ObservedPartition,
@@ -37,16 +39,20 @@ from kcluster.invariants.rules import (
     extend,
     first_lacking,
     is_behind_unclean,
+    joins_lacking,
     members_behind,
     membership_violations,
+    producer_violations,
     read_too_soon,
     registration_violations,
     replica_violations,
     step_violations,
     truncated_committed,
 )
+from kcluster.invariants.stalls import Stall
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.replica import Replica, Role
+from kcluster.timers import NEVER_MS
 
 VIOLATIONS: Final = {
     "two-leaders": "two brokers lead one partition in one leader epoch",
@@ -64,6 +70,13 @@ VIOLATIONS: Final = {
     "leader-not-in-isr": "the leader is not in the ISR",
     "fenced-in-isr": "a fenced broker is in the ISR",
     "elr-overlaps-isr": "a broker is in the ISR and in the ELR at once",
+    "unclean-forbidden": "an unclean election, though unclean.leader.election.enable was false and"
+    " nobody requested it",
+    "joined-lacking": "a replica joined the ISR without having all committed records",
+    "producers-differ": "a log's table of idempotent producers is not the one that its records"
+    " give",
+    "watermark-stalled": "a high watermark stood still, though all in-sync replicas, enough"
+    " of them, had more and could fetch",
     "unclean-unasked": "a leader was taken from outside ISR and ELR and it was not called unclean",
     "leader-truncated": "a leader's log became shorter within its epoch",
     "two-replies": "a request was answered twice",
@@ -84,9 +97,28 @@ class Violation(Struct, frozen=True):
     at_ms: int
     subject: str
     text: str
+    topic: str = ""
+    """Of the partition concerned; "" for none."""
+    partition: int = -1
+    broker: int = -1
 
     def __str__(self) -> str:
         return f"{self.name} at {self.at_ms} ms: {self.subject}: {self.text}"
+
+
+Subject = ObservedPartition | ObservedReplica | None
+"""What a violation is about; None: a broker."""
+
+
+def violation(name: str, at_ms: int, subject: Subject, text: str, broker: int = -1) -> Violation:
+    """A violation about a partition, a replica, or a broker."""
+    if subject is None:
+        return Violation(name, at_ms, f"broker {broker}", text, broker=broker)
+    partition = subject.partition if isinstance(subject, ObservedReplica) else subject
+    if isinstance(subject, ObservedReplica):
+        broker = subject.broker
+    where = partition.name if broker < 0 else f"{partition.name} on broker {broker}"
+    return Violation(name, at_ms, where, text, partition.topic, partition.partition, broker)
 
 
 class Invariants:
@@ -105,12 +137,18 @@ class Invariants:
         """By node: (its life, the newest offset)."""
         self._unclean: dict[tuple[str, int], int] = {}
         """The epochs of unclean elections in partitions that have not been observed yet."""
+        self.forbidden_elections: dict[NoteId, None] = {}
+        """The notes of unclean elections that no setting and no request allowed."""
         self.replies = Replies()
+        self.producer_expiration_ms = NEVER_MS
+        """producer.id.expiration.ms of the broker that is observed."""
 
-    def _report(self, now_ms: int, subject: str, problems: Iterable[tuple[str, str]]) -> None:
+    def _report(
+        self, now_ms: int, subject: Subject, problems: Iterable[tuple[str, str]], broker: int = -1
+    ) -> None:
         for name, text in problems:
             assert name in VIOLATIONS, name
-            self.violations.append(Violation(name, now_ms, subject, text))
+            self.violations.append(violation(name, now_ms, subject, text, broker))
 
     def partition(self, topic: str, key: PartitionKey) -> ObservedPartition:
         """A partition as it was observed so far."""
@@ -122,13 +160,14 @@ class Invariants:
 
     # ------------------------------------------------------------------------- inputs
 
-    def on_note(self, note: Note) -> None:
-        """Take from a note what the rules need: unclean elections, pauses, deleted topics."""
+    def on_note(self, note: Note, unclean_enabled: Callable[[str], bool]) -> None:
+        """Take from a note what the rules need: unclean elections, pauses, deleted topics.
+        `unclean_enabled(topic)`: unclean.leader.election.enable as it is in force."""
         event = note.event
         if isinstance(event, LeaderChange):
             # A cancelled reassignment, too, can end in an unclean election.
             if not event.clean:
-                self._on_unclean(event.topic, event.partition, event.leader_epoch)
+                self._on_unclean(note, event, unclean_enabled)
         elif isinstance(event, BrokerPaused):
             self.replies.on_pause(event.broker, note.at_ms)
         elif isinstance(event, BrokerResumed):
@@ -138,7 +177,25 @@ class Invariants:
                 if observed.topic == event.topic and observed.deleted_ms < 0:
                     observed.deleted_ms = note.at_ms
 
-    def _on_unclean(self, topic: str, partition: int, epoch: int) -> None:
+    def _on_unclean(
+        self, note: Note, change: LeaderChange, unclean_enabled: Callable[[str], bool]
+    ) -> None:
+        """An unclean election.  If it is forbidden, what it loses still counts as committed."""
+        topic, partition, epoch = change.topic, change.partition, change.leader_epoch
+        if change.is_allowed_by_setting and not unclean_enabled(topic):
+            self.forbidden_elections[note.note_id] = None
+            text = f"leader {change.old_leader} -> {change.new_leader}, epoch {epoch}"
+            self.violations.append(
+                Violation(
+                    name="unclean-forbidden",
+                    at_ms=note.at_ms,
+                    subject=change.subject,
+                    text=text,
+                    topic=topic,
+                    partition=partition,
+                )
+            )
+            return
         for observed in self.partitions.values():
             if (
                 observed.topic == topic
@@ -157,14 +214,14 @@ class Invariants:
         """A broker has answered it."""
         if not self.replies.on_reply(request):
             text = f"request {request.correlation_id} of connection {request.connection_id}"
-            self._report(now_ms, f"broker {broker}", [("two-replies", text)])
+            self._report(now_ms, None, [("two-replies", text)], broker)
 
-    def on_death(self, broker: int, loses_records: bool, now_ms: int) -> None:
-        """A broker's process has ended: it owes no more replies."""
+    def on_death(self, broker: int, epoch: int, loses_records: bool, now_ms: int) -> None:
+        """A broker's process, of this broker epoch, has ended: it owes no more replies."""
         self.replies.on_end(now_ms, broker=broker)
         if loses_records:
             for observed in self.partitions.values():
-                observed.lost[broker] = None
+                observed.lost[broker] = max(epoch, observed.lost.get(broker, NO_EPOCH))
 
     def on_connection_closed(self, connection_id: int, now_ms: int) -> None:
         """A connection has closed: a reply to its client is possible but no longer required."""
@@ -173,7 +230,13 @@ class Invariants:
     def check_unanswered(self, now_ms: int, patience: Patience) -> None:
         """At the end of the run: report each request that has waited too long, once."""
         for overdue in self.replies.overdue(now_ms, patience):
-            self._report(now_ms, f"broker {overdue.broker}", [("no-reply", str(overdue))])
+            self._report(now_ms, None, [("no-reply", str(overdue))], overdue.broker)
+
+    def report_stalls(self, now_ms: int, stalls: Iterable[Stall]) -> None:
+        """Report high watermarks that stood still for too long."""
+        for stall in stalls:
+            observed = self.partition(stall.topic, stall.key)
+            self._report(now_ms, observed, [("watermark-stalled", str(stall))], stall.leader)
 
     # ----------------------------------------------------------------------- observations
 
@@ -190,18 +253,18 @@ class Invariants:
         if old is not registration:
             observed.registration = registration
             observed.registrations.append((now_ms, registration))
-            self._report(now_ms, observed.name, registration_violations(registration, old))
-            for broker in tuple(observed.lost):
-                if broker not in registration.isr:
-                    del observed.lost[broker]
-        self._report(now_ms, observed.name, membership_violations(registration, brokers))
+            self._report(now_ms, observed, registration_violations(registration, old))
+            if old is not None and registration.isr != old.isr:
+                problems = joins_lacking(observed, registration, old, brokers)
+                self._report(now_ms, observed, problems)
+        self._report(now_ms, observed, membership_violations(registration, brokers))
 
     def observe_offset(self, now_ms: int, node: int, life: int, offset: int) -> None:
         """Check the offset up to which a node has applied the metadata log."""
         known = self._metadata_offsets.get(node)
         if known is not None and known[0] == life and offset < known[1]:
             text = f"metadata offset {known[1]} -> {offset}"
-            self._report(now_ms, f"broker {node}", [("metadata-back", text)])
+            self._report(now_ms, None, [("metadata-back", text)], node)
         self._metadata_offsets[node] = (life, offset)
 
     def observe(
@@ -255,9 +318,9 @@ class Invariants:
             if watermark > before:
                 committed = observed.committed
                 if before < committed.end:
-                    self._report(now_ms, subject_of(old), differing(replica, committed, before))
+                    self._report(now_ms, old, differing(replica, committed, before))
                 extend(committed, replica)
-                self._report(now_ms, subject_of(old), members_behind(observed, replica))
+                self._report(now_ms, old, members_behind(observed, replica))
         elif watermark > before:
             batches = replica.log.segments[-1].batches if replica.log.segments else ()
             last = -1 if watermark == end else -2
@@ -266,7 +329,7 @@ class Invariants:
                 and observed.committed.batches.get(batch.base_offset) is batch
             ):
                 problems = differing(replica, observed.committed, before)
-                self._report(now_ms, subject_of(old), problems)
+                self._report(now_ms, old, problems)
         old.log_end_offset = end
         old.high_watermark = watermark
         observed.moves.append(Move(now_ms, old.broker, end, watermark))
@@ -295,26 +358,29 @@ class Invariants:
     ) -> None:
         """Compare a replica with its last observed state, and remember the new one."""
         log, observed, broker = replica.log, old.partition, old.broker
-        subject = subject_of(old)
-        self._report(now_ms, subject, replica_violations(replica))
-        self._report(now_ms, subject, step_violations(old, replica))
+        self._report(now_ms, old, replica_violations(replica))
+        self._report(now_ms, old, step_violations(old, replica))
         committed = observed.committed
         checked = 0
+        is_new_leader = replica.is_leader and (
+            old.role is not _LEADER or old.leader_epoch != replica.leader_epoch
+        )
+        if is_new_leader or log.log_end_offset < old.log_end_offset:
+            problems = producer_violations(log, now_ms, self.producer_expiration_ms)
+            self._report(now_ms, old, problems)
         if log.log_end_offset >= old.log_end_offset:
             checked = min(old.high_watermark, committed.end)
         else:
-            self._report(now_ms, subject, truncated_committed(observed, broker, replica))
-        if replica.is_leader and (
-            old.role is not _LEADER or old.leader_epoch != replica.leader_epoch
-        ):
-            self._report(now_ms, subject, _began_to_lead(observed, old, replica))
+            self._report(now_ms, old, truncated_committed(observed, broker, replica))
+        if is_new_leader:
+            self._report(now_ms, old, _began_to_lead(observed, old, replica))
         elif replica.is_leader:
             _record_appends(now_ms, observed, replica, old.log_end_offset, request)
         if not is_behind_unclean(observed, replica):
-            self._report(now_ms, subject, differing(replica, committed, checked))
+            self._report(now_ms, old, differing(replica, committed, checked))
             if replica.is_leader:
                 if replica.high_watermark > old.high_watermark:
-                    self._report(now_ms, subject, members_behind(observed, replica))
+                    self._report(now_ms, old, members_behind(observed, replica))
                 extend(committed, replica)
         old.role = replica.role
         old.registration = replica.registration
@@ -333,19 +399,14 @@ class Invariants:
         old = self._replicas.get(replica)
         if old is not None and answer.base_offset >= old.partition.committed.end:
             problems = acked_too_soon(old.partition, replica, answer)
-            self._report(now_ms, f"broker {broker}", problems)
+            self._report(now_ms, None, problems, broker)
 
     def check_read(self, now_ms: int, broker: int, replica: Replica, answer: Any) -> None:
         """Check a Fetch response with records of a partition."""
         old = self._replicas.get(replica)
         if old is not None and answer.records[-1].last_offset >= old.partition.committed.end:
             problems = read_too_soon(old.partition, replica, answer)
-            self._report(now_ms, f"broker {broker}", problems)
-
-
-def subject_of(replica: ObservedReplica) -> str:
-    """A replica as the subject of a violation."""
-    return f"{replica.partition.name} on broker {replica.broker}"
+            self._report(now_ms, None, problems, broker)
 
 
 def _record_appends(

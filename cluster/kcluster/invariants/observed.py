@@ -114,8 +114,8 @@ class ObservedPartition:
         """Newest leader epoch that an unclean election began."""
         self.unclean_applied = NO_EPOCH
         """Newest unclean leader epoch whose losses are no longer counted as committed."""
-        self.lost: dict[int, None] = {}
-        """Members of the ISR whose disks lost records since they joined it."""
+        self.lost: dict[int, int] = {}
+        """By broker whose disk lost records: its newest broker epoch before the loss."""
         self.min_isr = 1
         """The effective min.insync.replicas of the replica observed last."""
         self.deleted_ms = -1

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kcluster.controller.partitions.reassigning import is_reassigning
-from kcluster.invariants.observed import Committed, ObservedPartition, ObservedReplica
+from kcluster.invariants.observed import NO_EPOCH, Committed, ObservedPartition, ObservedReplica
 from kcluster.metadata.records import NO_LEADER, BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Log
+from kcluster.partition.producers import ProducerState, ProducerStates
 from kcluster.partition.replica import Replica, Role
 from kcluster.protocol.records.batches import Batch
 
@@ -47,13 +48,13 @@ def first_lacking(log: Log, committed: Committed, start: int = 0) -> int | None:
     None if there is none.  Offsets below the log start were deleted on purpose, and compaction may
     have removed others."""
     own = {batch.base_offset: batch for batch in log.batches_from(start)}
-    start = max(start, log.first_dirty_offset)
+    start = max(start, log.first_dirty_offset, log.log_start_offset)
     for base, wanted in committed.batches.items():
-        if base < start or wanted.last_offset < log.log_start_offset:
+        if wanted.last_offset < start:
             continue
         if not is_same(own.get(base), wanted):
             return base
-    return committed.end if log.log_end_offset < committed.end else None
+    return log.log_end_offset if log.log_end_offset < committed.end else None
 
 
 def registration_violations(
@@ -153,7 +154,7 @@ def differing(replica: Replica, committed: Committed, start: int) -> Broken:
 
 def members_behind(observed: ObservedPartition, replica: Replica) -> Broken:
     """A leader's high watermark is above no log end in its ISR: all members have what is committed.
-    A member that lost its disk is exempt until it has left the ISR."""
+    A member is exempt if its disk has lost records since the fetch by which the leader knows it."""
     watermark = replica.high_watermark
     known = observed.replicas
     for broker in replica.isr:
@@ -161,7 +162,7 @@ def members_behind(observed: ObservedPartition, replica: Replica) -> Broken:
         if (
             other is not None
             and other.log.log_end_offset < watermark
-            and broker not in observed.lost
+            and not _has_lost_since(observed, replica, broker)
         ):
             yield (
                 "watermark-above-isr",
@@ -170,6 +171,91 @@ def members_behind(observed: ObservedPartition, replica: Replica) -> Broken:
                     f" {list(replica.isr)} ends at {other.log.log_end_offset}"
                 ),
             )
+
+
+def _has_lost_since(observed: ObservedPartition, leader: Replica, member: int) -> bool:
+    """Whether a member's disk lost records after the fetch by which the leader knows its log end:
+    that fetch was by an earlier life of its broker, so by an older broker epoch."""
+    lost_epoch = observed.lost.get(member)
+    progress = leader.followers.get(member)
+    return lost_epoch is not None and progress is not None and progress.broker_epoch <= lost_epoch
+
+
+def joins_lacking(
+    observed: ObservedPartition,
+    new: PartitionRegistration,
+    old: PartitionRegistration,
+    brokers: Mapping[int, BrokerRegistration],
+) -> Broken:
+    """Who joins the ISR has all committed records.  The controller may accept a broker whose disk
+    was lost, as long as it has not heard of its new life."""
+    if new.leader != old.leader or observed.unclean_applied < observed.unclean_epoch:
+        return  # an election: what the leader must have is checked when it begins to lead
+    end = observed.committed.end
+    for broker in new.isr:
+        replica = observed.replicas.get(broker)
+        if broker in old.isr or replica is None or replica.log.log_end_offset >= end:
+            continue
+        registered = brokers.get(broker)
+        lost_epoch = observed.lost.get(broker, NO_EPOCH)
+        if registered is None or registered.epoch > lost_epoch:
+            yield (
+                "joined-lacking",
+                (
+                    f"broker {broker} joins the ISR {list(old.isr)} with log end"
+                    f" {replica.log.log_end_offset}, committed up to {end}"
+                ),
+            )
+
+
+def producer_violations(log: Log, now_ms: int, expiration_ms: int) -> Broken:
+    """The table of idempotent producers is the one that the log gives when it is replayed.  Records
+    that were deleted may still be known; producers that were silent for `expiration_ms` need not
+    be.  A compacted log is not replayed."""
+    if not log.has_producers or log.first_dirty_offset > log.log_start_offset:
+        return
+    start, replayed = log.log_start_offset, ProducerStates()
+    for batch in log.batches_from(start):
+        if batch.producer_id >= 0:
+            replayed.update(batch)
+    known = log.producers.states
+    for producer, wanted in replayed.states.items():
+        state = known.get(producer)
+        if state is None:
+            if now_ms - wanted.last_timestamp >= expiration_ms:
+                continue
+            yield "producers-differ", f"producer {producer} is in the log and not in the table"
+        elif _sequences(state, start) != _sequences(wanted, start):
+            yield (
+                "producers-differ",
+                (f"producer {producer}: the table has {_newest(state)}, the log {_newest(wanted)}"),
+            )
+    for producer, state in known.items():
+        kept = any(batch.first_offset >= start for batch in state.batches)
+        if kept and producer not in replayed.states:
+            yield (
+                "producers-differ",
+                f"producer {producer}: the table has {_newest(state)}, the log none of it",
+            )
+
+
+def _sequences(state: ProducerState, start: int) -> tuple[object, ...]:
+    batches = tuple(
+        (batch.first_sequence, batch.last_sequence, batch.first_offset, batch.last_offset)
+        for batch in state.batches
+        if batch.first_offset >= start
+    )
+    return state.producer_epoch, state.next_sequence, batches
+
+
+def _newest(state: ProducerState) -> str:
+    if not state.batches:
+        return f"epoch {state.producer_epoch} without batches"
+    batch = state.batches[-1]
+    return (
+        f"epoch {state.producer_epoch}, sequences up to {batch.last_sequence} at offset"
+        f" {batch.last_offset}"
+    )
 
 
 def is_behind_unclean(observed: ObservedPartition, replica: Replica) -> bool:
@@ -232,5 +318,6 @@ def extend(committed: Committed, leader: Replica) -> None:
     for batch in log.batches_from(end):
         if batch.last_offset >= watermark:
             break
-        if batch.base_offset >= end:
+        # The old end may lie within a batch: a high watermark may.
+        if batch.last_offset >= end:
             committed.batches[batch.base_offset] = batch

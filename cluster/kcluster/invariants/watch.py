@@ -14,6 +14,7 @@ from typing import Any, Final
 from kcluster.broker.node import BrokerNode
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.contract import (
+    CONTROLLER_ID,
     ConnectionClosed,
     Input,
     Node,
@@ -26,7 +27,9 @@ from kcluster.contract import (
 from kcluster.controller.node import ControllerNode
 from kcluster.events.brokers import BrokerDown
 from kcluster.invariants.invariants import Invariants
-from kcluster.metadata.records import MetadataFetchResponse
+from kcluster.invariants.observed import NO_EPOCH
+from kcluster.invariants.stalls import LOOK_EVERY_MS, Stalls
+from kcluster.metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataFetchResponse
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -45,7 +48,7 @@ _FetchRequest: Final = m.FetchRequest
 _FetchResponse: Final = m.FetchResponse
 _HeartbeatResponse: Final = m.BrokerHeartbeatResponse
 _ACKS_ALL: Final = -1
-_LOSING: Final = ("power", "wipe")
+_UNCLEAN_ENABLE: Final = "unclean.leader.election.enable"
 _NONE: Final[tuple[Replica, ...]] = ()
 
 
@@ -66,6 +69,9 @@ class Watch:
         self._offsets: dict[int, int] = {}
         """By node: up to where it has applied the metadata log."""
         self._answered: list[Reply] = []
+        self._stalls = Stalls(dispatcher)
+        self._look_at_ms = LOOK_EVERY_MS
+        """When to look for stalls again."""
         self._tap = dispatcher.tap
         dispatcher.tap = self._before_step
         dispatcher.note_sinks = (*dispatcher.note_sinks, self._on_note)
@@ -103,6 +109,7 @@ class Watch:
             self._offsets[node_id] = offset
             invariants.observe_offset(self._stepped_ms, node_id, self._life, offset)
         if concerned:
+            invariants.producer_expiration_ms = node.config.producer_id_expiration_ms
             invariants.observe(self._stepped_ms, node_id, self._life, concerned, request)
         if self._answered:
             self._check_answers(node)
@@ -163,18 +170,44 @@ class Watch:
         self._life = process.life
         self._node = process.node
         self._event = event
-        self._stepped_ms = now_us // 1000
+        self._stepped_ms = now_ms = now_us // 1000
+        if now_ms >= self._look_at_ms:
+            self._look_at_ms = now_ms + LOOK_EVERY_MS
+            self._look_for_stalls(now_ms)
         if isinstance(event, Request):
             self.invariants.on_request(node_id, event, now_us // 1000)
         elif isinstance(event, ConnectionClosed):
             self.invariants.on_connection_closed(event.connection_id, now_us // 1000)
 
     def _on_note(self, note: Note) -> None:
-        self.invariants.on_note(note)
+        self.invariants.on_note(note, self._unclean_enabled)
         event = note.event
         if isinstance(event, BrokerDown):
             self.check_last_step()  # before its disk changes
-            self.invariants.on_death(event.broker, event.loses_records, note.at_ms)
+            node = self._processes[event.broker].last_node
+            epoch = node.epoch if isinstance(node, BrokerNode) else NO_EPOCH
+            self.invariants.on_death(event.broker, epoch, event.loses_records, note.at_ms)
+
+    def _look_for_stalls(self, now_ms: int) -> None:
+        controller = self._processes[CONTROLLER_ID].last_node
+        if isinstance(controller, ControllerNode):
+            self._stalls.look(now_ms, controller.image)
+
+    def check_stalls(self, limit_ms: int) -> None:
+        """At the end of the run: report each high watermark that stood still for longer."""
+        self.invariants.report_stalls(self._stepped_ms, self._stalls.longer_than(limit_ms))
+
+    def _unclean_enabled(self, topic: str) -> bool:
+        """unclean.leader.election.enable of a topic, as it is in force: the topic's own, else the
+        cluster's default, else the controller's."""
+        node = self._processes[CONTROLLER_ID].last_node
+        assert isinstance(node, ControllerNode)
+        configs = node.image.configs
+        for resource in ((TOPIC_RESOURCE, topic), (BROKER_RESOURCE, "")):
+            value = configs.get(resource, {}).get(_UNCLEAN_ENABLE)
+            if value is not None:
+                return value.strip().lower() == "true"
+        return node.config.unclean_leader_election_enable
 
     def _on_withheld(self, reply: Reply) -> None:
         self.invariants.replies.on_withheld(reply.request)

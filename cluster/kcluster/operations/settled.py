@@ -1,15 +1,18 @@
-"""When a cluster has settled after an operation: conditions on its state.
+"""When a cluster has settled after an operation: conditions on its state, and what is missing.
 
-Owns: these conditions.  Never: waits (the drivers do), changes anything.
+Owns: these conditions, and the text of what does not hold.  Never: waits (the drivers do), changes
+anything.
 Kafka: TestUtils.waitUntilMetadataIsPropagated and similar methods.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from kcluster.deaths import ProcessState
 from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import NO_LEADER, PartitionRegistration
 from kcluster.operations.status import controller_id, controller_image
 from kcluster.runtime.dispatch import Dispatcher
 
@@ -57,8 +60,69 @@ class Settled:
         )
 
     def all_in_sync(self) -> bool:
-        """All brokers serve, and every replica is in sync."""
-        return self.all_serving() and all(map(self.is_in_sync, self._brokers()))
+        """All brokers serve, none is shutting down, and every replica is in sync."""
+        return next(self.unsettled(), None) is None
+
+    def unsettled(self) -> Iterator[str]:
+        """What is missing until all is in sync, one line each: brokers, then partitions."""
+        dispatcher, image = self._dispatcher, self.image
+        brokers = self._brokers()
+        for broker_id in brokers:
+            process, registration = dispatcher.processes[broker_id], image.brokers.get(broker_id)
+            if process.state is not ProcessState.UP:
+                yield f"broker {broker_id} is {process.state}"
+            elif dispatcher.is_shutting_down(broker_id):
+                yield f"broker {broker_id} is shutting down"
+            elif registration is None:
+                yield f"broker {broker_id} is not registered"
+            elif registration.fenced:
+                yield f"broker {broker_id} is fenced"
+        for name, topic in image.topics.items():
+            for partition in topic.partitions:
+                if partition.leader == NO_LEADER:
+                    yield (
+                        f"{name}-{partition.partition} has no leader; ISR {list(partition.isr)},"
+                        f" ELR {list(partition.elr)}"
+                    )
+        if not self.has_applied_all():
+            yield from self._behind_in_metadata()
+        for broker_id in brokers:
+            if not self.is_in_sync(broker_id):
+                yield from self._out_of_sync(broker_id)
+
+    def _behind_in_metadata(self) -> Iterator[str]:
+        newest = self.image.offset
+        for broker_id in self._brokers():
+            node: Any = self._dispatcher.processes[broker_id].node
+            if node is not None and node.image.offset < newest:
+                applied = node.image.offset
+                yield f"broker {broker_id} has applied metadata up to {applied} of {newest}"
+
+    def _out_of_sync(self, broker_id: int) -> Iterator[str]:
+        for name, topic in self.image.topics.items():
+            for partition in topic.partitions:
+                if broker_id in partition.replicas and broker_id not in partition.isr:
+                    yield (
+                        f"{name}-{partition.partition}: broker {broker_id} is not in the ISR"
+                        f" {list(partition.isr)}{self._progress(partition, broker_id)}"
+                    )
+
+    def _progress(self, partition: PartitionRegistration, broker_id: int) -> str:
+        """How far a replica has come, and the ISR that its leader has proposed meanwhile."""
+        key = (partition.topic_id, partition.partition)
+        processes = self._dispatcher.processes
+        leading: Any = processes[partition.leader].node if partition.leader >= 0 else None
+        following: Any = processes[broker_id].node
+        leader = None if leading is None else leading.replicas.get(*key)
+        follower = None if following is None else following.replicas.get(*key)
+        text = ""
+        if leader is not None and follower is not None:
+            ends = follower.log.log_end_offset, leader.log.log_end_offset
+            text = f"; its log ends at {ends[0]}, that of leader {partition.leader} at {ends[1]}"
+        if leader is not None and leader.proposal is not None:
+            proposed = list(leader.proposal.isr)
+            text += f"; the leader's proposal of the ISR {proposed} has not been decided"
+        return text
 
     def _brokers(self) -> list[int]:
         return [

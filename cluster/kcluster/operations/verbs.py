@@ -67,6 +67,18 @@ class Verbs:
             self._plan.releases[broker_id] = release(kafka_version)
         self._dispatcher.start(broker_id)
 
+    def restore(self, broker_id: int) -> None:
+        """Undo what was done to a process, if anything was: resume it, start it, or have it start
+        as soon as its controlled shutdown is over."""
+        dispatcher = self._dispatcher
+        process = dispatcher.processes[self.node(broker_id)]
+        if process.state is ProcessState.PAUSED:
+            self.resume(broker_id)
+        if process.state is ProcessState.DOWN:
+            self.start(broker_id)
+        elif dispatcher.is_shutting_down(broker_id):
+            dispatcher.start_after_shutdown(broker_id)
+
     def readdress(self, broker_id: int) -> None:
         """Give a broker that is down another port, which clients learn from metadata."""
         self._process(broker_id, ProcessState.DOWN)

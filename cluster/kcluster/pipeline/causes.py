@@ -13,7 +13,7 @@ from kcluster.checks.settings import Setting
 from kcluster.deaths import DeathKind
 from kcluster.events.brokers import BrokerDown, RecordsLost
 from kcluster.events.partitions import BecameLeader, LeaderElected, PartitionOffline
-from kcluster.events.reasons import ElectionKind
+from kcluster.events.reasons import ElectionKind, Requested
 from kcluster.events.topics import TopicDeleted
 from kcluster.pipeline.contents import KEYS, PARTITION
 from kcluster.pipeline.notes import field, is_a, partition_of_note, with_words
@@ -25,16 +25,23 @@ if TYPE_CHECKING:
 
 def elections_of(notes: DataFrame) -> DataFrame:
     """(run, topic, partition, elections): structs of epoch, end (the log end with which the leader
-    began, null if none began), by_setting (only unclean.leader.election.enable allows it), text
-    (for display), at_ms; oldest first.  Topics that were deleted since are left out."""
+    began, null if none began), by_setting (only unclean.leader.election.enable allows it),
+    by_request (unclean, as the operator requested), text (for display), at_ms; oldest first.
+    Topics that were deleted since are left out."""
     from pyspark.sql import functions as F
 
     kept_leader = F.coalesce(field("election") != ElectionKind.LAST_KNOWN_LEADER, F.lit(True))
+    reason = field("reason")
+    asked_for = (reason["kind"] == Requested.__struct_config__.tag) & (
+        reason["election"] == ElectionKind.UNCLEAN.value
+    )
+    requested = F.coalesce(asked_for, F.lit(False))
     changes = _of_last_topic(with_words(notes, LeaderElected, PartitionOffline), notes).select(
         *partition_of_note(),
         field("leader_epoch").alias("epoch"),
         field("new_leader").alias("leader"),
-        (~field("clean") & kept_leader).alias("by_setting"),
+        (~field("clean") & kept_leader & ~requested).alias("by_setting"),
+        (~field("clean") & requested).alias("by_request"),
         "text",
         "at_ms",
     )
@@ -46,7 +53,7 @@ def elections_of(notes: DataFrame) -> DataFrame:
     )
     keys = [*PARTITION, "epoch", "leader"]
     ends = began.groupBy(*keys).agg(F.max("end").alias("end"))
-    entry = F.struct("epoch", "end", "by_setting", "text", "at_ms")
+    entry = F.struct("epoch", "end", "by_setting", "by_request", "text", "at_ms")
     return (
         changes.join(ends, keys, "left")
         .groupBy(*PARTITION)
@@ -131,14 +138,19 @@ def loss_columns(epoch: Column, offset: Column, disk: Column) -> tuple[Column, C
 
     cutter = F.get(F.filter("elections", cuts), F.lit(0))
     last = F.coalesce(cutter["epoch"], F.lit(2**62))
-    is_unclean = F.exists(
-        "elections",
-        lambda each: (each["epoch"] > epoch) & (each["epoch"] <= last) & each["by_setting"],
-    )
+
+    def is_unclean(by: str) -> Column:
+        def is_concerned(each: Column) -> Column:
+            return (each["epoch"] > epoch) & (each["epoch"] <= last) & each[by]
+
+        return F.coalesce(F.exists("elections", is_concerned), F.lit(False))
+
     text = F.coalesce(cutter["text"], F.lit("no later leader is known"))
     by = F.when(epoch.isNull(), F.lit("no broker has appended it")).otherwise(text)
-    allowed_by = F.when(F.coalesce(is_unclean, F.lit(False)), Setting.UNCLEAN).otherwise(
-        F.coalesce(disk, F.lit(""))
+    allowed_by = (
+        F.when(is_unclean("by_setting"), Setting.UNCLEAN)
+        .when(is_unclean("by_request"), Setting.UNCLEAN_REQUESTED)
+        .otherwise(F.coalesce(disk, F.lit("")))
     )
     return by, allowed_by
 

@@ -100,6 +100,8 @@ class Dispatcher:
         self._running = False
         self._notes = 0
         self._shutdown_limits_us: dict[int, int] = {}
+        """By node: until when its controlled shutdown may take."""
+        self._starts_after_shutdown: dict[int, None] = {}
 
     # -------------------------------------------------------------------------------- time
 
@@ -145,7 +147,10 @@ class Dispatcher:
             self._run()
         for node_id, limit_us in tuple(self._shutdown_limits_us.items()):
             if limit_us <= self.now_us:
+                starts_again = node_id in self._starts_after_shutdown
                 self.take_down(node_id, DeathKind.KILL)
+                if starts_again:
+                    self.start(node_id)
         self.quiet_until_us = self.next_due_us()
 
     def deliver(self, node_id: int, event: Input) -> None:
@@ -341,6 +346,10 @@ class Dispatcher:
             self.note(BrokerStarted(node_id, restarted=process.life > 0))
         self.deliver(node_id, Start())
 
+    def _start_if_down(self, process: Process) -> None:
+        if process.state is ProcessState.DOWN and not process.is_removed:
+            self.start(process.node_id)
+
     def take_down(self, node_id: int, how: DeathKind) -> None:
         """End a process at once; for `clean` there is `shut_down`."""
         process = self.processes[node_id]
@@ -354,6 +363,16 @@ class Dispatcher:
         self._shutdown_limits_us[node_id] = self.now_us + limit_us
         self.quiet_until_us = min(self.quiet_until_us, self.now_us + limit_us)
         self.deliver(node_id, Shutdown())
+
+    def is_shutting_down(self, node_id: int) -> bool:
+        """Whether the process was asked to stop cleanly, and still runs."""
+        return node_id in self._shutdown_limits_us
+
+    def start_after_shutdown(self, node_id: int) -> None:
+        """Start a process again as soon as its controlled shutdown is over; not if it is killed
+        before."""
+        assert self.is_shutting_down(node_id), node_id
+        self._starts_after_shutdown[node_id] = None
 
     def pause(self, node_id: int) -> None:
         """Pause a process; its events are queued."""
@@ -381,6 +400,10 @@ class Dispatcher:
         process.deadline_ms = None
         process.inbox.clear()
         self._shutdown_limits_us.pop(process.node_id, None)
+        starts_again = process.node_id in self._starts_after_shutdown
+        self._starts_after_shutdown.pop(process.node_id, None)
+        if starts_again and how is DeathKind.CLEAN:
+            self.later(self.now_us, lambda: self._start_if_down(process))
         if process.disk is None:
             self.note(ControllerDown())
             self._disconnect(process)

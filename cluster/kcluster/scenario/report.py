@@ -15,8 +15,10 @@ from kcluster.events.clients import GroupRebalanced
 from kcluster.events.network import LinkCut, LinkHealed
 from kcluster.events.partitions import BecameFollower, BecameLeader
 from kcluster.events.render import fold, folded_line, note_values, plain
-from kcluster.scenario.play.phases import RunResult
+from kcluster.scenario.play.phases import RunCrash, RunResult
 
+MAX_ERROR: Final = 200
+"""A line shows this much of an error; the traceback has all of it."""
 ECHOES: Final = (
     BecameLeader, BecameFollower, BrokerRegistered, GroupRebalanced, LinkCut, LinkHealed,
 )  # fmt: skip
@@ -61,6 +63,35 @@ def result_lines(result: RunResult, with_timeline: bool) -> Iterator[str]:
     yield from (f"  FAILED {failure}" for failure in result.failures)
     if not result.passed:
         yield f"  replay: {result.replay}"
+
+
+def crash_line(crash: RunCrash) -> str:
+    """`leader_dies: CRASHED  (virtual, seed 17): AssertionError: no end`."""
+    head = f"{crash.scenario.name}: CRASHED  ({crash.clock}, seed {crash.seed})"
+    error = crash.error.splitlines()[0]
+    return f"{head}: {error[:MAX_ERROR]}{'...' if len(error) > MAX_ERROR else ''}"
+
+
+def crash_lines(crash: RunCrash) -> Iterator[str]:
+    """The whole report of a run that a bug ended."""
+    yield crash_line(crash)
+    yield from (f"  {line}" for line in crash.traceback.splitlines())
+    yield "  this is a bug in kcluster, not in your scenario"
+    yield f"  replay: {crash.replay}"
+
+
+def crash_values(crash: RunCrash) -> dict[str, Any]:
+    """The same for JSON."""
+    return {
+        "scenario": crash.scenario.name,
+        "file": crash.scenario.source,
+        "clock": crash.clock,
+        "seed": crash.seed,
+        "passed": False,
+        "crash": crash.error,
+        "traceback": crash.traceback,
+        "replay": crash.replay,
+    }
 
 
 def result_values(result: RunResult) -> dict[str, Any]:

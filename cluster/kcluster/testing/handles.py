@@ -162,7 +162,7 @@ class TestedCluster(Cluster, _Recorded):
     def repair(self) -> None:
         """Undo every fault: links, rules, disks, pauses, deaths.  Returns when all replicas are in
         sync."""
-        problems = self.call(lambda: repair_all(self.verbs, self.plan, self.driver.dispatcher))
+        problems = self.call(lambda: repair_all(self.verbs, self.plan))
         if problems:
             raise ClusterError("; ".join(problems))
         failure = "not all replicas are in sync again"
@@ -212,7 +212,7 @@ class VirtualCluster(VirtualDriver, _Recorded):
 
     def repair(self, limit_ms: int = 120_000) -> None:
         """Undo every fault, and let time pass until all replicas are in sync."""
-        problems = repair_all(self.verbs, self.plan, self.dispatcher)
+        problems = repair_all(self.verbs, self.plan)
         self.time.settle()
         if problems or not self.run_until_condition(self._stage.is_whole, limit_ms):
             raise ClusterError("; ".join(problems) or "not all replicas are in sync again")

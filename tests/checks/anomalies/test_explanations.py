@@ -197,7 +197,7 @@ def test_lost__an_unclean_election_drops_records_only_the_old_leader_had():
     stage.elect("orders", 0, unclean=True)
     verdict = repaired_verdict(stage)
     (lost,) = verdict.anomalies
-    assert lost.allowed == "unclean.leader.election.enable=true"
+    assert lost.allowed == "an unclean election requested by the operator"
     assert_explained(
         verdict,
         "broker 2: process killed",
@@ -273,7 +273,7 @@ def test_lost__a_power_loss_does_not_explain_flushed_records():
     (lost,) = [note.event for note in stage.notes if isinstance(note.event, RecordsLost)]
     assert (lost.records, lost.ranges) == (1, (LostRange("orders", 0, 1, 2),))
     found = [each for each in repaired_verdict(stage).anomalies if each.values[0] == b"a"]
-    assert found[0].allowed == "unclean.leader.election.enable=true"
+    assert found[0].allowed == "an unclean election requested by the operator"
     assert not any("not flushed" in link.text for link in found[0].chain), found[0].chain
 
 
@@ -348,7 +348,7 @@ def test_read__of_a_record_dropped_by_an_unclean_election_is_explained():
     verdict = repaired_verdict(stage)
     assert verdict.counts() == {"lost-write": 1, "inconsistent-offsets": 1}
     inconsistent = verdict.anomalies[1]
-    assert inconsistent.allowed == "unclean.leader.election.enable=true"
+    assert inconsistent.allowed == "an unclean election requested by the operator"
     assert [
         link.text.partition(" was")[0] for link in inconsistent.chain if "appended" in link.text
     ] == ["a", "z"]

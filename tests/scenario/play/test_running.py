@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kcluster.events.brokers import BrokerDown, BrokerPaused, BrokerResumed, BrokerStarted
 from kcluster.events.partitions import LeaderElected
 from kcluster.scenario.language.scenario import Scenario
@@ -149,3 +151,45 @@ checks: {acked: 51}
 """
     result = run_scenario(Scenario.parse(text), "virtual")
     assert result.verdict.outcome == "valid"
+
+
+@pytest.mark.parametrize("stop", ["{at: 31s, stop: 2, for: 100ms}", "{at: 39500ms, stop: 2}"])
+def test_repair__starts_a_broker_that_is_still_shutting_down(stop: str) -> None:
+    slow = "{at: 30s, slow: {nodes: 2, others: controller, latency: 300ms}}"
+    result = run(f"steps: [{slow}, {stop}]")
+    assert result.failures == []
+    (down_ms, _), (started_ms, text) = process_events(result)
+    assert (started_ms, text) == (down_ms, "broker 2 started")
+
+
+def test_run__waits_for_the_log_end_since_a_new_leader_s_high_watermark_lags() -> None:
+    text = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]]}}
+  network: {links: [{between: [1, 2], latency_ms: 700}, {between: [2, 3], latency_ms: 700}]}
+workload:
+  producers: {topic: orders, rate: 100/s, acks: 1}
+  consumers: {topics: orders, group: readers}
+duration: 10s
+steps: [{at: 9900ms, move: {partition: orders-0, to: 2}}]
+checks: {anomalies: {lost-write: 80}}
+"""
+    result = run_scenario(Scenario.parse(text), "virtual")
+    assert result.failures == [], "acks=1 loses records in the move; the others are all read"
+
+
+def test_run__waits_for_a_member_that_has_not_received_its_assignment() -> None:
+    text = """\
+topology: {brokers: 3, topics: {orders: {partitions: 2}}}
+workload:
+  producers: {topic: orders, rate: 100/s}
+  consumers:
+    - {topics: orders, name: early, group: readers, config: {heartbeat.interval.ms: 300}}
+    - {topics: orders, name: late, group: readers, start: 9s}
+duration: 10s
+steps: [{at: 9010ms, slow: {nodes: late, latency: 1500ms}}]
+checks: {verdict: valid}
+"""
+    result = run_scenario(Scenario.parse(text), "virtual")
+    assert result.failures == []

@@ -1,4 +1,4 @@
-"""RF 3, min.insync.replicas 2, acks=all, one failure at a time: nothing acked is ever lost."""
+"""RF 3, min.insync.replicas 2, acks=all: nothing acked is ever lost, whatever fails."""
 
 from __future__ import annotations
 
@@ -8,10 +8,19 @@ import pytest
 
 from kcluster.cli.main import main
 
-FILE = Path(__file__).parents[3] / "scenarios" / "safe_settings.yaml"
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
 SEEDS = 200
+OVERLAPPING_SEEDS = 50
 RUNS = 25
 """Seeds of each test: small enough that two workers share them evenly."""
+
+
+def play(file: Path, first: int, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["scenario", "run", str(file), "--seed", str(first), "--runs", str(RUNS)])
+    shown = capsys.readouterr().out
+    assert not ended.value.code, shown[-4_000:]
+    assert f"{RUNS} runs, 0 not as expected" in shown
 
 
 @pytest.mark.slow
@@ -20,8 +29,14 @@ RUNS = 25
 def test_safe_settings__no_seed_loses_an_acked_record(
     first: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["scenario", "run", str(FILE), "--seed", str(first), "--runs", str(RUNS)])
-    shown = capsys.readouterr().out
-    assert not ended.value.code, shown[-4_000:]
-    assert f"{RUNS} runs, 0 not as expected" in shown
+    """One failure at a time, and the next one when all replicas are in sync."""
+    play(SCENARIOS / "safe_settings.yaml", first, capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout_s(120)
+@pytest.mark.parametrize("first", range(1, OVERLAPPING_SEEDS + 1, RUNS))
+def test_safe_settings__overlapping_failures_break_no_guarantee(
+    first: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    play(SCENARIOS / "safe_settings_overlapping.yaml", first, capsys)

@@ -30,6 +30,7 @@ from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts, link
 from kcluster.invariants.observed import Append, ObservedPartition
+from kcluster.protocol.apis import ApiKey
 
 ACKS_SHOWN: Final = {-1: "acked (acks=all)", 1: "acked (acks=1)", 0: "sent with acks=0"}
 
@@ -143,9 +144,9 @@ def _append_and_ack(
     yield from error_answered(facts, append, partition)
     send = facts.send(partition, value)
     is_acked = send is not None and send.outcome is Outcome.ACKED
-    at_ms = append.at_ms
+    at_ms, by = append.at_ms, append.broker
     if send is not None and is_acked and send.acks != 0:
-        at_ms = _acked_ms(facts, append, send)
+        at_ms, by = _acked(facts, append, send)
     registration = facts.registration(observed, at_ms)
     isr = isr if registration is None else list(registration.isr)
     replicas = () if registration is None else registration.replicas
@@ -159,29 +160,45 @@ def _append_and_ack(
         for broker in replicas
         if broker != append.broker and (end := facts.log_end(observed, broker, at_ms)) is not None
     ]
-    how = _ack(send.acks, append.broker, isr)
+    how = _ack(send.acks, by, isr, append)
     text = "; ".join((f"{what} {how}", ", ".join(ends))) if ends else f"{what} {how}"
     is_alone = isr == [append.broker] and len(replicas) > 1
     is_enough = is_alone and send.acks == ACKS_ALL and observed.min_isr == 1
     yield Link(at_ms, text, causes=(Cause.MIN_INSYNC_ONE,) if is_enough else ())
 
 
-def _acked_ms(facts: Facts, append: Append, send: SentRecord) -> int:
-    """When the broker acked it; if another attempt was acked, when its producer knew."""
+def _acked(facts: Facts, append: Append, send: SentRecord) -> tuple[int, int]:
+    """When it was acked, and by which broker: that of its own request, or of a later attempt which
+    was answered with the same offset, as a duplicate.  (When its producer knew, -1) if neither."""
     answer = facts.answer(append.request)
     body = None if answer is None else answer[2].body
     if answer is not None and body is not None and not code_of(body, send.partition):
-        return answer[0]
-    return max(append.at_ms, send.ended_ms)
+        return answer[0], answer[1]
+    request = append.request
+    client = None if request is None else request.client_id
+    until_ms = max(append.at_ms, send.ended_ms)
+    for entry in facts.recorder.partition_answers(
+        ApiKey.PRODUCE,
+        lambda at: append.at_ms <= at[0] <= until_ms and at[2].request.client_id == client,
+    ):
+        is_same = entry.partition == send.partition and entry.base_offset == append.base_offset
+        if is_same and not entry.error_code:
+            return entry.at_ms, entry.broker
+    return until_ms, -1
 
 
-def _ack(acks: int, leader: int, isr: list[int]) -> str:
+def _ack(acks: int, by: int, isr: list[int], append: Append) -> str:
     if acks == 0:
         return "sent without asking for an ack (acks=0)"
+    if by < 0 and acks == 1:
+        by = append.broker
+    who = "" if by < 0 else f" by broker {by}"
+    if by >= 0 and by != append.broker:
+        who += ", as a duplicate"
     if acks == 1:
-        return f"acked by broker {leader} alone (acks=1)"
-    alone = f" by broker {leader} alone" if isr == [leader] else ""
-    return f"acked{alone} (acks=all, ISR {isr})"
+        return f"acked{who} alone (acks=1)"
+    alone = " alone" if isr == [by] else ""
+    return f"acked{who}{alone} (acks=all, ISR {isr})"
 
 
 def _left_isr(facts: Facts, observed: ObservedPartition, broker: int, at_ms: int) -> Iterator[Link]:

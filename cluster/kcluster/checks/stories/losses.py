@@ -40,13 +40,13 @@ def losses(
             is_wipe = isinstance(event, BrokerDown)
             links.append(link(note, f"broker {broker} lost its disk" if is_wipe else None))
             allowed_by = allowed_by or (Setting.DISK_LOST if is_wipe else Setting.UNFLUSHED)
-    elections, is_unclean = _elections(facts, observed, append, offset)
+    elections, by_election = _elections(facts, observed, append, offset)
     truncations = [
         link(note)
         for note, truncated in facts.of_partition(partition, LogTruncated)
         if note.at_ms >= after and truncated.to_offset <= offset < truncated.from_offset
     ]
-    return [*links, *elections, *truncations], Setting.UNCLEAN if is_unclean else allowed_by
+    return [*links, *elections, *truncations], by_election or allowed_by
 
 
 def _is_of(observed: ObservedPartition, note: Note) -> bool:
@@ -71,9 +71,10 @@ def _removes(event: BrokerEvent, partition: Partition, offset: int) -> bool:
 
 def _elections(
     facts: Facts, observed: ObservedPartition, append: Append, offset: int
-) -> tuple[list[Link], bool]:
+) -> tuple[list[Link], Setting]:
     """The elections after the append's epoch, up to the leader that began without the record, with
-    their causes; and whether unclean.leader.election.enable allowed one of them."""
+    their causes; and what allowed one of them to be unclean: the setting as it was in force then,
+    or the operator's request."""
     partition = (observed.topic, observed.partition)
     starts = {
         (began.leader_epoch, began.broker): began.start_offset
@@ -81,13 +82,13 @@ def _elections(
         if began.leader_epoch > append.epoch and _is_of(observed, note)
     }
     links: list[Link] = []
-    is_unclean = False
+    allowed_by = Setting.NONE
     for note, change in facts.of_partition(partition, LeaderChange):
         # The election may precede the append: a deposed leader may hear of it too late.
         if change.leader_epoch <= append.epoch or not _is_of(observed, note):
             continue
         links += facts.with_causes(note)[:-1]
-        is_unclean |= change.is_allowed_by_setting
+        allowed_by = allowed_by or _allowed_by(facts, note, change)
         end = starts.get((change.leader_epoch, change.new_leader))
         if end is None or not isinstance(change, LeaderElected):
             links.append(link(note))
@@ -98,4 +99,14 @@ def _elections(
         links.append(link(note, text))
         if end <= offset:
             break
-    return links, is_unclean
+    return links, allowed_by
+
+
+def _allowed_by(facts: Facts, note: Note, change: LeaderChange) -> Setting:
+    """What allowed an unclean election; nothing allows a forbidden one.  The election of the last
+    known leader loses what its disk has lost, which is another setting."""
+    if change.clean or note.note_id in facts.recorder.invariants.forbidden_elections:
+        return Setting.NONE
+    if change.is_requested_unclean:
+        return Setting.UNCLEAN_REQUESTED
+    return Setting.UNCLEAN if change.is_allowed_by_setting else Setting.NONE

@@ -1,7 +1,8 @@
 """`kcluster scenario`: run scenario files on either clock, or only check the files.
 
-Owns: the verb's options, progress, what is printed, the exit code: 0 all as expected, 1 not, 2 a
-file is wrong or a run proved nothing.  Never: runs a scenario itself (scenario/play/running.py).
+Owns: the verb's options, progress, what is printed, the exit code: 0 all as expected, 1 not (or a
+bug of kcluster ended a run), 2 a file is wrong or a run proved nothing.  Never: runs a scenario
+itself (scenario/play/running.py).
 Kafka: Trogdor's coordinator.
 """
 
@@ -82,16 +83,20 @@ def run(
         if clock != "both" or on in scenario.clocks
         for number in range(runs)
     ]
-    failed = inconclusive = 0
+    failed = inconclusive = crashed = 0
     for each in plan:
         result = _one(*each, as_json, out, verbose, runs > 1, len(plan) == 1)
+        if result is None:
+            crashed += 1
+            continue
         failed += not result.passed
         inconclusive += result.has_problems or (
             not result.passed and result.verdict.outcome == "unknown"
         )
     if len(plan) > 1 and not as_json:
-        print(f"\n{len(plan)} runs, {failed} not as expected")
-    sys.exit(2 if inconclusive else 1 if failed else 0)
+        crashes = f", {crashed} crashed (a bug in kcluster)" if crashed else ""
+        print(f"\n{len(plan)} runs, {failed} not as expected{crashes}")
+    sys.exit(1 if crashed else 2 if inconclusive else 1 if failed else 0)
 
 
 def read(file: str) -> Any:
@@ -116,11 +121,25 @@ def _one(
     brief: bool,
     shown: bool,
 ) -> Any:
-    from kcluster.scenario.play.running import run_scenario
-    from kcluster.scenario.report import head_line, result_lines, result_values
+    """The result of one run, printed; None if a bug of kcluster ended it."""
+    from kcluster.scenario.play.phases import RunCrash
+    from kcluster.scenario.play.running import try_scenario
+    from kcluster.scenario.report import (
+        crash_lines,
+        crash_values,
+        head_line,
+        result_lines,
+        result_values,
+    )
 
     with _progress(scenario.name, quiet=as_json) as progress:
-        result = run_scenario(scenario, clock, seed, progress=progress)
+        result = try_scenario(scenario, clock, seed, progress=progress)
+    if isinstance(result, RunCrash):
+        if as_json:
+            print_json(crash_values(result))
+        else:
+            print("\n".join(crash_lines(result)))
+        return None
     if out is not None:
         from kcluster.runs.directory import write_run
 

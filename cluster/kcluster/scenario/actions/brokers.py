@@ -79,11 +79,13 @@ class ResumeBrokers(_OnBrokers, frozen=True):
 
 
 def _start(stage: Stage, chosen: tuple[int, ...]) -> None:
-    """Start those that are still down: another step may have started some."""
+    """Start those that are still down, or shutting down: another step may have started some."""
     for broker_id in chosen:
         process = stage.dispatcher.processes[broker_id]
         if process.state is ProcessState.DOWN and not process.is_removed:
             stage.verbs.start(broker_id)
+        elif stage.dispatcher.is_shutting_down(broker_id):
+            stage.dispatcher.start_after_shutdown(broker_id)
 
 
 def _resume(stage: Stage, chosen: tuple[int, ...]) -> None:

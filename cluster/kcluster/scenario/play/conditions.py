@@ -149,6 +149,11 @@ class ConditionFacts:
         replica = self.leader_replica(topic, partition)
         return 0 if replica is None else int(replica.high_watermark)
 
+    def log_end(self, topic: str, partition: int) -> int:
+        """The log end offset of a partition's leader; 0 if it has none."""
+        replica = self.leader_replica(topic, partition)
+        return 0 if replica is None else int(replica.log.log_end_offset)
+
     def leader_replica(self, topic: str, number: int) -> Any:
         """The leader's replica of a partition; None if there is none."""
         partition = self.verbs.settled.image.partition(topic, number)

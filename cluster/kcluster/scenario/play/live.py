@@ -131,8 +131,11 @@ def run_live(scenario: Scenario, seed: int, progress: Progress) -> RunResult:
         cluster.call(run.calm_down)
         calm_ms = CALM_LIMIT_MS // (FAST_FACTOR if scenario.topology.profile == "fast" else 1)
         is_quiet = stage.run(run.is_quiet, max(calm_ms, LATE_MS))
+        unfinished = [] if is_quiet else cluster.call(lambda: list(run.unfinished()))
         cluster.call(run.stop_consumers)
         stage.run(run.are_consumers_gone, LATE_MS)
-        result = cluster.call(lambda: run.result("live", time.monotonic() - began_s, is_quiet, ""))
+        result = cluster.call(
+            lambda: run.result("live", time.monotonic() - began_s, unfinished, "")
+        )
         cluster.call(stage.close)
     return result

@@ -10,20 +10,19 @@ fault is undone (unless `heal: false`), and everything in flight completes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from msgspec import Struct
 
 from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
-from kcluster.clients.ledger import Ledger
+from kcluster.clients.ledger import Ledger, Partition
 from kcluster.contract import Note
 from kcluster.evidence.recorder import Recorder
 from kcluster.runs.build_record import record_of
 from kcluster.runs.record import RunInfo, RunRecord
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.outcome import failed_checks
-from kcluster.scenario.play.conditions import SETTLED
 from kcluster.scenario.play.runner import Played, Runner
 from kcluster.scenario.play.stage import Stage
 from kcluster.scenario.play.workload import WorkloadConsumer, WorkloadProducer, make_clients
@@ -35,9 +34,32 @@ hundredth of it."""
 
 ARRIVAL_MS: Final = 1_000
 """Records sent with acks=0 have arrived after this time; no answer reports when."""
+MAX_UNFINISHED: Final = 10
+"""A report shows this much of what a run still waited for."""
 
 Progress = Callable[[int, int], None]
 """(ms passed, ms in total)"""
+
+
+def replay_command(scenario: Scenario, clock: str, seed: int) -> str:
+    """The command that repeats a run."""
+    chosen = "" if seed == scenario.seed else f" --seed {seed}"
+    return f"kcluster scenario run {scenario.source} --clock {clock}{chosen}"
+
+
+class RunCrash(Struct, frozen=True):
+    """A run that a bug in kcluster ended.  `error` in one line; `traceback` with all its lines."""
+
+    scenario: Scenario
+    clock: str
+    seed: int
+    error: str
+    traceback: str
+
+    @property
+    def replay(self) -> str:
+        """The command that repeats the run."""
+        return replay_command(self.scenario, self.clock, self.seed)
 
 
 class RunResult(Struct):
@@ -71,8 +93,7 @@ class RunResult(Struct):
     @property
     def replay(self) -> str:
         """The command that repeats the run."""
-        seed = "" if self.seed == self.scenario.seed else f" --seed {self.seed}"
-        return f"kcluster scenario run {self.scenario.source} --clock {self.clock}{seed}"
+        return replay_command(self.scenario, self.clock, self.seed)
 
     def record(self) -> RunRecord:
         """The run as written to a run directory."""
@@ -109,6 +130,8 @@ class ScenarioRun:
         self._producers: list[WorkloadProducer] = []
         self._consumers: list[WorkloadConsumer] = []
         self._began_ms = self._first_note = 0
+        self._readers: dict[str, list[WorkloadConsumer]] = {}
+        """By group; a consumer without a group, by its name."""
         self._arrived_ms: int | None = None
 
     def begin(self) -> None:
@@ -118,6 +141,9 @@ class ScenarioRun:
         self._producers, self._consumers = make_clients(
             self.scenario.workload, self.scenario.topology.profile, self.stage.ledger
         )
+        for consumer in self._consumers:
+            key = consumer.settings.group_id or f"consumer {consumer.name}"
+            self._readers.setdefault(key, []).append(consumer)
         clients: list[WorkloadProducer | WorkloadConsumer] = [*self._producers, *self._consumers]
         for client in clients:
             self.stage.add_client(client.name, client)
@@ -133,35 +159,59 @@ class ScenarioRun:
     def is_quiet(self) -> bool:
         """Whether all sends have an outcome, consumers have read everything, replicas are in
         sync."""
-        if not self._are_sends_over():
-            return False
-        if self.scenario.heal and not self.stage.holds(SETTLED):
-            return False
-        return all(self._has_caught_up(consumer) for consumer in self._consumers)
+        return next(self.unfinished(), None) is None
 
-    def _are_sends_over(self) -> bool:
+    def unfinished(self) -> Iterator[str]:
+        """What the run still waits for, one line each."""
+        for producer in self._producers:
+            if not producer.is_done:
+                yield f"producer {producer.name} has sends without an outcome"
+        if not self._have_sends_arrived():
+            yield f"records sent with acks=0 may arrive for {ARRIVAL_MS} ms"
+        if self.scenario.heal:
+            yield from self.stage.unsettled()
+        yield from self._unread()
+
+    def _have_sends_arrived(self) -> bool:
         if not all(producer.is_done for producer in self._producers):
-            return False
+            return True
         if self._arrived_ms is None:
             sends = self.stage.ledger.sends
             last_ms = max((send.ended_ms for send in sends if send.acks == 0), default=None)
             self._arrived_ms = 0 if last_ms is None else last_ms + ARRIVAL_MS
         return self.stage.dispatcher.now_ms >= self._arrived_ms
 
-    def _has_caught_up(self, consumer: WorkloadConsumer) -> bool:
-        """Whether it has read its partitions up to the high watermark, or has ended."""
-        if consumer.is_done:
-            return True
-        assignment = consumer.assignment
-        return all(
-            consumer.position(*partition) >= self.stage.high_watermark(*partition)
-            for partition in assignment
-        ) and (bool(assignment) or self._is_idle_member(consumer))
+    def _unread(self) -> Iterator[str]:
+        """The partitions that a group, or a consumer without one, has not read to the end.  In a
+        group one member must: each partition has a reader again after a rebalance."""
+        for readers in self._readers.values():
+            present = [reader for reader in readers if not reader.is_done]
+            for partition in self._subscribed(present):
+                end = self._end_of(partition)
+                owners = [reader for reader in present if partition in reader.assignment]
+                if any(owner.position(*partition) >= end for owner in owners):
+                    continue
+                name = f"{partition[0]}-{partition[1]}"
+                if not owners:
+                    names = ", ".join(reader.name for reader in present)
+                    yield f"{name} is assigned to none of {names}"
+                for owner in owners:
+                    position = owner.position(*partition)
+                    yield f"{owner.name} has read {name} up to {position} of {end}"
 
-    def _is_idle_member(self, consumer: WorkloadConsumer) -> bool:
-        """Whether others of its group have all partitions: there are more members than
-        partitions."""
-        return any(other.assignment for other in self._consumers if other is not consumer)
+    def _subscribed(self, readers: list[WorkloadConsumer]) -> list[Partition]:
+        wanted: dict[Partition, None] = {}
+        for reader in readers:
+            wanted.update(dict.fromkeys(reader.plan.partitions))
+            for topic in reader.plan.topics:
+                wanted.update(dict.fromkeys(self.stage.partitions(topic)))
+        return list(wanted)
+
+    def _end_of(self, partition: Partition) -> int:
+        """Up to where it must be read: to the log end, since the high watermark lags after an
+        election.  If faults remain, what lies above may never be committed."""
+        stage = self.stage
+        return stage.log_end(*partition) if self.scenario.heal else stage.high_watermark(*partition)
 
     def stop_consumers(self) -> None:
         """Stop the consumers: they commit and leave their groups."""
@@ -172,9 +222,12 @@ class ScenarioRun:
         """Whether all consumers have left."""
         return all(consumer.is_done for consumer in self._consumers)
 
-    def result(self, clock: str, wall_s: float, is_quiet: bool, trace_hash: str) -> RunResult:
-        """Judge the run."""
+    def result(
+        self, clock: str, wall_s: float, unfinished: list[str], trace_hash: str
+    ) -> RunResult:
+        """Judge the run.  `unfinished`: what it still waited for when its time was over."""
         stage, scenario = self.stage, self.scenario
+        is_quiet = not unfinished
         verdict = judge(
             self.recorder,
             stage.ledger,
@@ -186,8 +239,8 @@ class ScenarioRun:
         )
         notes = stage.notes()[self._first_note :]
         failures = failed_checks(scenario.checks, verdict, stage, notes)
-        if not is_quiet and scenario.heal:
-            failures.append("it did not become quiet: something is still in flight, or not in sync")
+        if scenario.heal:
+            failures += _unrest(unfinished)
         return RunResult(
             scenario=scenario,
             clock=clock,
@@ -205,3 +258,10 @@ class ScenarioRun:
             has_problems=bool(stage.problems),
             trace_hash=trace_hash,
         )
+
+
+def _unrest(unfinished: list[str]) -> list[str]:
+    """The failures of a run that did not come to rest."""
+    shown = [f"it did not come to rest: {text}" for text in unfinished[:MAX_UNFINISHED]]
+    more = len(unfinished) - len(shown)
+    return [*shown, f"it did not come to rest: {more} more of these"] if more else shown

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kcluster.deaths import ProcessState
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
-from kcluster.runtime.dispatch import Dispatcher
 from kcluster.scenario.actions.base import Undo
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
@@ -78,7 +76,7 @@ class Runner:
         for undo in undos.values():
             self.stage.attempt("healing", undo)
         stage = self.stage
-        for problem in repair_all(stage.verbs, stage.plan, stage.dispatcher):
+        for problem in repair_all(stage.verbs, stage.plan):
             stage.refuse(problem)
 
     # ------------------------------------------------------------------------- step by step
@@ -182,21 +180,18 @@ class Runner:
         return moment.low_ms + self.stage.rng.randrange(moment.high_ms - moment.low_ms + 1)
 
 
-def repair_all(verbs: Verbs, plan: Plan, dispatcher: Dispatcher) -> list[str]:
-    """Undo every fault that a cluster may have: links, rules, disks, pauses, deaths.  Returns the
-    reasons why something cannot be undone."""
+def repair_all(verbs: Verbs, plan: Plan) -> list[str]:
+    """Undo every fault that a cluster may have: links, rules, disks, pauses, deaths.  A broker
+    that is still shutting down is started when it is down.  Returns the reasons why something
+    cannot be undone."""
     problems: list[str] = []
     verbs.links.restore_all()
     verbs.clear_rules()
     for disk in plan.disks.values():
         disk.is_full = False
     for node_id in (verbs.settled.controller_id, *plan.addresses):
-        state = dispatcher.processes[node_id].state
         try:
-            if state is ProcessState.PAUSED:
-                verbs.resume(node_id)
-            elif state is ProcessState.DOWN:
-                verbs.start(node_id)
+            verbs.restore(node_id)
         except ClusterError as error:
             problems.append(f"healing: {error}")
     return problems

@@ -1,14 +1,31 @@
 """Runs a scenario on the clock that is asked for.
 
-Owns: the choice of the clock.  Never: plays or judges (virtual.py, live.py and phases.py do).
-Kafka: no counterpart.
+Owns: the choice of the clock, and the one place at which a bug of ours does not end the program.
+Never: plays or judges (virtual.py, live.py and phases.py do).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
+import traceback
+from typing import Final
+
+from kcluster.protocol.errors import ProtocolError
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.play.phases import Progress, RunResult
+from kcluster.scenario.play.phases import Progress, RunCrash, RunResult
 from kcluster.scenario.play.virtual import run_virtual
+
+BUGS: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    ProtocolError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What a bug raises; asserts of the core and endless loops are among them."""
 
 
 def _no_progress(passed_ms: int, all_ms: int) -> None:
@@ -26,3 +43,15 @@ def run_scenario(
 
         return run_live(scenario, first_seed, progress)
     return run_virtual(scenario, first_seed, progress)
+
+
+def try_scenario(
+    scenario: Scenario, clock: str, seed: int | None = None, progress: Progress = _no_progress
+) -> RunResult | RunCrash:
+    """`run_scenario`, with a bug of kcluster as a result, so that other runs go on."""
+    try:
+        return run_scenario(scenario, clock, seed, progress)
+    except BUGS as error:
+        text = f"{type(error).__name__}: {error}"
+        chosen = scenario.first_seed(seed)
+        return RunCrash(scenario, clock, chosen, text, traceback.format_exc())

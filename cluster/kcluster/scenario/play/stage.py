@@ -8,10 +8,10 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 
-from kcluster.clients.ledger import Ledger
+from kcluster.clients.ledger import Ledger, Partition
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.contract import Note
 from kcluster.operations.errors import ClusterError
@@ -96,9 +96,22 @@ class Stage(ABC):
         value = condition.value(self._facts)
         return "" if value is None else f" (it is {value})"
 
+    def unsettled(self) -> Iterator[str]:
+        """What is missing until all brokers serve and every replica is in sync."""
+        return self.verbs.settled.unsettled()
+
+    def partitions(self, topic: str) -> list[Partition]:
+        """The partitions that a topic has now."""
+        found = self.verbs.settled.image.topics.get(topic)
+        return [] if found is None else [(topic, each.partition) for each in found.partitions]
+
     def high_watermark(self, topic: str, partition: int) -> int:
         """The high watermark at a partition's leader; 0 if it has none."""
         return self._facts.high_watermark(topic, partition)
+
+    def log_end(self, topic: str, partition: int) -> int:
+        """The log end offset of a partition's leader; 0 if it has none."""
+        return self._facts.log_end(topic, partition)
 
     def notes(self) -> list[Note]:
         """All notes so far, oldest first."""

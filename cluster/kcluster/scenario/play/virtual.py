@@ -89,7 +89,8 @@ def run_virtual(scenario: Scenario, seed: int, progress: Progress) -> RunResult:
         progress(stage.now_ms, scenario.duration_ms)
     run.calm_down()
     is_quiet = stage.run(run.is_quiet, CALM_LIMIT_MS)
+    unfinished = [] if is_quiet else list(run.unfinished())
     run.stop_consumers()
     stage.run(run.are_consumers_gone, LEAVE_LIMIT_MS)
     wall_s = time.perf_counter() - began_s
-    return run.result("virtual", wall_s, is_quiet, stage.driver.trace_hash())
+    return run.result("virtual", wall_s, unfinished, stage.driver.trace_hash())

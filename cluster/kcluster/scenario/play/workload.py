@@ -45,6 +45,8 @@ class WorkloadConsumer(ClientStateMachine, Protocol):
 
     name: str
     is_done: bool
+    plan: ConsumerPlan
+    settings: ConsumerSettings
 
     @property
     def assignment(self) -> tuple[Partition, ...]:

@@ -1,0 +1,95 @@
+"""What led to a broken invariant: the events of its partition and of the brokers that hold it.
+
+Owns: the chain of each violation.  Never: guesses: each link is a note.  Kafka: no counterpart;
+what a person reads in the logs of all brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec.structs import asdict
+
+from kcluster.contract import Event, Note
+from kcluster.events.brokers import BrokerEvent
+from kcluster.events.partitions import (
+    BecameLeader,
+    IsrChange,
+    LeaderChange,
+    LogTruncated,
+    PartitionEvent,
+    ReassignmentEvent,
+)
+from kcluster.evidence.history import Link
+from kcluster.evidence.lookups import Facts, between, condensed, link
+from kcluster.invariants.invariants import Violation
+
+MAX_LINKS: Final = 16
+"""A chain has this many links, the last ones."""
+MAX_EXPLAINED: Final = 100
+"""One broken rule may be reported after each step; the first ones tell the story."""
+_OF_PARTITION: Final[tuple[type[Event], ...]] = (
+    LeaderChange,
+    IsrChange,
+    ReassignmentEvent,
+    BecameLeader,
+    LogTruncated,
+)
+
+
+class ExplainedViolation(Violation, frozen=True):
+    """A broken invariant and what led to it, oldest first."""
+
+    chain: tuple[Link, ...] = ()
+
+
+def explained_violations(
+    facts: Facts, violations: Iterable[Violation]
+) -> tuple[ExplainedViolation, ...]:
+    """Each violation with its chain; only the first MAX_EXPLAINED have one."""
+    return tuple(
+        ExplainedViolation(
+            **asdict(found), chain=tuple(_chain(facts, found)) if at < MAX_EXPLAINED else ()
+        )
+        for at, found in enumerate(violations)
+    )
+
+
+def _chain(facts: Facts, found: Violation) -> list[Link]:
+    """The last events before it, each once: of the partition with their causes, of the brokers
+    that hold a replica, and operations on these or on links."""
+    links: dict[object, Link] = {}
+    for entry in (*_of_partition(facts, found), *_of_brokers(facts, found)):
+        links.setdefault(entry.note_id or (entry.at_ms, entry.text), entry)
+    before = [entry for entry in links.values() if entry.at_ms <= found.at_ms]
+    return sorted(before, key=lambda entry: entry.at_ms)[-MAX_LINKS:]
+
+
+def _of_partition(facts: Facts, found: Violation) -> Iterator[Link]:
+    if not found.topic:
+        return
+    partition = (found.topic, found.partition)
+    notes = [
+        note
+        for note, event in facts.of_partition(partition, PartitionEvent)
+        if note.at_ms <= found.at_ms and isinstance(event, _OF_PARTITION)
+    ]
+    for note in notes[-MAX_LINKS:]:
+        yield from facts.with_causes(note)
+
+
+def _of_brokers(facts: Facts, found: Violation) -> Iterator[Link]:
+    brokers = {} if found.broker < 0 else {found.broker: None}
+    partitions = facts.recorder.of_partition((found.topic, found.partition))
+    for observed in partitions[-1:]:
+        registration = facts.registration(observed, found.at_ms)
+        if registration is not None:
+            brokers |= dict.fromkeys(registration.replicas)
+    for broker in brokers:
+        yield from (link(note) for note, _ in facts.of_broker(broker, BrokerEvent))
+
+    def is_of_links(note: Note) -> bool:
+        return facts.is_operation(note) and not isinstance(note.event, BrokerEvent)
+
+    yield from condensed(between(facts.notes, 0, found.at_ms, is_of_links)[-MAX_LINKS:])

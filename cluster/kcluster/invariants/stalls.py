@@ -1,0 +1,159 @@
+"""High watermarks that stand still, though all replicas that may hold them back have more.
+
+Owns: when a high watermark counts as stalled, and the longest stall of each partition.  Never:
+decides how long is too long (verdict.py does), changes anything.
+Kafka: Partition.maybeIncrementLeaderHW; KAFKA-15021 was such a stall.
+
+The high watermark may wait for the members of the ISR, for those that the leader has proposed, and
+for any active replica that is about to join.  If each of them has more records than the high
+watermark, its process runs, and nothing impairs its links with the leader, then its next fetch
+moves the high watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.broker.node import BrokerNode
+from kcluster.deaths import ProcessState
+from kcluster.invariants.observed import PartitionKey
+from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import PartitionRegistration
+from kcluster.partition.replica import Replica
+from kcluster.runtime.dispatch import Dispatcher
+
+LOOK_EVERY_MS: Final = 2_000
+SLOW_US: Final = 1_000_000
+"""A link with more latency than this counts as impaired."""
+
+
+class Stall(Struct):
+    """A high watermark that has not moved from `since_ms` to `until_ms`."""
+
+    topic: str
+    key: PartitionKey
+    leader: int
+    leader_epoch: int
+    high_watermark: int
+    log_end_offset: int
+    since_ms: int
+    until_ms: int
+
+    @property
+    def duration_ms(self) -> int:
+        return self.until_ms - self.since_ms
+
+    def __str__(self) -> str:
+        return (
+            f"watermark {self.high_watermark} of leader {self.leader} stood still for"
+            f" {self.duration_ms} ms; its log ends at {self.log_end_offset}"
+        )
+
+
+class Stalls:
+    """The stalls of one run.  `look` is called about every LOOK_EVERY_MS."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._processes = dispatcher.processes
+        self._fabric = dispatcher.fabric
+        self._present: dict[PartitionKey, Stall] = {}
+        self._longest: dict[PartitionKey, Stall] = {}
+
+    def look(self, now_ms: int, image: MetadataImage) -> None:
+        """Compare each leader's high watermark with the one at the last look."""
+        for topic in image.topics.values():
+            for registration in topic.partitions:
+                key = (registration.topic_id, registration.partition)
+                leader = self._held_back(registration, image)
+                if leader is None:
+                    self._present.pop(key, None)
+                else:
+                    self._note(key, leader, now_ms)
+
+    def longer_than(self, limit_ms: int) -> Iterator[Stall]:
+        """The longest stall of each partition, if it is longer; each is returned once."""
+        for key, stall in tuple(self._longest.items()):
+            if stall.duration_ms > limit_ms:
+                del self._longest[key]
+                yield stall
+
+    def _note(self, key: PartitionKey, leader: Replica, now_ms: int) -> None:
+        stall = self._present.get(key)
+        if (
+            stall is None
+            or stall.high_watermark != leader.high_watermark
+            or stall.leader_epoch != leader.leader_epoch
+        ):
+            self._present[key] = Stall(
+                topic=leader.topic,
+                key=key,
+                leader=leader.broker_id,
+                leader_epoch=leader.leader_epoch,
+                high_watermark=leader.high_watermark,
+                log_end_offset=leader.log.log_end_offset,
+                since_ms=now_ms,
+                until_ms=now_ms,
+            )
+            return
+        stall.until_ms = now_ms
+        longest = self._longest.get(key)
+        if longest is None or longest.duration_ms < stall.duration_ms:
+            self._longest[key] = stall
+
+    def _held_back(
+        self, registration: PartitionRegistration, image: MetadataImage
+    ) -> Replica | None:
+        """The leader, if its high watermark should move at the next fetches."""
+        leader = self._replica(registration.leader, registration)
+        if (
+            leader is None
+            or leader.high_watermark >= leader.log.log_end_offset
+            or not leader.is_leader
+            or leader.leader_epoch != registration.leader_epoch
+            or len(leader.isr) < leader.min_isr
+        ):
+            return None
+        node = self._processes[registration.leader].node
+        if not isinstance(node, BrokerNode) or node.image.offset != image.offset:
+            return None
+        waited_for = {**dict.fromkeys(leader.maximal_isr), **dict.fromkeys(registration.isr)}
+        for broker in registration.replicas:
+            if broker == leader.broker_id:
+                continue
+            if (broker in waited_for or image.is_active(broker)) and not self._can_advance(
+                leader, broker, registration
+            ):
+                return None
+        return leader
+
+    def _can_advance(
+        self, leader: Replica, broker: int, registration: PartitionRegistration
+    ) -> bool:
+        """Whether this follower has more than is committed, and can fetch from the leader."""
+        follower = self._replica(broker, registration)
+        if follower is None or follower.log.log_end_offset <= leader.high_watermark:
+            return False
+        fabric = self._fabric
+        if fabric.is_unimpaired:
+            return True
+        for source, destination in ((broker, leader.broker_id), (leader.broker_id, broker)):
+            if (
+                fabric.is_cut(source, destination)
+                or fabric.shapes_of(source, destination)
+                or fabric.latency_us(source, destination) > SLOW_US
+            ):
+                return False
+        return True
+
+    def _replica(self, broker: int, registration: PartitionRegistration) -> Replica | None:
+        """A replica on a broker whose process runs."""
+        process = self._processes.get(broker)
+        if process is None or process.state is not ProcessState.UP:
+            return None
+        node = process.node
+        if not isinstance(node, BrokerNode):
+            return None
+        return node.replicas.get(registration.topic_id, registration.partition)

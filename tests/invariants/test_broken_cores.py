@@ -1,0 +1,129 @@
+"""Broken cores that one short story shows: each is found by its name, and the sound core is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcluster.broker.replication.isr import IsrChanges
+from kcluster.controller.partitions.partitions import Partitions
+from kcluster.partition.replica import FollowerProgress, Replica
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.running import RunResult, run_scenario
+
+pytestmark = pytest.mark.pure_python  # a class of the extension cannot be broken on purpose
+
+
+def run(text: str) -> RunResult:
+    return run_scenario(Scenario.parse(text), "virtual")
+
+
+def names(result: RunResult) -> set[str]:
+    return {violation.name for violation in result.verdict.violations}
+
+
+UNCLEAN = "unclean.leader.election.enable"
+ALL_DOWN_AND_THE_OLDEST_RETURNS = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]], config: {min.insync.replicas: 2}}}
+workload: {producers: {topic: orders, rate: 20/s}}
+duration: 60s
+steps:
+  - {at: 5s, kill: 3}
+  - {at: 20s, kill: "1, 2"}
+  - {at: 35s, start: 3}
+"""
+"""Broker 3 has neither what 1 and 2 committed without it, nor a place in the ELR."""
+
+
+def test_unclean_election__of_a_topic_that_forbids_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(ALL_DOWN_AND_THE_OLDEST_RETURNS).passed
+    monkeypatch.setattr(Partitions, "unclean_allowed", lambda *_: True)
+    result = run(ALL_DOWN_AND_THE_OLDEST_RETURNS)
+    assert {"unclean-forbidden", "committed-lost"} <= names(result)
+    assert {(found.name, found.allowed) for found in result.verdict.anomalies} == {
+        ("lost-write", "")
+    }
+    (first, *_) = result.verdict.violations
+    chain = [link.text for link in first.chain]
+    assert "broker 3 fenced: no heartbeat for 9000 ms" in chain
+    assert any("leader none -> 3" in text for text in chain)
+    assert (
+        f"  {first.chain[0].at_ms - result.began_ms:>+8} ms  {chain[0]}" in result.verdict.lines()
+    )
+
+
+@pytest.mark.parametrize(
+    "allow",
+    [
+        f"topics: {{orders: {{assignment: [[1, 2, 3]], config: {{{UNCLEAN}: true}}}}}}",
+        f"topics: {{orders: {{assignment: [[1, 2, 3]]}}}}\n  config: {{{UNCLEAN}: true}}",
+    ],
+    ids=["topic", "cluster"],
+)
+def test_unclean_election__that_a_setting_allows(allow: str) -> None:
+    head, tail = ALL_DOWN_AND_THE_OLDEST_RETURNS.split("  topics:")
+    result = run(f"{head}  {allow}\n{tail[tail.index('workload') :]}")
+    assert names(result) == set()
+    assert {found.allowed for found in result.verdict.anomalies} == {f"{UNCLEAN}=true"}
+
+
+def test_unclean_election__that_was_allowed_when_it_took_place() -> None:
+    switched = """\
+  - {at: 34s, set_config: {config: {unclean.leader.election.enable: true}, topics: orders}, for: 5s}
+  - {at: 35s, start: 3}
+"""
+    result = run(ALL_DOWN_AND_THE_OLDEST_RETURNS.replace("  - {at: 35s, start: 3}\n", switched))
+    assert names(result) == set()
+    assert {found.allowed for found in result.verdict.anomalies} == {f"{UNCLEAN}=true"}
+
+
+def test_unclean_election__that_the_operator_requested() -> None:
+    result = run(
+        ALL_DOWN_AND_THE_OLDEST_RETURNS
+        + "  - {at: 40s, elect: {partition: orders-0, unclean: true}}\n"
+    )
+    assert names(result) == set()
+    (lost,) = result.verdict.anomalies
+    assert lost.allowed == "an unclean election requested by the operator"
+    assert any("acked by broker 1 (acks=all, ISR [1, 2])" in link.text for link in lost.chain)
+
+
+ONE_STOPS = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]], config: {min.insync.replicas: 2}}}
+workload: {producers: {topic: orders, rate: 20/s}}
+duration: 60s
+steps: [{at: 5s, stop: 3, for: 20s}]
+"""
+
+
+def test_watermark__that_waits_for_a_broker_that_cannot_join(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """KAFKA-15021: a replica that is shutting down, or fenced, was waited for."""
+    assert run(ONE_STOPS).passed
+
+    def about_to_join(self: Replica, follower: FollowerProgress, end: int, now_ms: int) -> Any:
+        return not self._is_lagging(follower, end, now_ms)
+
+    monkeypatch.setattr(Replica, "_about_to_join", about_to_join)
+    result = run(ONE_STOPS)
+    assert names(result) == {"watermark-stalled"}
+    (window,) = result.verdict.windows
+    assert window.duration_ms > 5_000
+
+
+def test_run__that_does_not_come_to_rest_names_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A leader that takes no answer to an AlterPartition asks for no second change of the ISR."""
+    monkeypatch.setattr(IsrChanges, "_on_answer", lambda *_: None)
+    twice = "steps: [{at: 5s, every: 20s, times: 2, stop: 3, for: 5s}]"
+    result = run(ONE_STOPS.replace("steps: [{at: 5s, stop: 3, for: 20s}]", twice))
+    missing = [line for line in result.failures if line.startswith("it did not come to rest: ")]
+    assert "orders-0: broker 3 is not in the ISR [1, 2]" in missing[0]
+    assert missing[0].endswith("the leader's proposal of the ISR [1, 2, 3] has not been decided")
