@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kcluster.checks.verdict import INVALID, VALID
+import pytest
+
+from kcluster.checks.verdict import INVALID, VALID, InvalidRunError
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from tests.rig.stage import Stage
@@ -85,3 +87,47 @@ def test_verdict__json_has_the_same_facts_as_the_lines():
     assert decoded["outcome"] == INVALID
     assert decoded["anomalies"][0]["values"] == ["a", "a"]
     assert decoded["anomalies"][0]["chain"][0]["text"] in "\n".join(verdict.lines())
+
+
+def test_verdict__a_valid_one_is_true():
+    stage = Stage()
+    stage.hand().produce(1, [b"a"])
+    stage.run_for(100)
+    verdict = stage.verdict()
+    assert verdict
+    verdict.check()
+
+
+def test_verdict__of_a_lost_record_has_a_summary_of_three_lines():
+    stage = Stage()
+    hand = stage.hand()
+    hand.produce(2, [b"a"], acks=0)
+    stage.run_for(100)
+    verdict = stage.verdict()
+    assert not verdict
+    outcome, lost, cause = verdict.summary()
+    assert outcome == "invalid: 1 lost-write"
+    assert lost.startswith("lost-write: orders-0: a, sent with acks=0, is not in the log")
+    assert cause.startswith("because: +")
+    with pytest.raises(InvalidRunError) as refused:
+        verdict.check()
+    assert str(refused.value) == repr(verdict) == "\n".join(verdict.summary())
+
+
+def test_verdict__a_run_without_sends_is_not_known_to_be_good():
+    verdict = Stage().verdict()
+    assert not verdict
+    assert verdict.summary()[0] == "unknown: nothing was sent"
+
+
+def test_verdict__records_that_are_read_again_are_counted_apart():
+    stage = Stage()
+    hand = stage.hand()
+    hand.produce(1, [b"a", b"b"])
+    stage.run_for(100)
+    for _ in range(2):
+        hand.read(1, 0)
+        stage.run_for(100)
+    verdict = stage.verdict()
+    assert (verdict.read, verdict.read_again) == (2, 2)
+    assert verdict.lines()[1].endswith("read 2 (and 2 reads again)")

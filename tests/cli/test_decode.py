@@ -43,6 +43,11 @@ def run(*words: str, stdin: bytes = b"", code: int = 0) -> str:
     return done.output
 
 
+def test_decode__without_any_bytes_it_says_what_it_takes() -> None:
+    assert "stdin is empty; give a request as hex" in run(code=2)
+    assert "stdin is empty" in run("-", stdin=b"\n", code=2)
+
+
 def fields(*words: str, stdin: bytes = b"", code: int = 0) -> dict[str, Any]:
     (frame,) = json.loads(run("--json", *words, stdin=stdin, code=code))
     return {field["path"]: field for field in frame["fields"]}

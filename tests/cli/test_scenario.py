@@ -8,11 +8,14 @@ import sys
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from kcluster.cli.click_tools import kcluster
+from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.verbs.fault import FaultRequest, handle
 from kcluster.scenario.play.virtual import VirtualStage
 
 GOOD = """\
@@ -117,6 +120,77 @@ def test_scenario_check__reports_all_problems_and_runs_nothing(run: Callable[...
     assert "nowhere.yaml" in result.output
 
 
+def test_scenario_run__by_name_from_anywhere(run: Callable[..., Result]) -> None:
+    result = run("scenario", "run", "acks-one-crash")
+    assert result.exit_code == 0, result.output
+    assert "acks_one_crash: invalid, as expected" in result.output
+    (lost,) = [line for line in result.output.splitlines() if "lost-write: " in line]
+    assert lost.count("(acks=1)") == 1
+    wrong = run("scenario", "run", "incidents/acks_one_crsh.yaml")
+    assert wrong.exit_code == 2
+    assert "no such file, nor does a scenario of this name ship" in wrong.output
+    assert "did you mean acks_one_crash?" in wrong.output
+
+
+def test_scenario_run__of_a_directory_all_scenario_files(
+    run: Callable[..., Result], tmp_path: Path
+) -> None:
+    two = tmp_path / "two"
+    two.mkdir()
+    for name in ("a", "b"):
+        (two / f"{name}.yaml").write_text(GOOD)
+    (two / "topology.yaml").write_text("brokers: 3\n")
+    result = run("scenario", "run", "two")
+    assert (result.exit_code, result.output.splitlines()[-1]) == (0, "2 runs, 0 not as expected")
+    (tmp_path / "none").mkdir()
+    assert "none: a directory without a scenario file" in run("scenario", "check", "none").output
+
+
+def test_scenario_new__writes_a_scenario_that_runs_and_overwrites_none(
+    run: Callable[..., Result],
+) -> None:
+    written = run("scenario", "new", "mine.yaml")
+    assert written.output == "mine.yaml is written; run it: kcluster scenario run mine.yaml\n"
+    result = run("scenario", "run", "mine.yaml")
+    assert result.exit_code == 0, result.output
+    assert "mine: valid, as expected" in result.output
+    again = run("scenario", "new", "mine.yaml")
+    assert (again.exit_code, "mine.yaml exists; name another" in again.output) == (2, True)
+
+
+def test_scenario_list_and_show(run: Callable[..., Result]) -> None:
+    listed = run("scenario", "list").output
+    assert "  zombie_leader                     A replaced leader, cut off" in listed
+    assert "Sweeps (kcluster pipeline sweep NAME):" in listed
+    kinds = {
+        json.loads(line)["kind"]
+        for line in run("scenario", "list", "--json").output.split("\n")[:-1]
+    }
+    assert kinds == {"scenario", "profile", "sweep"}
+    for name in ("zombie_leader", "one_failure_at_a_time", "racks"):
+        assert run("scenario", "show", name).output.startswith("# ")
+    wrong = run("scenario", "show", "zombie_leeder")
+    assert (wrong.exit_code, "did you mean zombie_leader?" in wrong.output) == (2, True)
+
+
+def test_scenario_help__has_topics_and_actions(run: Callable[..., Result]) -> None:
+    assert "  checks       What must be true in the end." in run("scenario", "help").output
+    assert "writes_unavailable" in run("scenario", "help", "checks").output
+    wrong = run("scenario", "help", "cheks")
+    assert (wrong.exit_code, "did you mean checks?" in wrong.output) == (2, True)
+
+
+def test_fault_help__explains_one_action_or_lists_all(run: Callable[..., Result]) -> None:
+    for words in (("slow",), ("slow: {nodes: 3}",)):
+        shown = run("fault", *words, "--help").output
+        assert shown.startswith("slow: Slow links down.")
+        assert "  latency              time  [default: 0]\n" in shown
+        assert "kcluster fault 'slow: {nodes: 3, latency: 50ms, jitter: 10ms}'" in shown
+    listed = run("fault", "--help").output
+    assert "  slow             Slow links down.\n" in listed
+    assert "--for TIME" in listed
+
+
 def test_explain__explains_a_run_from_its_directory(run: Callable[..., Result]) -> None:
     run("scenario", "run", "good.yaml", "--out", "runs")
     result = run("explain", "runs", "--partition", "orders-0")
@@ -152,8 +226,36 @@ def test_fault__on_a_running_cluster(base: Path) -> None:
         assert "no messages pass between" in cut.stdout, cut.stderr
         wrong = kcluster_("fault", "isolte: 1")
         assert (wrong.returncode, "did you mean isolate?" in wrong.stderr) == (2, True)
+        wrong = kcluster_("fault", "kill: shop")
+        assert "shop: no step has given this name" in wrong.stderr
         refused = kcluster_("fault", "kill: leader(ordres-0)")
         assert (refused.returncode, "there is no topic" in refused.stderr) == (1, True)
     finally:
         process.terminate()
         process.communicate(timeout=20)
+
+
+@pytest.mark.parametrize(
+    ("action", "undone_after", "said"),
+    [
+        (
+            "isolate leader(orders-0)",
+            None,
+            "isolate leader(orders-0): a colon is missing; write isolate: leader(orders-0)",
+        ),
+        (
+            "create_topic: {topic: payments}",
+            None,
+            "create_topic.name: missing; create_topic.topic: no such key of create_topic; did you"
+            " mean name?",
+        ),
+        ("pause: 1", "1", "--for 1: 1 what? Write 1ms, 1s or 1m"),
+    ],
+)
+def test_fault__what_is_wrong_is_said_with_its_path(
+    action: str, undone_after: str | None, said: str
+) -> None:
+    not_needed: Any = None
+    with pytest.raises(ControlError) as error:
+        handle(not_needed, FaultRequest(action, undone_after))
+    assert (str(error.value), error.value.exit_code) == (said, 2)

@@ -23,7 +23,7 @@ import pytest
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import RunResult
 from kcluster.scenario.play.running import run_scenario
-from kcluster.scenario.report import ECHOES, timeline_lines
+from kcluster.scenario.report import ECHOES, REBALANCES, timeline_lines
 
 INCIDENTS = sorted((Path(__file__).parents[2] / "scenarios" / "incidents").glob("*.yaml"))
 GOLDEN = Path(__file__).parent / "golden"
@@ -41,7 +41,7 @@ def facts(result: RunResult) -> str:
     numbers: dict[tuple[int, int], int] = {}
     lines = []
     for note in result.notes[result.first_note :]:
-        if note.event.is_internal or isinstance(note.event, ECHOES):
+        if note.event.is_internal or isinstance(note.event, (*ECHOES, *REBALANCES)):
             continue
         numbers[note.note_id] = len(numbers) + 1
         cause = None if note.cause is None else numbers.get(note.cause)

@@ -16,7 +16,9 @@ from msgspec import Struct
 
 from kcluster.broker.node import BrokerNode
 from kcluster.checks.anomalies import Anomaly, explained, find_anomalies
+from kcluster.checks.anomalies.lost_write import LostWrite
 from kcluster.checks.availability import Window, find_windows
+from kcluster.checks.settings import Setting
 from kcluster.checks.violations import ExplainedViolation, explained_violations
 from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.evidence.finals import read_finals
@@ -37,6 +39,7 @@ STALL_MS: Final = 5_000
 second, and retry after a second."""
 PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50}
 """By profile: an answer that takes longer counts as an outage."""
+NOT_JUDGED: Final = "not judged: what applications did with the records that they read"
 MAX_SHOWN: Final = 20
 """A terminal shows this many lines of each kind; JSON has all."""
 
@@ -60,9 +63,19 @@ class Deleted(Struct, frozen=True):
     how: str = "by retention or DeleteRecords"
 
 
+class InvalidRunError(AssertionError):
+    """A verdict that must be valid is not; str() is its summary."""
+
+
 class Verdict(Struct, frozen=True):
     """`outcome`: valid, invalid, unknown; `reason` in words.  Times in ms of the cluster's clock;
-    `began_ms` is where `lines` count from."""
+    `began_ms` is where `lines` count from.  `read`: how many different records were read;
+    `read_again`: further reads of the same ones, by any consumer.
+
+    True if valid: a run that cannot be judged is not known to be good, so `assert verdict` fails
+    for it, too.  Not judged is what applications did with the records that they read;
+    `has_outside_readers`: some of them keep no ledger of their own.
+    """
 
     outcome: str
     reason: str
@@ -79,6 +92,32 @@ class Verdict(Struct, frozen=True):
     errors: tuple[ErrorCount, ...] = ()
     deleted: tuple[Deleted, ...] = ()
     offline: tuple[str, ...] = ()
+    read_again: int = 0
+    has_outside_readers: bool = False
+
+    def __bool__(self) -> bool:
+        return self.outcome == VALID
+
+    def __repr__(self) -> str:
+        return "\n".join(self.summary())
+
+    def check(self) -> None:
+        """InvalidRunError, with the lines of `summary`, unless valid."""
+        __tracebackhide__ = True
+        if not self:
+            raise InvalidRunError("\n".join(self.summary()))
+
+    def summary(self) -> list[str]:
+        """At most three lines: the outcome, the first finding, what led to it."""
+        lines = [f"{self.outcome}: {self.reason}"]
+        if self.anomalies:
+            first, more = self.anomalies[0], len(self.anomalies) - 1
+            lines.append(f"{first}" + (f"; and {_counted(more, 'more anomaly')}" if more else ""))
+            links = [f"{x.at_ms - self.began_ms:+} ms {x.text}" for x in first.chain[-2:]]
+            return [*lines, f"because: {'; '.join(links)}"] if links else lines
+        if self.violations:
+            return [*lines, self._violation_line(self.violations[0])]
+        return [*lines, self._counts_line(), *self._not_judged()]
 
     def counts(self) -> dict[str, int]:
         """By name of the anomalies that occurred, how many records they concern."""
@@ -104,19 +143,13 @@ class Verdict(Struct, frozen=True):
 
     def lines(self) -> list[str]:
         """For a terminal: the outcome, the counts, then each finding with what led to it."""
-        lines = [
-            f"{self.outcome}: {self.reason}",
-            f"sent {self.sent:,}  acked {self.acked:,}  failed {self.failed:,}"
-            f"  unknown {self.unknown:,}  read {self.read:,}",
-        ]
+        lines = [f"{self.outcome}: {self.reason}", self._counts_line(), *self._not_judged()]
         for anomaly in self.anomalies[:MAX_SHOWN]:
-            allowed = f" ({anomaly.allowed})" if anomaly.allowed else ""
-            lines.append(f"{anomaly}{allowed}")
+            lines.append(f"{anomaly}{_allowed(anomaly)}")
             lines += [self._line(link) for link in anomaly.chain]
         lines += _more(len(self.anomalies), "anomalies")
         for broken in self.violations[:MAX_SHOWN]:
-            at = f"{broken.at_ms - self.began_ms:+} ms"
-            lines.append(f"{broken.name} at {at}: {broken.subject}: {broken.text}")
+            lines.append(self._violation_line(broken))
             lines += [self._line(link) for link in broken.chain]
         lines += _more(len(self.violations), "violations")
         for window in self.windows[:MAX_SHOWN]:
@@ -135,8 +168,38 @@ class Verdict(Struct, frozen=True):
         ]
         return lines + _more(len(self.errors), "errors")
 
+    def _counts_line(self) -> str:
+        again = f" (and {_counted(self.read_again, 'read')} again)" if self.read_again else ""
+        return (
+            f"sent {self.sent:,}  acked {self.acked:,}  failed {self.failed:,}"
+            f"  unknown {self.unknown:,}  read {self.read:,}{again}"
+        )
+
+    def _not_judged(self) -> list[str]:
+        return [NOT_JUDGED] if self.has_outside_readers else []
+
+    def _violation_line(self, broken: ExplainedViolation) -> str:
+        at = f"{broken.at_ms - self.began_ms:+} ms"
+        return f"{broken.name} at {at}: {broken.subject}: {broken.text}"
+
     def _line(self, link: Link) -> str:
         return f"  {link.at_ms - self.began_ms:>+8} ms  {link.text}"
+
+
+def _allowed(anomaly: Anomaly) -> str:
+    """The setting that allows an anomaly; a lost write's own text has the acks."""
+    is_in_text = anomaly.name == LostWrite.NAME and anomaly.allowed in (
+        Setting.ACKS_0,
+        Setting.ACKS_1,
+    )
+    return f" ({anomaly.allowed})" if anomaly.allowed and not is_in_text else ""
+
+
+def _counted(count: int, noun: str) -> str:
+    """`1 read`, `2 reads`, `2 more anomalies`."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun.removesuffix('y')}ies" if noun.endswith("y") else f"{count:,} {noun}s"
 
 
 def _more(count: int, what: str) -> list[str]:
@@ -186,14 +249,13 @@ def judge(
     anomalies = explained(facts, [x for x in anomalies if x.at_ms < 0 or x.at_ms >= since_ms])
     broken = (*recorder.invariants.violations, *finals.violations)
     violations = explained_violations(facts, [x for x in broken if x.at_ms >= since_ms])
-    if patience_ms is None:
-        profile = recorder.plan.topology.profile
-        patience_ms = PATIENCE_MS.get(profile, PATIENCE_MS["kafka"])
+    patience_ms = _patience_ms(recorder) if patience_ms is None else patience_ms
     windows = [x for x in find_windows(facts, patience_ms) if x.from_ms >= since_ms]
     whole = _since(whole, since_ms)
     recorder.judged = Judged(whole, finals.logs, names)
     outcome, reason = _outcome(whole, anomalies, violations, finals.offline, healed)
     outcomes = [send.outcome for send in whole.sends]
+    different = len({(read.partition, read.offset, read.value) for read in whole.reads})
     deleted = (*(Deleted(*gone) for gone in finals.deleted), *_deleted_topics(recorder, since_ms))
     return Verdict(
         outcome=outcome,
@@ -202,7 +264,7 @@ def judge(
         acked=outcomes.count(Outcome.ACKED),
         failed=outcomes.count(Outcome.FAILED),
         unknown=outcomes.count(Outcome.UNKNOWN),
-        read=len(whole.reads),
+        read=different,
         began_ms=recorder.began_ms if began_ms is None else began_ms,
         ended_ms=recorder.dispatcher.now_ms,
         anomalies=tuple(anomalies),
@@ -211,7 +273,13 @@ def judge(
         errors=tuple(_errors(whole)),
         deleted=deleted,
         offline=tuple(finals.offline),
+        read_again=len(whole.reads) - different,
+        has_outside_readers=bool(outside.reads),
     )
+
+
+def _patience_ms(recorder: Recorder) -> int:
+    return PATIENCE_MS.get(recorder.plan.topology.profile, PATIENCE_MS["kafka"])
 
 
 def _patience(recorder: Recorder, late_ms: int) -> Patience:

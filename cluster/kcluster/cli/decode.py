@@ -69,7 +69,12 @@ def api_of_response(
 def read_bytes(source: str, form: str) -> bytes:
     """The bytes that SOURCE refers to."""
     if source == "-":
-        return _read(sys.stdin.buffer.read(), form)
+        if sys.stdin.isatty():
+            print("kcluster: reading hex, base64 or bytes; end with Ctrl-D", file=sys.stderr)
+        content = sys.stdin.buffer.read()
+        if not content.strip():
+            raise click.UsageError("stdin is empty; give a request as hex, base64, or a file")
+        return _read(content, form)
     path = Path(source)
     if len(source) < NAME_CHARS_MAX and path.is_file():
         return _read(path.read_bytes(), form)

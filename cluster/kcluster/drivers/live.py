@@ -204,6 +204,10 @@ class LiveDriver:
     def now_ms(self) -> int:
         return self.dispatcher.now_us // 1000
 
+    def clock_ms(self) -> int:
+        """The cluster's clock at this moment, whatever the last dispatch; from any thread."""
+        return (time.monotonic_ns() // 1000 + self._offset_us) // 1000
+
     def wake(self) -> None:
         now_us = time.monotonic_ns() // 1000 + self._offset_us
         late_us = now_us - self.dispatcher.quiet_until_us

@@ -30,7 +30,10 @@ from kcluster.events.brokers import (
 )
 from kcluster.events.clients import (
     ClientThrottled,
+    GroupAssigned,
     GroupMemberExpired,
+    GroupMemberJoined,
+    GroupMemberLeft,
     GroupRebalanced,
     TelemetryPushed,
 )
@@ -96,8 +99,11 @@ AnyEvent = (
     | RecordsLost
     | ClientThrottled
     | TelemetryPushed
-    | GroupRebalanced
+    | GroupMemberJoined
+    | GroupMemberLeft
     | GroupMemberExpired
+    | GroupRebalanced
+    | GroupAssigned
     | RuleAdded
     | RuleHit
     | RuleRemoved
@@ -141,7 +147,10 @@ __all__ = [
     "ControllerElected",
     "DiskFull",
     "FeatureChanged",
+    "GroupAssigned",
     "GroupMemberExpired",
+    "GroupMemberJoined",
+    "GroupMemberLeft",
     "GroupRebalanced",
     "IsrExpanded",
     "IsrShrunk",

@@ -6,6 +6,10 @@ Kafka: the logs of ClientQuotaManager and GroupCoordinator; KIP-714 for telemetr
 
 from __future__ import annotations
 
+from enum import StrEnum
+
+from msgspec import Struct
+
 from kcluster.events.base import TaggedEvent
 from kcluster.events.rebalance_reasons import AnyRebalanceReason
 
@@ -59,8 +63,56 @@ class GroupRebalanced(GroupEvent, frozen=True):
     trigger: AnyRebalanceReason
 
 
+class GroupMemberJoined(GroupEvent, frozen=True):
+    """A member was added.  It has partitions once the rebalance that follows is complete.
+    `client_reason`: what the client gave as its reason (KIP-800), empty if nothing."""
+
+    member: str
+    client_id: str
+    client_host: str
+    client_reason: str
+
+
+class Departure(StrEnum):
+    """Why a member is no longer in its group, if its session did not expire."""
+
+    LEFT = "left"
+    """LeaveGroup: by itself, or by an administrator."""
+    NOT_JOINED = "not_joined"
+    """It sent no JoinGroup within the rebalance timeout."""
+    NOT_SYNCED = "not_synced"
+    """It sent no SyncGroup within the rebalance timeout."""
+    REPLACED = "replaced"
+    """The same static member joined under another id (KIP-345)."""
+
+
+class GroupMemberLeft(GroupEvent, frozen=True):
+    """A member was removed.  `client_reason`: that of the client if it left by itself, empty if it
+    gave none."""
+
+    member: str
+    departure: Departure
+    client_reason: str = ""
+
+
 class GroupMemberExpired(GroupEvent, frozen=True):
     """A member sent no heartbeat for its session timeout."""
 
     member: str
     session_timeout_ms: int
+
+
+class AssignedPartitions(Struct, frozen=True, gc=False):
+    """Partitions of one topic that a member was assigned."""
+
+    member: str
+    topic: str
+    partitions: tuple[int, ...]
+
+
+class GroupAssigned(GroupEvent, frozen=True):
+    """The assignment of a generation is stored, and its members get it.  Empty if their protocol is
+    not that of consumers."""
+
+    generation: int
+    assignments: tuple[AssignedPartitions, ...]

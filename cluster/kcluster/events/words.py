@@ -33,7 +33,11 @@ from kcluster.events.brokers import (
 )
 from kcluster.events.clients import (
     ClientThrottled,
+    Departure,
+    GroupAssigned,
     GroupMemberExpired,
+    GroupMemberJoined,
+    GroupMemberLeft,
     GroupRebalanced,
     TelemetryPushed,
 )
@@ -485,6 +489,49 @@ def _client_reason(text: str) -> str:
 @text_of.register
 def _(event: GroupMemberExpired) -> str:
     return f"member {event.member} sent no heartbeat for {event.session_timeout_ms} ms"
+
+
+@text_of.register
+def _(event: GroupMemberJoined) -> str:
+    return f"member {member_name(event.member)} of client {event.client_id} joined"
+
+
+@text_of.register
+def _(event: GroupMemberLeft) -> str:
+    return f"member {member_name(event.member)} {departure_text(event)}"
+
+
+_DEPARTURES: Final = {
+    Departure.NOT_JOINED: "removed: it sent no JoinGroup within the rebalance timeout",
+    Departure.NOT_SYNCED: "removed: it sent no SyncGroup within the rebalance timeout",
+    Departure.REPLACED: "removed: the same static member joined under another id",
+}
+
+
+def departure_text(event: GroupMemberLeft) -> str:
+    """What a member did when it left, or why it was removed."""
+    removed = _DEPARTURES.get(event.departure)
+    if removed is not None:
+        return removed
+    return f"left ({event.client_reason})" if event.client_reason else "left"
+
+
+def member_name(member_id: str) -> str:
+    """A member's id, its UUID shortened to its first eight digits: `billing-9d6262f5`."""
+    name, uuid = member_id[:-_UUID_CHARS], member_id[-_UUID_CHARS:]
+    return f"{name}{uuid[:8]}" if uuid.count("-") == 4 else member_id
+
+
+_UUID_CHARS: Final = 36
+
+
+@text_of.register
+def _(event: GroupAssigned) -> str:
+    shown = "; ".join(
+        f"{row.topic}-{','.join(map(str, row.partitions))} to {member_name(row.member)}"
+        for row in event.assignments
+    )
+    return f"generation {event.generation}: {shown or 'no partitions assigned'}"
 
 
 # --------------------------------------------------------------------------- network, faults

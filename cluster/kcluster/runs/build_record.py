@@ -13,19 +13,26 @@ from typing import Any, cast
 
 import msgspec
 
+from kcluster.checks.processing import AnyProblem, Processed
+from kcluster.checks.processing_words import problem_text
 from kcluster.checks.verdict import Verdict
 from kcluster.clients.ledger import Ledger
 from kcluster.contract import Note
 from kcluster.events import AnyEvent
+from kcluster.events.base import kind_of
 from kcluster.events.render import api_name, plain
+from kcluster.evidence.group_history import commits_of
 from kcluster.evidence.recorder import Judged, Recorder
 from kcluster.runs.log_contents import content_rows, log_rows, numbers_of
 from kcluster.runs.record import (
     AppendRow,
+    CommitRow,
     ErrorRow,
     LeaderRow,
     MoveRow,
     NoteRow,
+    ProblemRow,
+    ProcessedRow,
     ReadRow,
     RequestRow,
     RunInfo,
@@ -87,7 +94,42 @@ def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdic
     record.logs = log_rows(judged)
     record.contents = content_rows(judged, recorder, by_value)
     record.requests = request_rows(recorder)
+    record.commits = [
+        CommitRow(
+            commit.group,
+            commit.member,
+            commit.generation,
+            commit.client,
+            *commit.partition,
+            commit.offset,
+            commit.broker,
+            commit.at_ms,
+            commit.error,
+        )
+        for commit in commits_of(recorder)
+    ]
     return record
+
+
+def add_processing(
+    record: RunRecord, processed: Iterable[Processed], problems: Iterable[AnyProblem]
+) -> None:
+    """Add what an application reported as processed, and what was wrong with that."""
+    record.processed += [
+        ProcessedRow(*entry.partition, entry.offset, entry.worker, entry.at_ms)
+        for entry in processed
+    ]
+    record.problems += [
+        ProblemRow(
+            kind_of(type(problem).__name__),
+            *problem.partition,
+            problem.first,
+            problem.last,
+            problem.count,
+            problem_text(problem, record.info.began_ms),
+        )
+        for problem in problems
+    ]
 
 
 def note_rows(notes: Iterable[Note]) -> list[NoteRow]:

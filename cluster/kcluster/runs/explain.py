@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kcluster.checks.processing_words import shown
 from kcluster.deaths import ProcessState
 from kcluster.events import AnyEvent
 from kcluster.events.brokers import BrokerRegistered
@@ -73,6 +74,19 @@ def explain(record: RunRecord, partition: str = "") -> Iterator[str]:
         yield f"at the end, {name}:"
         yield from drawing(record, name, info.ended_ms)
     yield from _legend(record, chosen)
+    if record.processed or record.problems:
+        yield ""
+        yield from _processing(record, chosen)
+
+
+def _processing(record: RunRecord, chosen: Sequence[str]) -> Iterator[str]:
+    """What the application reported as processed, and what was wrong with that."""
+    count = sum(f"{row.topic}-{row.partition}" in chosen for row in record.processed)
+    yield f"the application processed {count:,} records:"
+    problems = [row for row in record.problems if f"{row.topic}-{row.partition}" in chosen]
+    yield from (f"  {_escaped(line)}" for line in shown([row.text for row in problems]))
+    if not problems:
+        yield "  none was missed, processed twice or out of order"
 
 
 def partitions_of(record: RunRecord) -> list[str]:

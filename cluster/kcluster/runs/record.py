@@ -174,6 +174,45 @@ class RequestRow(Struct, gc=False):
     count: int
 
 
+class CommitRow(Struct, gc=False):
+    """`commits.jsonl`: an offset that a client committed, as the broker answered it.  `error`:
+    Kafka's name of the refusal, empty if it was accepted."""
+
+    group: str
+    member: str
+    generation: int
+    client: str
+    topic: str
+    partition: int
+    offset: int
+    broker: int
+    at_ms: int
+    error: str
+
+
+class ProcessedRow(Struct, gc=False):
+    """`processed.jsonl`: a record that an application reported as processed."""
+
+    topic: str
+    partition: int
+    offset: int
+    worker: str
+    at_ms: int
+
+
+class ProblemRow(Struct, gc=False):
+    """`processing.jsonl`: records that an application missed, processed again or out of order.
+    `problem`: missed, repeated, out_of_order; `text`: the same with its cause, in words."""
+
+    problem: str
+    topic: str
+    partition: int
+    first: int
+    last: int
+    count: int
+    text: str
+
+
 class RunRecord(Struct):
     """A whole run.  `verdict`: the value of `Verdict.to_json`."""
 
@@ -188,6 +227,9 @@ class RunRecord(Struct):
     logs: list[LogRow] = field(default_factory=list)
     contents: list[ContentRow] = field(default_factory=list)
     requests: list[RequestRow] = field(default_factory=list)
+    commits: list[CommitRow] = field(default_factory=list)
+    processed: list[ProcessedRow] = field(default_factory=list)
+    problems: list[ProblemRow] = field(default_factory=list)
     verdict: dict[str, Any] = field(default_factory=dict)
     scenario: str = ""
     """The text of the scenario, if there is one."""
@@ -204,6 +246,9 @@ TABLES: Final[dict[str, tuple[str, type[Struct]]]] = {
     "logs": ("logs.jsonl", LogRow),
     "contents": ("contents.jsonl", ContentRow),
     "requests": ("requests.jsonl", RequestRow),
+    "commits": ("commits.jsonl", CommitRow),
+    "processed": ("processed.jsonl", ProcessedRow),
+    "problems": ("processing.jsonl", ProblemRow),
 }
 """By field of RunRecord: its file and the type of its rows."""
 

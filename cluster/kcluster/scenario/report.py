@@ -11,7 +11,12 @@ from typing import Any, Final
 
 from kcluster.contract import Note
 from kcluster.events.brokers import BrokerRegistered
-from kcluster.events.clients import GroupRebalanced
+from kcluster.events.clients import (
+    GroupAssigned,
+    GroupMemberJoined,
+    GroupMemberLeft,
+    GroupRebalanced,
+)
 from kcluster.events.network import LinkCut, LinkHealed
 from kcluster.events.partitions import BecameFollower, BecameLeader
 from kcluster.events.render import fold, folded_line, note_values, plain
@@ -19,19 +24,22 @@ from kcluster.scenario.play.phases import RunCrash, RunResult
 
 MAX_ERROR: Final = 200
 """A line shows this much of an error; the traceback has all of it."""
-ECHOES: Final = (
-    BecameLeader, BecameFollower, BrokerRegistered, GroupRebalanced, LinkCut, LinkHealed,
-)  # fmt: skip
+ECHOES: Final = (BecameLeader, BecameFollower, BrokerRegistered, LinkCut, LinkHealed)
 """Events that only repeat what another line has said."""
+REBALANCES: Final = (GroupMemberJoined, GroupMemberLeft, GroupRebalanced, GroupAssigned)
+"""Events of every rebalance, however it began.  A scenario's timeline leaves them out."""
 
 
 def timeline_lines(result: RunResult) -> Iterator[str]:
     """The events of the run, one per line, without internal topics and repetitions."""
-    return notes_lines(result.notes[result.first_note :], result.began_ms)
+    notes = result.notes[result.first_note :]
+    shown = [note for note in notes if not isinstance(note.event, REBALANCES)]
+    return (line for _, line in noted_lines(shown, result.began_ms))
 
 
-def notes_lines(notes: Iterable[Note], began_ms: int) -> Iterator[str]:
-    """The events since `began_ms`, one per line, without internal topics and repetitions."""
+def noted_lines(notes: Iterable[Note], began_ms: int) -> Iterator[tuple[Note, str]]:
+    """The events since `began_ms` as (note, line), without internal topics and repetitions.  A line
+    for many notes comes with the first of them."""
     shown = [
         note
         for note in notes
@@ -40,7 +48,8 @@ def notes_lines(notes: Iterable[Note], began_ms: int) -> Iterator[str]:
         and not note.event.is_internal
     ]
     for entry in fold(shown):
-        yield folded_line(entry, began_ms)
+        first = entry if isinstance(entry, Note) else entry.notes[0]
+        yield first, folded_line(entry, began_ms)
 
 
 def head_line(result: RunResult) -> str:

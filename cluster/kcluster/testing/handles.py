@@ -1,30 +1,36 @@
 """The clusters of the fixtures: a live one that records itself, and one in virtual time.
 
-Owns: these handles, reading a mark's arguments as a topology.  Never: knows pytest's hooks.
+Owns: these handles, reading a mark's arguments as a topology, the facts for a ledger of processing.
+Never: knows pytest's hooks.
 Kafka: ClusterInstance of ClusterTestExtensions.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from kcluster.checks.processing import AnyProblem, Processed, ProcessingFacts, find_problems
 from kcluster.checks.verdict import LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.clients.ledger import Ledger
-from kcluster.config.files.problems import unknown
+from kcluster.config.files.problems import nearest, show, unknown
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
+from kcluster.config.kafka.spelling import config_name
+from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.topology.model import Topology
 from kcluster.config.topology.specs import TopicSpec
-from kcluster.contract import Note
 from kcluster.drivers.virtual import VirtualDriver
+from kcluster.evidence.group_history import group_history
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
-from kcluster.runs.build_record import record_of
+from kcluster.runs.build_record import add_processing, record_of
 from kcluster.runs.directory import write_run
 from kcluster.runs.record import RunInfo
 from kcluster.scenario.language.fields import read_struct
@@ -34,8 +40,12 @@ from kcluster.scenario.perform import do
 from kcluster.scenario.play.runner import repair_all
 from kcluster.scenario.play.virtual import VirtualStage
 from kcluster.scenario.play.workload import make_consumers, make_producer
-from kcluster.scenario.report import notes_lines
+from kcluster.testing.callers import CallingLine, notes_its_callers
+from kcluster.testing.processed import ProcessedLedger, check_topic
+from kcluster.testing.story import client_lines, problem_lines, story_lines
 from kcluster.version import __version__
+
+T = TypeVar("T")
 
 TOPOLOGY_KEYS: Final = (
     "brokers",
@@ -52,34 +62,118 @@ REPAIR_LIMIT_S: Final = 30.0
 _NUMBERS = itertools.count(1)
 
 
+class MarkError(ValueError):
+    """A mark's arguments are wrong; str() is one line."""
+
+
 def arguments_of(mark: Any, default_profile: str) -> tuple[Topology, int]:
-    """The topology and seed of a mark; TypeError, with the nearest word, for wrong arguments."""
+    """The topology and seed of a mark; MarkError or TopologyError, with the nearest right name, for
+    wrong arguments."""
     keys: dict[str, Any] = {} if mark is None else dict(mark.kwargs)
     for key in keys:
         if key not in KEYS:
-            raise TypeError(f"kafka_cluster({key}=...): {unknown('argument', key, KEYS)}")
+            raise MarkError(f"{key}: {unknown('argument', key, KEYS)}")
     if mark is not None and mark.args:
-        raise TypeError("kafka_cluster(...) takes keyword arguments, such as brokers=3")
-    seed = int(keys.pop("seed", DEFAULT_SEED))
+        raise MarkError("takes keyword arguments, such as brokers=3")
+    seed = keys.pop("seed", DEFAULT_SEED)
+    if not isinstance(seed, int):
+        raise MarkError(f"seed: {show(seed)} is not a whole number")
     topology = keys.pop("topology", None)
     if isinstance(topology, Topology):
         if keys:
-            raise TypeError(f"kafka_cluster: {next(iter(keys))} is part of the topology given")
+            raise MarkError(f"{next(iter(keys))}: part of the topology given")
         return topology, seed
     if isinstance(topology, Mapping):
-        return Topology.of(**{"profile": default_profile, **topology, **keys}), seed
+        values = {"profile": default_profile, **topology, **keys}
+        return Topology.of(**values), seed
     if topology is not None:
+        if not isinstance(topology, str | os.PathLike):
+            raise MarkError(f"topology: {show(topology)} is neither a file nor a topology")
         return Topology.load(topology, **keys), seed
-    return Topology.of(**{"brokers": 3, "profile": default_profile, **keys}), seed
+    values = {"brokers": 3, "profile": default_profile, **keys}
+    return Topology.of(**values), seed
 
 
-class _Recorded:
+class _Recorded(ABC):
     """What both handles report about their run."""
 
     recorder: Recorder
     ledger: Ledger
     test: str
     seed: int
+
+    def _begin_report(self) -> None:
+        self.last_verdict: Verdict | None = None
+        """What was last returned for the test to assert."""
+        self.calling_lines: list[CallingLine] = []
+        self.threads_inside: set[int] = set()
+        self.connection_lines: list[tuple[int, str]] = []
+        """Connections that brokers closed or refused: (at_ms, line)."""
+        self._ledgers: list[ProcessedLedger] = []
+
+    @abstractmethod
+    def clock_ms(self) -> int:
+        """The cluster's time at this moment."""
+
+    @abstractmethod
+    def _judge(self) -> Verdict:
+        """The verdict, in the thread of the nodes."""
+
+    def _between_steps(self, function: Callable[[], T]) -> T:
+        """Call a function while no node runs."""
+        return function()
+
+    def verdict(self) -> Verdict:
+        """The verdict on every record so far; outside clients as the brokers saw them.  True if
+        valid; what applications did with their records is not judged (`processed` does)."""
+        self.last_verdict = self._between_steps(self._judge)
+        return self.last_verdict
+
+    def processed(self, topic: str, group: str = "") -> ProcessedLedger:
+        """A ledger for what the application processes of `topic`: `add` each record, then `check`.
+        `group`: whose commits explain problems, by default those of all groups that read it.  In
+        virtual time the built-in consumers have processed what they have read."""
+        ledger = ProcessedLedger(
+            topic, group, self.clock_ms, lambda: self._began_ms, self._problems_of
+        )
+        self._ledgers.append(ledger)
+        return ledger
+
+    def _problems_of(self, ledger: ProcessedLedger) -> list[AnyProblem]:
+        problems = self._between_steps(lambda: self._judged_processing(ledger)[1])
+        assert self.recorder.judged is not None, "just judged"
+        topics = list(dict.fromkeys(topic for topic, _ in self.recorder.judged.logs))
+        check_topic(ledger.topic, topics, nearest(ledger.topic, topics))
+        return problems
+
+    def _judged_processing(
+        self, ledger: ProcessedLedger
+    ) -> tuple[list[Processed], list[AnyProblem]]:
+        """What was processed, and the problems."""
+        self._judge()
+        judged = self.recorder.judged
+        assert judged is not None, "just judged"
+        processed = [*ledger.entries(), *self._processed_inside(ledger.topic)]
+        processed.sort(key=lambda entry: entry.at_ms)
+        facts = ProcessingFacts(
+            {
+                partition: [offset for offset, _ in log.records]
+                for partition, log in judged.logs.items()
+                if partition[0] == ledger.topic
+            },
+            processed,
+            judged.ledger.reads,
+            group_history(self.recorder, ledger.topic, ledger.group),
+        )
+        return processed, find_problems(facts)
+
+    def _processed_inside(self, topic: str) -> list[Processed]:
+        """What the built-in consumers read: their application does nothing else."""
+        return [
+            Processed(read.at_ms, read.partition, read.offset, read.consumer)
+            for read in self.ledger.reads
+            if read.partition[0] == topic
+        ]
 
     @property
     def _began_ms(self) -> int:
@@ -99,53 +193,76 @@ class _Recorded:
             replay=f"pytest -k '{self.test}'",
         )
 
-    def _story(self, verdict: Verdict, notes: list[Note], clock: str, parent: Path) -> list[str]:
+    def _story(self, clock: str, parent: Path) -> list[str]:
+        verdict = self._judge()
         info = self._info(clock)
         info.passed = False
         record = record_of(info, self.recorder, self.ledger, verdict)
+        for ledger in self._ledgers:
+            add_processing(record, *self._judged_processing(ledger))
         directory = write_run(parent, record)
         return [
-            *notes_lines(notes, self._began_ms),
+            *story_lines(self.recorder, self.calling_lines, self._began_ms),
             "",
             *verdict.lines(),
+            *problem_lines(record),
+            *client_lines(self.recorder, self.connection_lines, self._began_ms),
             f"seed: {self.seed} (@pytest.mark.kafka_cluster(seed={self.seed}))",
             f"replay: {info.replay}",
             f"run directory: {directory}  (kcluster explain {directory})",
         ]
 
 
-class TestedCluster(Cluster, _Recorded):
+@notes_its_callers
+class TestedCluster(_Recorded, Cluster):
     """A live Cluster that records what happens, for `verdict()` and the report of a failed test."""
 
     __test__ = False
 
     def __init__(self, topology: Topology, seed: int, test: str) -> None:
-        super().__init__(topology, seed=seed)
+        self._begin_report()
+        super().__init__(topology, seed=seed, log=self._on_connection_line)
         self.test = test
         self.ledger = Ledger()
         self.recorder = Recorder(self.driver.dispatcher, self.plan)
 
-    def verdict(self) -> Verdict:
-        """The verdict on every record so far, from what the brokers saw of their clients."""
-        return self.call(
-            lambda: judge(self.recorder, self.ledger, healed=True, began_ms=self._began_ms)
-        )
+    def clock_ms(self) -> int:
+        """The cluster's time at this moment."""
+        return self.driver.clock_ms()
+
+    def _on_connection_line(self, line: str) -> None:
+        self.connection_lines.append((self.clock_ms(), line))
+
+    def _between_steps(self, function: Callable[[], T]) -> T:
+        return self.call(function)
+
+    def _judge(self) -> Verdict:
+        return judge(self.recorder, self.ledger, healed=True, began_ms=self._began_ms)
 
     def do(self, verb: str, short: Any = None, **keys: Any) -> Callable[[], None]:
         """Perform an action of scenario files; returns the function that undoes it."""
         return do(self, verb, short, **keys)
 
     def new_topic(
-        self, name: str = "", partitions: int = 1, replication_factor: int = 0, **config: Any
+        self,
+        name: str = "",
+        partitions: int = 1,
+        replication_factor: int = 0,
+        config: Mapping[str, Any] | None = None,
+        **configs: Any,
     ) -> str:
         """Create a topic with a unique name; returns the name when all brokers know the topic.
-        Configs are keywords with underscores: `min_insync_replicas=2`."""
+        Configs are keywords with underscores, `min_insync_replicas=2`, or a mapping `config`, with
+        underscores or with Kafka's dots."""
         chosen = name or f"topic-{next(_NUMBERS)}"
         spec = TopicSpec(
             chosen,
             partitions,
             replication_factor or -1,
-            config={key.replace("_", "."): str(value) for key, value in config.items()},
+            config={
+                config_name(key, TOPIC_CONFIGS): str(value)
+                for key, value in {**(config or {}), **configs}.items()
+            },
         )
         ended: Future[str] = Future()
         self.call(lambda: self.verbs.admin.create_topic(spec, ended.set_result))
@@ -170,16 +287,17 @@ class TestedCluster(Cluster, _Recorded):
 
     def story(self, parent: Path) -> list[str]:
         """The report of a failed test: timeline, verdict, seed, run directory."""
-        verdict = self.verdict()
-        return self.call(lambda: self._story(verdict, self.recorder.notes, "live", parent))
+        return self.call(lambda: self._story("live", parent))
 
 
-class VirtualCluster(VirtualDriver, _Recorded):
+@notes_its_callers
+class VirtualCluster(_Recorded, VirtualDriver):
     """A started VirtualDriver that records itself, with clients and actions of scenario files."""
 
     __test__ = False
 
     def __init__(self, topology: Topology, seed: int, test: str) -> None:
+        self._begin_report()
         super().__init__(topology, seed)
         self.test = test
         self.seed = seed
@@ -217,8 +335,11 @@ class VirtualCluster(VirtualDriver, _Recorded):
         if problems or not self.run_until_condition(self._stage.is_whole, limit_ms):
             raise ClusterError("; ".join(problems) or "not all replicas are in sync again")
 
-    def verdict(self) -> Verdict:
-        """The verdict on every record so far."""
+    def clock_ms(self) -> int:
+        """Virtual time."""
+        return self.now_ms
+
+    def _judge(self) -> Verdict:
         return judge(
             self.recorder,
             self.ledger,
@@ -230,7 +351,7 @@ class VirtualCluster(VirtualDriver, _Recorded):
 
     def story(self, parent: Path) -> list[str]:
         """The report of a failed test: timeline, verdict, seed, run directory."""
-        return self._story(self.verdict(), self.notes, "virtual", parent)
+        return self._story("virtual", parent)
 
 
 def _spec(struct: Any, keys: dict[str, Any]) -> Any:

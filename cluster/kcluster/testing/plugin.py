@@ -9,19 +9,23 @@ Kafka: EmbeddedKafkaCluster, ClusterTestExtensions.
         client = MyClient(kafka_cluster.bootstrap)
         kafka_cluster.kill(kafka_cluster.leader("orders", 0))
         ...
-        assert kafka_cluster.verdict().outcome == "valid"
+        assert kafka_cluster.verdict()
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+import os
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pytest
 
 if TYPE_CHECKING:
+    from kcluster.config.topology.model import Topology
     from kcluster.testing.handles import TestedCluster, VirtualCluster
+
+T = TypeVar("T")
 
 MARK: Final = "kafka_cluster"
 RUNS_DIRECTORY: Final = ".kcluster/runs"
@@ -95,22 +99,47 @@ def kafka_topic(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture
 def virtual_cluster(request: pytest.FixtureRequest) -> VirtualCluster:
     """A cluster in virtual time, with the methods of a live one; `run_for(ms)` lets time pass."""
-    from kcluster.testing.handles import VirtualCluster, arguments_of
+    from kcluster.testing.handles import VirtualCluster
 
-    topology, seed = arguments_of(request.node.get_closest_marker(MARK), default_profile="kafka")
+    topology, seed = _arguments(request, request.node.get_closest_marker(MARK), "kafka")
     cluster = VirtualCluster(topology, seed, request.node.name)
     _remember(request.node, cluster)
     return cluster
 
 
 def _live(request: pytest.FixtureRequest, mark: pytest.Mark | None) -> Iterator[TestedCluster]:
-    from kcluster.testing.handles import TestedCluster, arguments_of
+    from kcluster.testing.handles import TestedCluster
 
-    topology, seed = arguments_of(mark, default_profile="fast")
-    cluster = TestedCluster(topology, seed, request.node.name)
+    topology, seed = _arguments(request, mark, "fast")
+    cluster = _or_refused(request, lambda: TestedCluster(topology, seed, request.node.name))
     _remember(request.node, cluster)
     with cluster:
         yield cluster
+
+
+def _arguments(
+    request: pytest.FixtureRequest, mark: pytest.Mark | None, profile: str
+) -> tuple[Topology, int]:
+    from kcluster.testing.handles import arguments_of
+
+    return _or_refused(request, lambda: arguments_of(mark, profile))
+
+
+def _or_refused(request: pytest.FixtureRequest, make: Callable[[], T]) -> T:
+    """What `make` makes of a mark.  If the mark is wrong (or its port taken), the test fails with
+    one line per problem, without frames."""
+    from kcluster.config.files.problems import ProblemsError
+    from kcluster.testing.handles import MarkError
+
+    try:
+        return make()
+    except (MarkError, ProblemsError) as error:
+        problems = str(error).splitlines()
+    # After the except clause, so that pytest shows no other error with this one.
+    path, line, _ = request.node.reportinfo()
+    place = os.path.relpath(path, request.config.invocation_params.dir)
+    at = place if line is None else f"{place}:{line + 1}"
+    pytest.fail("\n".join(f"{at}: {MARK}: {problem}" for problem in problems), pytrace=False)
 
 
 def _remember(node: Any, cluster: Any) -> None:
@@ -128,10 +157,30 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     report = yield
     if report.failed and report.when == "call":
         parent = _runs_directory(item.config)
-        for node in item.listchain():
-            for cluster in node.stash.get(_HANDLES, []):
-                report.sections.append(("kcluster", "\n".join(cluster.story(parent))))
+        handles = [x for node in item.listchain() for x in node.stash.get(_HANDLES, [])]
+        for cluster in {id(handle): handle for handle in handles}.values():
+            if cluster.last_verdict is not None:
+                _break_lines(report.longrepr, repr(cluster.last_verdict))
+            report.sections.append(("kcluster", "\n".join(cluster.story(parent))))
     return report
+
+
+def _break_lines(longrepr: Any, text: str) -> None:
+    """Pytest shows the value of `assert value` on one line, shortened.  If that value is shown as
+    `text`, show the lines of `text` instead."""
+    entries = getattr(getattr(longrepr, "reprtraceback", None), "reprentries", [])
+    first, *others = text.split("\n")
+    shown = f"assert {first}"
+    for entry in entries:
+        lines = getattr(entry, "lines", [])
+        at = next((i for i, x in enumerate(lines) if x.startswith("E") and shown in x), None)
+        if at is None or not others:
+            continue
+        indent = lines[at].index(shown)
+        # pytest goes on with `+  where ... = ...`, which has the same text again.
+        rest = [x for x in lines[at + 1 :] if not x.lstrip("E ").startswith("+")]
+        own = [lines[at][:indent] + shown, *(f"E{' ' * (indent - 1)}{x}" for x in others)]
+        entry.lines = [*lines[:at], *own, *rest]
 
 
 def _runs_directory(config: pytest.Config) -> Path:

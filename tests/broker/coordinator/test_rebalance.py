@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from kcluster.events.clients import GroupMemberExpired
+from kcluster.clients.consumer.group_protocol import encode_assignment
+from kcluster.events.clients import (
+    AssignedPartitions,
+    Departure,
+    GroupAssigned,
+    GroupMemberExpired,
+    GroupMemberJoined,
+    GroupMemberLeft,
+    GroupRebalanced,
+)
 from kcluster.events.words import text_of
 from kcluster.protocol.errors import ErrorCode
 from tests.broker.coordinator.group_broker import fresh_broker
@@ -201,3 +210,54 @@ def test_rebalance__protocol_is_chosen_by_votes_among_the_common() -> None:
     assert d.joined.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     broker.at(9000)
     assert {x.joined.protocol_name for x in (a, b, c)} == {"range"}
+
+
+def test_events__of_a_member_from_its_join_to_its_end() -> None:
+    broker = fresh_broker()
+    a, b = Consumer(broker, name="a").join(), Consumer(broker, name="b").join()
+    broker.at(6000)
+    assert a.joined.leader == b.joined.leader == a.member_id
+    b.sync()
+    a.sync(
+        {
+            a.member_id: encode_assignment([("orders", 0), ("orders", 1)]),
+            b.member_id: encode_assignment([("orders", 2)]),
+        }
+    )
+    a.leave()
+    kinds = (GroupMemberJoined, GroupRebalanced, GroupAssigned, GroupMemberLeft)
+    joined_a, joined_b, rebalanced, assigned, left = (
+        event for event in broker.events if isinstance(event, kinds)
+    )
+    assert isinstance(joined_a, GroupMemberJoined)
+    assert isinstance(joined_b, GroupMemberJoined)
+    assert (joined_a.member, joined_b.member) == (a.member_id, b.member_id)
+    assert joined_a.client_id == "a"
+    assert isinstance(rebalanced, GroupRebalanced)
+    assert assigned == GroupAssigned(
+        rebalanced.group,
+        1,
+        (
+            AssignedPartitions(a.member_id, "orders", (0, 1)),
+            AssignedPartitions(b.member_id, "orders", (2,)),
+        ),
+    )
+    assert left == GroupMemberLeft(rebalanced.group, a.member_id, Departure.LEFT)
+    short = a.member_id[:10]
+    assert text_of(assigned).startswith(f"generation 1: orders-0,1 to {short}; orders-2 to b-")
+    assert text_of(left) == f"member {short} left"
+
+
+def test_events__a_member_that_does_not_join_again_in_time_was_removed() -> None:
+    broker = fresh_broker()
+    patient = {"session_timeout_ms": 100_000, "rebalance_timeout_ms": 60_000}
+    a = Consumer(broker, name="a", **patient).join()
+    b = Consumer(broker, name="b", **patient).join()
+    broker.at(6000)
+    settle(a, b)
+    Consumer(broker, name="c", **patient).join()
+    a.join()
+    broker.at(70_000)
+    (left,) = [one for one in broker.events if isinstance(one, GroupMemberLeft)]
+    assert (left.member, left.departure) == (b.member_id, Departure.NOT_JOINED)
+    assert text_of(left).endswith("removed: it sent no JoinGroup within the rebalance timeout")

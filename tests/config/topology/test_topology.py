@@ -142,6 +142,30 @@ def test_topology__python_values_are_checked_as_a_file_is() -> None:
     ]
 
 
+def test_topology__configs_of_a_topic_may_stand_beside_its_keys_in_either_spelling() -> None:
+    for name in ("min.insync.replicas", "min_insync_replicas"):
+        for entry in (f"{name}: 2", f"config: {{{name}: 2}}"):
+            topology = Topology.parse(f"{{brokers: 3, topics: {{a: {{partitions: 4, {entry}}}}}}}")
+            assert topology.topics["a"] == TopicSpec("a", 4, 3, None, {"min.insync.replicas": "2"})
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("min.insync.replica: 2", "a.min.insync.replica: no such topic config; did you mean min."),
+        ("min.insync.replicas: two", "a.min.insync.replicas: "),
+        ("min.insync.replicas: 2, config: {min_insync_replicas: 3}", "replicas is given twice"),
+        ("config: {min_insync_replicas: 2, min.insync.replicas: 2}", "replicas is given twice"),
+        ("log_retention_ms: 5", "a config of brokers; of a topic it is retention.ms"),
+        ("colour: red", "there are partitions, replication_factor, assignment, config"),
+    ],
+)
+def test_topology__a_wrong_config_beside_a_topics_keys_is_reported(entry: str, said: str) -> None:
+    with pytest.raises(TopologyError) as error:
+        Topology.parse(f"{{brokers: 3, topics: {{a: {{{entry}}}}}}}")
+    assert said in str(error.value)
+
+
 def test_topology__min_insync_above_the_replicas_is_accepted_as_in_kafka() -> None:
     text = "{brokers: 1, topics: {a: {config: {min.insync.replicas: 2}}}}"
     assert Topology.parse(text).topics["a"].config == {"min.insync.replicas": "2"}

@@ -151,3 +151,10 @@ def test_cli_sweep__the_help_names_every_column() -> None:
 def test_cli_sweep__progress_shows_the_rate_and_the_time_left() -> None:
     assert _rate(0, 1.0, 10) == ""
     assert _rate(30, 2.0, 900) == f"15.0 runs/s, {timedelta(minutes=1)} left"
+
+
+def test_replay__a_sweep_that_ships_is_found_by_its_name() -> None:
+    shown = kcluster("replay", "racks", "1", "3", "--scenario")
+    assert shown.exit_code == 0, shown.output
+    assert "racks" in shown.output
+    assert "did you mean racks?" in refused("replay", "rack", "1", "3")

@@ -35,7 +35,7 @@ WRONG = {
     "grid: {repair: [1s, 1000ms], failures: 1}": "g.yaml:1:21 grid.repair[1]: 1s twice",
     "grid: {repair: 1s}": "g.yaml:1:8 grid.repair: it has no effect without failures or mtbf",
     "grid: {repair: soon, mtbf: 1m}": "g.yaml:1:16 grid.repair: soon is not a time like 250ms,"
-    " 5s or 2m",
+    " 5s or 2m; the units are ms, s, m, min, h",
     "grid: {brokers: 2}": "g.yaml:1:7 grid: no cell is left: 3 replicas need 3 brokers, not 2",
     "grid: {min_insync_replicas: 4}": "g.yaml:1:7 grid: no cell is left: min_insync_replicas 4"
     " exceeds replication_factor 3",
@@ -78,6 +78,14 @@ def test_grid__cells_are_all_possible_combinations() -> None:
         ("min_insync_replicas 2 exceeds replication_factor 1",),
     )
     assert {(cell.repair_ms, cell.failures, cell.brokers) for cell in grid.cells} == {(2500, 2, 3)}
+
+
+def test_grid__columns_may_have_kafkas_dots() -> None:
+    assert (
+        columns("min.insync.replicas: [1, 2]").cells == columns("min_insync_replicas: [1, 2]").cells
+    )
+    with pytest.raises(GridError, match="min_insync_replicas is given twice"):
+        columns("min.insync.replicas: 1, min_insync_replicas: 2")
 
 
 @pytest.mark.parametrize("text", WRONG)

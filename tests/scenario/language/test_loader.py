@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kcluster.scenario.actions.brokers import KillBrokers
-from kcluster.scenario.language.loader import ScenarioError
+from kcluster.scenario.language.loader import ScenarioError, one_line, parse_action
 from kcluster.scenario.language.scenario import Scenario
 
 WHOLE = """\
@@ -82,6 +82,26 @@ WRONG = (
     ("steps: [{at: 5s, kill: 1}, {at: 2s, kill: 2}]", "comes before the step above it"),
     ("steps: [{times: 3, kill: 1}]", "times needs every"),
     ("steps: {at: 5s}", "it must be a list of steps"),
+    ("steps: [kill: any clients]", "kill takes brokers, not clients"),
+    ("steps: [explode]", "no such action or key of a step; kcluster scenario help actions lists"),
+    ("steps: [kill 1]", "steps[0]: kill 1: a colon is missing; write kill: 1"),
+    ("steps: [isolte leader(orders-0)]", "a colon is missing; write isolate: leader(orders-0)"),
+    ("steps: [{at: 1s, slow 3}]", "a colon is missing; write it as in slow: {nodes: 3, latency:"),
+    ("steps: [{kill: {nodes: 1}}]", "no such key of kill; did you mean brokers?"),
+    ("steps: [{isolate: {brokers: 1}}]", "no such key of isolate; did you mean nodes?"),
+    ("steps: [{slow: {nodes: 1, latency_ms: 50}}]", "write latency, and the unit with the value"),
+    (
+        "steps: [{slow: {nodes: 1, latency: 50}}]",
+        "steps[0].slow.latency: 50 what? Write 50ms, 50s or 50m",
+    ),
+    ("steps: [{kill: 1, for: 1}]", "steps[0].for: 1: 1 what? Write 1ms, 1s or 1m"),
+    ("workload: {consumers: {topics: o, count: 2}}", "did you mean members?"),
+    ("checks: {writes_unavailable: < 100}", "< 100: 100 what? Write 100ms, 100s or 100m"),
+    (
+        "steps: [{create_topic: {name: o, config: {min_insync_replica: 2}}}]",
+        "no such topic config; did you mean min.insync.replicas?",
+    ),
+    ("{workload: {producers: {topic: o, name: sh}}, steps: [{kill: sh}]}", "sh is a client; kill"),
     ("workload: {producers: {}}", "workload.producers.topic"),
     ("workload: {producers: {topic: orders, rate: fast}}", "not a rate like 50/s"),
     ("workload: {consumers: {group: g}}", "topics, partitions: one of them must be given"),
@@ -127,6 +147,58 @@ def test_scenario__reports_all_problems_at_once_in_order() -> None:
     with pytest.raises(ScenarioError) as error:
         Scenario.parse(text, "s.yaml")
     assert [problem.line for problem in error.value.problems] == [2, 3, 4]
+
+
+def test_scenario__a_path_counts_all_steps_and_a_bad_step_still_gives_its_names() -> None:
+    text = """\
+workload: {producers: [{topic: orders}, {topic: orders, name: shop, rat: 5/s}]}
+steps:
+  - {at: 1s, kill: {nodes: 1}, as: first}
+  - {at: 2s, create_topic: {name: audit, partition: 2}}
+  - {at: 3s, when: 5 acked by shop, start: first}
+  - {at: 4s, move: {partition: audit-0, to: 9}}
+"""
+    with pytest.raises(ScenarioError) as error:
+        Scenario.parse(text, "s.yaml")
+    assert [problem.path for problem in error.value.problems] == [
+        "workload.producers[1].rat",
+        "steps[0].kill.brokers",
+        "steps[0].kill.nodes",
+        "steps[1].create_topic.partition",
+        "steps[3].move",
+    ]
+
+
+def test_scenario__a_client_is_not_offered_where_a_broker_is_meant() -> None:
+    text = "workload: {producers: {topic: o, name: shop}}\nsteps: [{kill: shpo}]"
+    with pytest.raises(ScenarioError) as error:
+        Scenario.parse(text, "s.yaml")
+    assert str(error.value) == (
+        "s.yaml:2:9 steps[0].kill: shpo: no step gives this name; write `as: shpo` at the step"
+        " that gives it"
+    )
+
+
+def test_scenario__a_config_may_have_underscores_or_dots() -> None:
+    text = """\
+topology: {brokers: 3, config: {num_partitions: 2}, topics: {o: {config: {%s: 2}}}}
+workload: {producers: {topic: o, config: {%s: 5}}}
+steps: [{create_topic: {name: p, config: {%s: 2}}}]
+"""
+    dotted = Scenario.parse(text % ("min.insync.replicas", "linger.ms", "min.insync.replicas"))
+    other = Scenario.parse(text % ("min_insync_replicas", "linger_ms", "min_insync_replicas"))
+    assert other.topology.config == {"num.partitions": "2"}
+    assert other.topology.topics == dotted.topology.topics
+    assert (other.workload, other.steps) == (dotted.workload, dotted.steps)
+
+
+def test_action__problems_of_a_single_action_have_their_paths() -> None:
+    with pytest.raises(ScenarioError) as error:
+        parse_action("create_topic: {topic: payments}")
+    assert one_line(error.value) == (
+        "create_topic.name: missing; create_topic.topic: no such key of create_topic; did you mean"
+        " name?"
+    )
 
 
 def test_scenario__an_unknown_cause_is_reported_with_its_line_and_column() -> None:

@@ -35,3 +35,19 @@ def test_schema__has_every_key_and_action() -> None:
         "power",
         "wipe",
     ]
+
+
+def test_schema__takes_what_yaml_makes_of_words_without_quotes() -> None:
+    schema = scenario_schema()
+    producers = schema["properties"]["workload"]["properties"]["producers"]
+    acks = producers["anyOf"][0]["properties"]["acks"]
+    assert {"0", "1", "all", 0, 1} <= set(acks["enum"])
+    wait = schema["$defs"]["step"]["anyOf"][0]["properties"]["wait"]
+    assert wait["type"] == ["object", "null"], "`wait:` stands alone in the incidents"
+
+
+def test_schema__keys_have_their_sentence_and_their_default() -> None:
+    step = scenario_schema()["$defs"]["step"]["anyOf"][0]["properties"]
+    latency = step["slow_disk"]["anyOf"][0]["properties"]["latency"]
+    assert latency["description"] == "How much longer each append takes."
+    assert latency["default"] == "100ms"

@@ -86,6 +86,10 @@ def test_condition__reads_each_form(text: str, means: tuple[str, str, int]) -> N
         (conditions.condition, "event leader_elcted", "did you mean leader_elected?"),
         (conditions.condition, "soon", "not a condition"),
         (words.moment, "5x", "not a time"),
+        (words.moment, "250", "250 what? Write 250ms, 250s or 250m"),
+        (words.moment, "5..20s", "5 what? Write 5ms, 5s or 5m"),
+        (words.moment, "5 sec", "the units are ms, s, m, min, h"),
+        (words.time_check, "< 100", "100 what? Write 100ms"),
         (words.moment, "9s..5s", "the earlier one"),
         (words.count, "few", "no number"),
     ],
@@ -100,7 +104,9 @@ def test_words__a_wrong_value_is_refused_with_the_reason(
 def test_moment_and_count__read_each_form() -> None:
     assert words.moment("1.5s") == words.MomentRange(1_500, 1_500)
     assert words.moment("5s..20s") == words.MomentRange(5_000, 20_000)
-    assert words.moment("250") == words.MomentRange(250, 250)
+    assert words.moment("0") == words.MomentRange(0, 0)
+    assert words.time_check("< 1s") == words.CountCheck("<", 1_000)
+    assert words.time_check("some") == words.CountCheck(">=", 1)
     assert words.count("some").holds(1)
     assert not words.count("some").holds(0)
     assert words.count("none").holds(0)

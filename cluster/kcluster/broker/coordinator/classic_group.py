@@ -36,7 +36,14 @@ from kcluster.broker.coordinator.group_log import ClassicGroupRecord, LogRecord,
 from kcluster.broker.coordinator.group_timers import GroupTimers
 from kcluster.broker.coordinator.interface import GroupHome, Settled, ignore_outcome
 from kcluster.contract import Request
-from kcluster.events.clients import GroupMemberExpired, GroupRebalanced
+from kcluster.events.clients import (
+    Departure,
+    GroupAssigned,
+    GroupMemberExpired,
+    GroupMemberJoined,
+    GroupMemberLeft,
+    GroupRebalanced,
+)
 from kcluster.events.rebalance_reasons import (
     AnyRebalanceReason,
     AssignmentNotStored,
@@ -181,10 +188,24 @@ class ClassicGroup(Group):
         if self.state is PREPARING_REBALANCE and self.previous_state is EMPTY:
             self._new_member_added = True
         self.roster.add(ClassicMember.joining(member_id, call))
+        self._note_joined(call, member_id)
         ends_ms = now_ms + NEW_MEMBER_TIMEOUT_MS
         self._timers.start_session(member_id, ends_ms, self._expire_member)
         reason = MemberAdded(member_id, call.instance_id, call.client_reason)
         self._prepare_or_complete(reason, now_ms)
+
+    def _note_joined(self, call: JoinCall, member_id: str) -> None:
+        request = call.request
+        client_id, host = request.client_id or "", request.client_host
+        reason = call.client_reason
+        self._broker.note(GroupMemberJoined(self.group_id, member_id, client_id, host, reason))
+
+    def _note_left(self, member_id: str, departure: Departure, client_reason: str = "") -> None:
+        self._broker.note(GroupMemberLeft(self.group_id, member_id, departure, client_reason))
+
+    def _note_replaced(self, call: JoinCall, old_id: str, new_id: str) -> None:
+        self._note_left(old_id, Departure.REPLACED)
+        self._note_joined(call, new_id)
 
     def _join_again(self, call: JoinCall, now_ms: int) -> None:
         """A member id that this coordinator, or the one before, has assigned."""
@@ -222,10 +243,12 @@ class ClassicGroup(Group):
         self._extend_session(member, now_ms)
         member.join_again(broker, call)
         if self.state is not STABLE:
+            self._note_replaced(call, old_id, new_id)
             updated = MetadataUpdated(new_id, instance_id, call.client_reason)
             self._prepare_or_complete(updated, now_ms)
             return
         if roster.elect_protocol() != roster.protocol_name:
+            self._note_replaced(call, old_id, new_id)
             changed = ProtocolChanged(new_id, instance_id, call.client_reason)
             self._prepare_or_complete(changed, now_ms)
             return
@@ -234,6 +257,7 @@ class ClassicGroup(Group):
             if roster.members.get(new_id) is not member:
                 return
             if error is ErrorCode.NONE:
+                self._note_replaced(call, old_id, new_id)
                 member.answer_join(broker, roster.answer_to_returned(member, call, old_leader))
                 return
             member.answer_join(broker, join_error("", error))
@@ -335,6 +359,7 @@ class ClassicGroup(Group):
         member = self.roster.members.get(member_id)
         if member is not None:
             member.answer_both(self._broker, "", ErrorCode.UNKNOWN_MEMBER_ID)
+            self._note_left(member_id, Departure.LEFT, leaver.reason or "")
         self._remove(member_id)
         return ErrorCode.NONE
 
@@ -407,6 +432,7 @@ class ClassicGroup(Group):
         roster = self.roster
         self._timers.end_phase(JOIN)
         for member_id in roster.late():
+            self._note_left(member_id, Departure.NOT_JOINED)
             self._remove(member_id)
         if roster.members and not roster.keep_or_replace_leader():
             # Only static members, none of which has returned yet: they keep their places (KIP-345).
@@ -444,6 +470,9 @@ class ClassicGroup(Group):
                 return
             for member in self.roster.members.values():
                 member.assignment = assignment.get(member.member_id, b"")
+            self._broker.note(
+                GroupAssigned(self.group_id, generation, self.roster.assigned_partitions())
+            )
             self._hand_out(ErrorCode.NONE, at_ms)
             self._transition_to(STABLE, at_ms)
 
@@ -467,6 +496,7 @@ class ClassicGroup(Group):
         if is_over or not silent:
             return
         for member_id in silent:
+            self._note_left(member_id, Departure.NOT_SYNCED)
             self._remove(member_id)
         self._prepare(PendingSyncExpired(tuple(silent)), now_ms)
 

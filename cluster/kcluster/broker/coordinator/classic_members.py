@@ -20,11 +20,18 @@ from msgspec import Struct
 from kcluster.broker.coordinator.classic_calls import JoinCall, join_error, reply_join
 from kcluster.broker.coordinator.interface import CoordinatorBroker
 from kcluster.contract import Request
+from kcluster.events.clients import AssignedPartitions
 from kcluster.protocol import messages as m
+from kcluster.protocol.consumer_protocol import (
+    ASSIGNMENT,
+    CONSUMER_PROTOCOL_TYPE,
+    decode_consumer_message,
+)
 from kcluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from kcluster.protocol.messages import (
+        ConsumerProtocolAssignment,
         DescribeGroupsResponse,
         GroupMetadataValue,
         LeaveGroupRequest,
@@ -33,9 +40,7 @@ if TYPE_CHECKING:
     MemberMetadata = GroupMetadataValue.MemberMetadata
     DescribedMember = DescribeGroupsResponse.DescribedGroupMember
     MemberIdentity = LeaveGroupRequest.MemberIdentity
-
-CONSUMER_PROTOCOL_TYPE: Final = "consumer"
-"""Protocol type of members whose metadata the coordinator can read.  Kafka: ConsumerProtocol."""
+    AssignedTopic = ConsumerProtocolAssignment.TopicPartition
 
 _INT16: Final = Layout(">h")
 _INT32: Final = Layout(">i")
@@ -351,6 +356,16 @@ class Roster(Struct):
             topics.update(topics_read)
         return frozenset(topics)
 
+    def assigned_partitions(self) -> tuple[AssignedPartitions, ...]:
+        """The partitions of each member; none if these are no consumers."""
+        if not self.are_consumers:
+            return ()
+        return tuple(
+            AssignedPartitions(one.member_id, entry.topic, tuple(entry.partitions))
+            for one in self.members.values()
+            for entry in partitions_of_assignment(one.assignment)
+        )
+
     # ------------------------------------------------------------------ in messages
 
     def join_answer(self, member: ClassicMember, to_leader: bool = True) -> m.JoinGroupResponse:
@@ -451,3 +466,9 @@ def topics_of_subscription(metadata: bytes) -> list[str] | None:
         topics.append(metadata[position : position + size].decode("utf-8", "replace"))
         position += size
     return topics
+
+
+def partitions_of_assignment(assignment: bytes) -> list[AssignedTopic]:
+    """Topics with their partitions of a ConsumerProtocolAssignment; none if it is none."""
+    body = decode_consumer_message(ASSIGNMENT, assignment)
+    return [] if body is None else list(body.assigned_partitions)

@@ -61,6 +61,9 @@ def command(
 ) -> None:
     """Show what durability settings cost: run a grid of them, with many seeds each.
 
+    GRID.yaml is a file, or the name of a sweep that ships with kcluster: see kcluster scenario
+    list.
+
     \b
     seeds: 100
     grid:
@@ -112,9 +115,15 @@ def _interrupt(signum: int, frame: object) -> NoReturn:
 def read_grid(file: str, seeds: str | None = None) -> Grid:
     """The grid of a file with these seeds; its problems go to stderr, with exit code 2."""
     from kcluster.pipeline.sweep.grid import GridError, load_grid, with_seeds
+    from kcluster.scenario.library import LibraryKind
+    from kcluster.scenario.search import file_or_name
 
     try:
-        grid = load_grid(file)
+        path = file_or_name(file, LibraryKind.SWEEP)
+    except LookupError as error:
+        refuse(str(error))
+    try:
+        grid = load_grid(path)
         return grid if seeds is None else with_seeds(grid, seeds)
     except GridError as error:
         print(error, file=sys.stderr)

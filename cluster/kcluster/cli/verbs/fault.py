@@ -6,7 +6,7 @@ Owns: the verb: its options, its request, the list of actions.  Never: carries a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -17,6 +17,29 @@ from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlReq
 if TYPE_CHECKING:
     from kcluster.cli.control.session import ControlSession
 
+_TYPED: Final = "kcluster.fault.typed"
+"""Where click keeps the words that were typed, for the help."""
+
+
+class FaultCommand(click.Command):
+    """`kcluster fault --help` lists the actions; `kcluster fault slow --help` explains one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_TYPED] = [word.partition(":")[0] for word in args if not word.startswith("-")]
+        return super().parse_args(ctx, args)
+
+    def get_help(self, ctx: click.Context) -> str:
+        from kcluster.scenario.language.reference import action_lines, pages
+        from kcluster.scenario.language.reference_text import as_text
+
+        actions = dict(action_lines())
+        for word in ctx.meta.get(_TYPED, []):
+            if word in actions:
+                return as_text(pages()[word])
+        lines = (f"  {verb:<16} {text}" for verb, text in actions.items())
+        more = "kcluster fault slow --help shows the keys of slow."
+        return "\n".join([super().get_help(ctx), "", "Actions:", *lines, "", more])
+
 
 class FaultRequest(ControlRequest, verb="fault"):
     """`action`: as in a scenario file.  `duration`: undo it after this time; None for never."""
@@ -26,30 +49,24 @@ class FaultRequest(ControlRequest, verb="fault"):
 
 
 @section(Section.FAULTS)
-@click.command("fault")
-@click.argument("action", metavar="[ACTION]", required=False)
+@click.command("fault", cls=FaultCommand)
+@click.argument("words", metavar="[ACTION]", nargs=-1)
 @click.option(
     "--for", "duration", metavar="TIME", help="Undo the action after this time, such as 5s."
 )
 @control_options
-def command(action: str | None, duration: str | None, name: str | None, as_json: bool) -> None:
+def command(words: tuple[str, ...], duration: str | None, name: str | None, as_json: bool) -> None:
     """Perform an action of a scenario on the running cluster.
 
     ACTION is written as in a scenario file: 'isolate: leader(orders-0)', 'heal',
     'slow: {nodes: 3, latency: 50ms}'.  Without ACTION, all actions are listed.
     """
-    if action is None:
-        _list_actions()
+    if not words:
+        from kcluster.scenario.language.reference import action_lines
+
+        print("\n".join(f"{verb:<16} {text}" for verb, text in action_lines()))
     else:
-        print_change(ask(FaultRequest(action, duration), name), as_json)
-
-
-def _list_actions() -> None:
-    from kcluster.scenario.actions import ACTIONS
-
-    for verb, action in sorted(ACTIONS.items()):
-        summary = " ".join((action.__doc__ or "").split()).split(". ")[0].rstrip(".")
-        print(f"{verb:<16} {summary}.")
+        print_change(ask(FaultRequest(" ".join(words), duration), name), as_json)
 
 
 @handles(FaultRequest)
@@ -57,7 +74,7 @@ def handle(session: ControlSession, request: FaultRequest) -> ChangeResult:
     """Perform the action; the answer has what follows at once."""
     from msgspec.structs import replace
 
-    from kcluster.scenario.language.loader import ScenarioError, parse_action
+    from kcluster.scenario.language.loader import ScenarioError, one_line, parse_action
     from kcluster.scenario.language.words import moment
     from kcluster.scenario.perform import perform
 
@@ -67,7 +84,7 @@ def handle(session: ControlSession, request: FaultRequest) -> ChangeResult:
             options = replace(step.options, for_=moment(request.duration))
             step = replace(step, options=options)
     except ScenarioError as error:
-        raise ControlError("; ".join(problem.text for problem in error.problems), 2) from None
+        raise ControlError(one_line(error), 2) from None
     except ValueError as error:
         raise ControlError(f"--for {request.duration}: {error}", 2) from None
     return session.change(lambda: perform(session.cluster, step))

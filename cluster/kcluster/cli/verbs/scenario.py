@@ -1,4 +1,4 @@
-"""`kcluster scenario`: run scenario files on either clock, or only check the files.
+"""`kcluster scenario`: run, check, list, show and begin scenario files; the help on their keys.
 
 Owns: the verb's options, progress, what is printed, the exit code: 0 all as expected, 1 not (or a
 bug of kcluster ended a run), 2 a file is wrong or a run proved nothing.  Never: runs a scenario
@@ -8,14 +8,16 @@ Kafka: Trogdor's coordinator.
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 import click
 
-from kcluster.cli.click_tools import Section, print_json, section
+from kcluster.cli.click_tools import Section, fail, print_json, section
+from kcluster.cli.control.protocol import ControlError
 
 CLOCKS: Final = ("virtual", "live", "both")
 
@@ -23,24 +25,22 @@ CLOCKS: Final = ("virtual", "live", "both")
 @section(Section.SCENARIOS)
 @click.group("scenario")
 def command() -> None:
-    """Run scenario files, live or in virtual time, or check them."""
+    """Run scenario files, live or in virtual time; check, list and explain them."""
 
 
 @command.command("check")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE|NAME|DIR...")
 def check(files: tuple[str, ...]) -> None:
     """Check scenario files without running them.
 
     Each problem is one line on stderr; the exit code is 2 if there is any.
     """
-    scenarios = [read(file) for file in files]
-    if any(scenario is None for scenario in scenarios):
-        sys.exit(2)
+    scenarios = read_all(files)
     print(f"{len(scenarios)} scenario{'s' if len(scenarios) > 1 else ''}: no problems")
 
 
 @command.command("run")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE|NAME|DIR...")
 @click.option("--clock", type=click.Choice(CLOCKS), default="virtual", show_default=True)
 @click.option(
     "--seed", type=click.IntRange(0), help="The random seed.  [default: the file's, or 1]"
@@ -71,11 +71,10 @@ def run(
 ) -> None:
     """Run scenarios and check their results.
 
-    Each file is run on each clock with each seed; the last line is a summary.
+    A scenario is a file, or the NAME of one that ships with kcluster; of a DIR all scenario files
+    in it are run.  Each is run on each clock with each seed; the last line is a summary.
     """
-    scenarios = [read(file) for file in files]
-    if any(scenario is None for scenario in scenarios):
-        sys.exit(2)
+    scenarios = read_all(files)
     plan = [
         (scenario, on, scenario.first_seed(seed) + number)
         for scenario in scenarios
@@ -99,16 +98,101 @@ def run(
     sys.exit(1 if crashed else 2 if inconclusive else 1 if failed else 0)
 
 
-def read(file: str) -> Any:
-    """The scenario of a file; None if it has problems, which go to stderr."""
-    from kcluster.scenario.language.loader import ScenarioError
-    from kcluster.scenario.language.scenario import Scenario
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file.")
+def list_(as_json: bool) -> None:
+    """List the scenarios, fault profiles and sweeps that ship with kcluster."""
+    from kcluster.scenario.library import LibraryKind, library_files
+
+    uses = {
+        LibraryKind.SCENARIO: "kcluster scenario run NAME",
+        LibraryKind.PROFILE: "in a step: faults: NAME",
+        LibraryKind.SWEEP: "kcluster pipeline sweep NAME",
+    }
+    for kind, use in uses.items():
+        files = library_files(kind)
+        if as_json:
+            for file in files:
+                print_json({"kind": kind, "name": file.name, "title": file.title})
+            continue
+        print(f"{kind.capitalize()}s ({use}):")
+        width = max(len(file.name) for file in files)
+        print("\n".join(f"  {file.name:<{width}}  {file.title}" for file in files) + "\n")
+
+
+@command.command("show")
+@click.argument("name")
+def show(name: str) -> None:
+    """Print a scenario, fault profile or sweep that ships with kcluster."""
+    from kcluster.scenario.search import library_text
 
     try:
-        return Scenario.load(file)
-    except ScenarioError as error:
-        print(error, file=sys.stderr)
-        return None
+        print(library_text(name), end="")
+    except LookupError as error:
+        fail(ControlError(str(error), 2))
+
+
+@command.command("new")
+@click.argument("file", default="scenario.yaml")
+def new(file: str) -> None:
+    """Write a scenario to begin with; it runs as it is.
+
+    FILE is scenario.yaml if none is given.  A file that exists is not overwritten.
+    """
+    from kcluster.scenario.skeleton import skeleton
+
+    try:
+        with open(file, "x", encoding="utf-8") as opened:
+            opened.write(skeleton(shlex.quote(file)))
+    except FileExistsError:
+        fail(ControlError(f"{file} exists; name another file", 2))
+    except OSError as error:
+        fail(ControlError(f"{file}: cannot be written: {error.strerror}", 2))
+    print(f"{file} is written; run it: kcluster scenario run {shlex.quote(file)}")
+
+
+@command.command("help")
+@click.argument("topic", required=False)
+@click.option("--markdown", is_flag=True, help="Print the whole reference as Markdown.")
+def help_(topic: str | None, markdown: bool) -> None:
+    """Explain the keys of scenario files, and each action.
+
+    Without TOPIC, all topics are listed.
+    """
+    from kcluster.config.files.problems import unknown
+    from kcluster.scenario.language.reference import pages
+    from kcluster.scenario.language.reference_text import as_markdown, as_text, overview
+
+    found = pages()
+    if markdown:
+        print(as_markdown(), end="")
+    elif topic is None:
+        print(overview())
+    elif topic in found:
+        print(as_text(found[topic]))
+    else:
+        fail(ControlError(f"{topic}: {unknown('topic', topic, found)}", 2))
+
+
+def read_all(words: Sequence[str]) -> list[Any]:
+    """The scenarios of files, names and directories.  All problems go to stderr; exit code 2 if
+    there is any."""
+    from kcluster.scenario.language.loader import ScenarioError
+    from kcluster.scenario.language.scenario import Scenario
+    from kcluster.scenario.search import scenario_files
+
+    problems: list[str] = []
+    scenarios = []
+    for word in words:
+        for file in scenario_files(word, problems):
+            try:
+                scenarios.append(Scenario.load(file))
+            except ScenarioError as error:
+                problems.append(str(error))
+    if problems:
+        print("\n".join(problems), file=sys.stderr)
+        sys.exit(2)
+    return scenarios
 
 
 def _one(

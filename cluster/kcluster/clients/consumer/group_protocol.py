@@ -21,13 +21,16 @@ from kcluster.clients.consumer.assignors import (
 from kcluster.clients.ledger import Partition
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import record_codec
-from kcluster.protocol.errors import ProtocolError
+from kcluster.protocol.consumer_protocol import (
+    ASSIGNMENT,
+    CONSUMER_PROTOCOL_TYPE,
+    HIGHEST_VERSION,
+    SUBSCRIPTION,
+    decode_consumer_message,
+)
 
-PROTOCOL_TYPE: Final = "consumer"
-HIGHEST_VERSION: Final = 3
+PROTOCOL_TYPE: Final = CONSUMER_PROTOCOL_TYPE
 
-_SUBSCRIPTION: Final = "ConsumerProtocolSubscription"
-_ASSIGNMENT: Final = "ConsumerProtocolAssignment"
 _INT32: Final = Layout(">i")
 _INT16: Final = Layout(">h")
 
@@ -55,14 +58,14 @@ def encode_subscription(
         generation_id=generation,
         rack_id=rack or None,
     )
-    return record_codec(_SUBSCRIPTION, HIGHEST_VERSION).encode_prefixed(body)
+    return record_codec(SUBSCRIPTION, HIGHEST_VERSION).encode_prefixed(body)
 
 
 def decode_subscription(
     assignor: str, member_id: str, instance_id: str | None, data: bytes
 ) -> MemberSubscription | None:
     """A member's subscription as the leader decodes it, of any version; None if it is invalid."""
-    body = _decode(_SUBSCRIPTION, data)
+    body = decode_consumer_message(SUBSCRIPTION, data)
     if body is None:
         return None
     owned = tuple(_partitions(body.owned_partitions))
@@ -84,12 +87,12 @@ def encode_assignment(partitions: Iterable[Partition]) -> bytes:
             entry(topic, numbers) for topic, numbers in by_topic(partitions).items()
         ]
     )
-    return record_codec(_ASSIGNMENT, HIGHEST_VERSION).encode_prefixed(body)
+    return record_codec(ASSIGNMENT, HIGHEST_VERSION).encode_prefixed(body)
 
 
 def decode_assignment(data: bytes) -> list[Partition] | None:
     """A member's partitions; None if the assignment is invalid."""
-    body = _decode(_ASSIGNMENT, data)
+    body = decode_consumer_message(ASSIGNMENT, data)
     return None if body is None else list(_partitions(body.assigned_partitions))
 
 
@@ -103,18 +106,6 @@ def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
 
 def _partitions(entries: Iterable[Any]) -> Iterable[Partition]:
     return ((entry.topic, number) for entry in entries for number in entry.partitions)
-
-
-def _decode(name: str, data: bytes) -> Any:
-    if len(data) < 2:
-        return None
-    (version,) = _INT16.unpack_from(data)
-    if version < 0:
-        return None
-    try:
-        return record_codec(name, min(version, HIGHEST_VERSION)).decode(data, 2)
-    except ProtocolError:
-        return None
 
 
 # ------------------------------------------------------------------ user data of `sticky`

@@ -8,7 +8,7 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from kcluster.config.files.problems import MAX_SHOWN, Place, Problem, join, show, unknown
@@ -38,10 +38,15 @@ class TreeReader:
         return len(self.problems) > 2 * MAX_SHOWN
 
     def entries(
-        self, node: Node | None, path: str, known: Sequence[str] | None, what: str
+        self,
+        node: Node | None,
+        path: str,
+        known: Sequence[str] | None,
+        what: str,
+        explain: Callable[[str], str] | None = None,
     ) -> dict[str, Node]:
         """The values of a mapping by key, without empty ones; only those with `known` keys, if
-        these are passed."""
+        these are passed.  `explain`: the message for a key that is not known."""
         if node is None or is_null(node):
             return {}
         if not isinstance(node, Map):
@@ -51,7 +56,10 @@ class TreeReader:
         values: dict[str, Node] = {}
         for key, entry in node.entries.items():
             if known is not None and key not in known:
-                text = f"no such {what}" if self.is_exhausted else unknown(what, key, known)
+                if self.is_exhausted:
+                    text = f"no such {what}"
+                else:
+                    text = unknown(what, key, known) if explain is None else explain(key)
                 self.wrong(entry, join(path, key), text)
             elif not is_null(entry.value):
                 values[key] = entry.value

@@ -18,6 +18,7 @@ from kcluster.config.files.problems import join, show
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
 from kcluster.config.topology.config_checks import read_broker_configs
+from kcluster.config.topology.keys import BROKER, keys_of
 from kcluster.config.topology.specs import BrokerSpec, split_address
 from kcluster.contract import CONTROLLER_ID
 from kcluster.protocol.releases import find_release, releases
@@ -26,7 +27,7 @@ MAX_BROKERS: Final = 1_000
 MAX_PORT: Final = 65_535
 EVERYWHERE: Final = ("0.0.0.0", "::")
 """Addresses that a listener can bind but clients cannot connect to."""
-BROKER_KEYS: Final = ("id", "port", "rack", "advertised", "config", "kafka_version")
+BROKER_KEYS: Final = keys_of(BROKER)
 
 _HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 

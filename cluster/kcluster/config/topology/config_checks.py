@@ -15,6 +15,7 @@ from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
 from kcluster.config.kafka.broker import BROKER_CONFIGS, BrokerConfig, check_broker_config
 from kcluster.config.kafka.catalog import not_simulated
+from kcluster.config.kafka.spelling import config_name
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.kafka.values import ConfigDef, ConfigError, parse_value
 
@@ -42,7 +43,7 @@ def read_broker_configs(
     if config is not None:
         values = node.entries if isinstance(node, Map) else {}
         for name, reason in check_broker_config(config):
-            entry = values.get(name)
+            entry = values.get(name) or values.get(name.replace(".", "_"))
             reading.wrong(node if entry is None else entry.value, join(path, name), reason)
     return own, config
 
@@ -61,17 +62,20 @@ def read_configs(
     definitions: Mapping[str, ConfigDef],
     unknown_name: Callable[[str], str],
 ) -> dict[str, str]:
-    """The configs of a mapping as text, by name; `unknown_name` gives the message for a name that
-    is not in `definitions`."""
+    """The configs of a mapping as text, by Kafka's name; underscores may stand for dots.
+    `unknown_name` gives the message for a name that is not in `definitions`."""
     configs: dict[str, str] = {}
     if node is None:
         return configs
     if not isinstance(node, Map):
         reading.entries(node, path, None, "config")
         return configs
-    for name, entry in node.entries.items():
-        at = join(path, name)
+    for written, entry in node.entries.items():
+        name, at = config_name(written, definitions), join(path, written)
         definition = definitions.get(name)
+        if name in configs:
+            reading.wrong(entry, at, f"{name} is given twice")
+            continue
         if definition is None:
             reading.wrong(
                 entry, at, "no such config" if reading.is_exhausted else unknown_name(name)
@@ -108,6 +112,7 @@ def show_sentence(text: str) -> str:
 
 
 def _unknown_broker_config(name: str) -> str:
+    name = name.replace("_", ".")
     if name in _TOPOLOGY_SETS:
         return f"set with {_TOPOLOGY_SETS[name]}"
     topic_config = TOPIC_CONFIGS.get(name)
@@ -123,6 +128,7 @@ def _unknown_broker_config(name: str) -> str:
 
 def unknown_topic_config(name: str) -> str:
     """The message for a name that no topic config has."""
+    name = name.replace("_", ".")
     for definition in TOPIC_CONFIGS.values():
         if name in definition.synonyms:
             return f"a config of brokers; of a topic it is {definition.name}"

@@ -25,6 +25,7 @@ from kcluster.config.topology.broker_checks import (
     read_version,
 )
 from kcluster.config.topology.config_checks import read_broker_configs
+from kcluster.config.topology.keys import TOPOLOGY, keys_of
 from kcluster.config.topology.loader import SourceTree, tree_of_file, tree_of_text, tree_of_values
 from kcluster.config.topology.network_checks import check_network
 from kcluster.config.topology.specs import BrokerSpec, NetworkSpec, TopicSpec
@@ -34,10 +35,7 @@ from kcluster.protocol.releases import Release, find_release, latest
 if TYPE_CHECKING:
     from os import PathLike
 
-TOPOLOGY_KEYS: Final = (
-    "name", "host", "profile", "config", "brokers", "base_port", "topics", "network",
-    "kafka_version",
-)  # fmt: skip
+TOPOLOGY_KEYS: Final = keys_of(TOPOLOGY)
 
 
 class Topology(Struct, frozen=True):

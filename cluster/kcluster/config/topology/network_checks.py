@@ -13,13 +13,14 @@ from typing import Final
 from kcluster.config.files.problems import join
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Items, Map, Node
+from kcluster.config.topology.keys import LINK, NETWORK, keys_of
 from kcluster.config.topology.specs import LinkSpec, NetworkSpec
 from kcluster.config.topology.topic_checks import no_broker
 
 MAX_LATENCY_MS: Final = 3_600_000
 
-NETWORK_KEYS: Final = ("default_latency_ms", "links")
-LINK_KEYS: Final = ("between", "latency_ms")
+NETWORK_KEYS: Final = keys_of(NETWORK)
+LINK_KEYS: Final = keys_of(LINK)
 
 
 def check_network(reading: TreeReader, node: Node | None, ids: Sequence[int]) -> NetworkSpec:

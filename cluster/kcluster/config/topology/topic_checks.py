@@ -11,20 +11,22 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from kcluster.config.files.problems import join, show
+from kcluster.config.files.problems import join, nearest, show, unknown
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Items, Map, Node
 from kcluster.config.kafka.broker import BrokerConfig
+from kcluster.config.kafka.spelling import config_name
 from kcluster.config.kafka.topic import TOPIC_CONFIGS, TopicConfig, check_topic_config
 from kcluster.config.topology.broker_checks import Brokers
 from kcluster.config.topology.config_checks import read_configs, unknown_topic_config
+from kcluster.config.topology.keys import TOPIC, keys_of
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.protocol.names import CLUSTER_METADATA_TOPIC
 
 MAX_PARTITIONS: Final = 100_000
 """Of one topic, and of all topics of a topology together."""
 MAX_TOPIC_NAME_CHARS: Final = 249
-TOPIC_KEYS: Final = ("partitions", "replication_factor", "assignment", "config")
+TOPIC_KEYS: Final = keys_of(TOPIC)
 
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -80,7 +82,12 @@ class _Topic:
     ) -> None:
         self.reading, self.path, self.node = reading, path, node
         self.brokers, self.broker = brokers, broker
-        self.values = reading.entries(node, path, TOPIC_KEYS, "key of a topic")
+        self.beside: Node | None = None
+        """Configs that stand beside the topic's keys, as a mapping; None if there are none."""
+        if isinstance(node, Map):
+            keys, configs = _parted(node)
+            node, self.beside = keys, configs if configs.entries else None
+        self.values = reading.entries(node, path, TOPIC_KEYS, "key of a topic", _unknown_key)
 
     def read(self, name: str) -> TopicSpec:
         partitions, replication_factor = self._partitions(), self._replication_factor()
@@ -120,10 +127,16 @@ class _Topic:
         node, path = self.values.get("config"), join(self.path, "config")
         before = len(self.reading.problems)
         own = read_configs(self.reading, node, path, TOPIC_CONFIGS, unknown_topic_config)
-        if node is not None and len(self.reading.problems) == before:
+        more = read_configs(
+            self.reading, self.beside, self.path, TOPIC_CONFIGS, unknown_topic_config
+        )
+        for name in more.keys() & own.keys():
+            self.reading.wrong(self.node, join(self.path, name), f"{name} is given twice")
+        own |= more
+        if own and len(self.reading.problems) == before:
             problem = check_topic_config(TopicConfig.resolve(self.broker, own))
             if problem is not None:
-                self.reading.wrong(node, path, problem)
+                self.reading.wrong(node or self.node, path if node else self.path, problem)
         return own
 
     # ------------------------------------------------------------------------------- assignment
@@ -176,6 +189,25 @@ class _Topic:
             if times > 1:
                 self.reading.wrong(row, path, f"broker {number} is named {times} times")
         return tuple(replicas)
+
+
+def _parted(node: Map) -> tuple[Map, Map]:
+    """The keys of a topic, and the configs that stand beside them."""
+    configs = {
+        key: entry
+        for key, entry in node.entries.items()
+        if key not in TOPIC_KEYS and config_name(key, TOPIC_CONFIGS) in TOPIC_CONFIGS
+    }
+    keys = {key: entry for key, entry in node.entries.items() if key not in configs}
+    return Map(keys, node.line, node.column), Map(configs, node.line, node.column)
+
+
+def _unknown_key(key: str) -> str:
+    """The message for what is neither a key of a topic nor a config."""
+    looks_like_config = "." in key or "_" in key
+    if looks_like_config and nearest(key, TOPIC_KEYS) is None:
+        return unknown_topic_config(key)
+    return unknown("key of a topic", key, TOPIC_KEYS)
 
 
 def no_broker(number: int, ids: Sequence[int]) -> str:

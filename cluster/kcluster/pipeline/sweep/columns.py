@@ -53,6 +53,9 @@ class OrNone(Struct, frozen=True):
     def schema(self) -> Schema:
         return {"anyOf": [{"const": NONE}, self.inner.schema()]}
 
+    def form(self) -> str:
+        return f"{self.inner.form()}, or {NONE}"
+
 
 class CellFaults(Struct, frozen=True):
     """A fault profile: its name, and its content as JSON, so that a cell needs no other file."""
@@ -81,6 +84,9 @@ class FaultsKind(Struct, frozen=True):
 
     def schema(self) -> Schema:
         return _PROFILE.schema()
+
+    def form(self) -> str:
+        return _PROFILE.form()
 
 
 class Cell(Struct, frozen=True):

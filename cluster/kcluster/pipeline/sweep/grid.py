@@ -193,10 +193,14 @@ def _columns(reading: TreeReader, node: Node | None, root: Map) -> dict[str, lis
         )
         return {}
     columns: dict[str, list[Any]] = {}
-    reading.entries(node, "grid", tuple(known), "column")
-    for key, entry in node.entries.items():
-        path = join("grid", key)
+    for written, entry in node.entries.items():
+        path = join("grid", written)
+        key = written if written in known else written.replace(".", "_")
         if key not in known:
+            reading.wrong(entry, path, unknown("column", written, known))
+            continue
+        if known[key].name in columns:
+            reading.wrong(entry, path, f"{key} is given twice")
             continue
         if is_null(entry.value) or (isinstance(entry.value, Items) and not entry.value.items):
             reading.wrong(entry, path, "empty; at least one value is needed")

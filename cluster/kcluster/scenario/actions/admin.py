@@ -14,10 +14,11 @@ from typing import Annotated
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.operations.admin import BROKER, TOPIC
 from kcluster.scenario.actions.base import Action, Undo, action
-from kcluster.scenario.language.fields import ListOf, MapOf, Whole, text
+from kcluster.scenario.language.fields import ListOf, Whole, text
+from kcluster.scenario.language.kafka_configs import ANY_CONFIG, TOPIC_CONFIG
 from kcluster.scenario.language.words import PARTITION, PartitionName
 from kcluster.scenario.play.stage import Stage
-from kcluster.scenario.play.targets import TARGETS, Targets
+from kcluster.scenario.play.targets import BROKERS, Targets
 
 
 def _refused(
@@ -34,15 +35,22 @@ def _refused(
     return on_end
 
 
-@action("create_topic", short="name")
+@action(
+    "create_topic",
+    short="name",
+    example="create_topic: {name: payments, partitions: 3, config: {min.insync.replicas: 2}}",
+)
 class CreateTopic(Action, frozen=True):
     """Create a topic."""
 
-    name: Annotated[str, text()]
-    partitions: Annotated[int, Whole(1)] = 1
-    replication_factor: Annotated[int | None, Whole(1, 1_000)] = None
-    """None: as many as default.replication.factor says."""
-    config: Annotated[dict[str, str], MapOf(text(), "topic configs")] = {}
+    name: Annotated[str, text(), "The topic's name."]
+    partitions: Annotated[int, Whole(1), "The number of partitions."] = 1
+    replication_factor: Annotated[
+        int | None,
+        Whole(1, 1_000),
+        "Replicas of each partition; without it as default.replication.factor says.",
+    ] = None
+    config: Annotated[dict[str, str], TOPIC_CONFIG, "Configs of the topic by Kafka's names."] = {}
 
     def do(self, stage: Stage) -> None:
         spec = TopicSpec(
@@ -51,22 +59,22 @@ class CreateTopic(Action, frozen=True):
         stage.verbs.admin.create_topic(spec, _refused(stage, "create_topic"))
 
 
-@action("delete_topic", short="name")
+@action("delete_topic", short="name", example="delete_topic: orders")
 class DeleteTopic(Action, frozen=True):
     """Delete a topic."""
 
-    name: Annotated[str, text()]
+    name: Annotated[str, text(), "The topic's name."]
 
     def do(self, stage: Stage) -> None:
         topic = stage.verbs.partition(self.name, 0)
         stage.verbs.admin.delete_topic(self.name, topic.topic_id, _refused(stage, "delete_topic"))
 
 
-@action("recreate_topic", short="name")
+@action("recreate_topic", short="name", example="recreate_topic: orders")
 class RecreateTopic(Action, frozen=True):
     """Delete a topic and create it again, with the same partitions, replicas and configs."""
 
-    name: Annotated[str, text()]
+    name: Annotated[str, text(), "The topic's name."]
 
     def do(self, stage: Stage) -> None:
         image = stage.verbs.settled.image
@@ -88,25 +96,25 @@ class RecreateTopic(Action, frozen=True):
         admin.delete_topic(self.name, topic_id, _refused(stage, "recreate_topic", deleted))
 
 
-@action("add_partitions")
+@action("add_partitions", example="add_partitions: {topic: orders, to: 6}")
 class AddPartitions(Action, frozen=True):
     """Add partitions to a topic, up to the number `to`."""
 
-    topic: Annotated[str, text()]
-    to: Annotated[int, Whole(2)]
+    topic: Annotated[str, text(), "The topic's name."]
+    to: Annotated[int, Whole(2), "The number of partitions that it then has."]
 
     def do(self, stage: Stage) -> None:
         stage.verbs.partition(self.topic, 0)
         stage.verbs.admin.add_partitions(self.topic, self.to, _refused(stage, "add_partitions"))
 
 
-@action("reassign")
+@action("reassign", example="reassign: {partition: orders-0, to: [2, 3]}")
 class Reassign(Action, frozen=True):
     """Move a partition to other brokers, the preferred leader first.  Undone by moving it back."""
 
     IS_FAULT = False
-    partition: Annotated[PartitionName, PARTITION]
-    to: Annotated[Targets, TARGETS]
+    partition: Annotated[PartitionName, PARTITION, "The partition that is moved."]
+    to: Annotated[Targets, BROKERS, "Its new replicas, the preferred leader first."]
 
     def do(self, stage: Stage) -> Undo:
         topic, number = self.partition
@@ -116,14 +124,16 @@ class Reassign(Action, frozen=True):
         return lambda: admin.reassign(topic, number, before, _refused(stage, "reassign back"))
 
 
-@action("set_config")
+@action("set_config", example="set_config: {topics: orders, config: {min.insync.replicas: 2}}")
 class SetConfig(Action, frozen=True):
     """Change configs of topics or brokers while they run.  Undone by restoring the old values."""
 
     IS_FAULT = False
-    config: Annotated[dict[str, str], MapOf(text(), "Kafka's configs")]
-    topics: Annotated[tuple[str, ...], ListOf(text(), "topics")] = ()
-    brokers: Annotated[Targets | None, TARGETS] = None
+    config: Annotated[dict[str, str], ANY_CONFIG, "The new values by Kafka's names."]
+    topics: Annotated[
+        tuple[str, ...], ListOf(text(), "topics"), "The topics whose configs change."
+    ] = ()
+    brokers: Annotated[Targets | None, BROKERS, "The brokers whose configs change."] = None
 
     def do(self, stage: Stage) -> Undo:
         resources = [(TOPIC, topic) for topic in self.topics]
@@ -150,22 +160,22 @@ class SetConfig(Action, frozen=True):
         return undo
 
 
-@action("add_broker", short="id")
+@action("add_broker", short="id", example="add_broker: {id: 4, rack: a}")
 class AddBroker(Action, frozen=True):
     """Add a new broker, with an empty disk, to the running cluster."""
 
-    id: Annotated[int, Whole(0, 999)]
-    rack: Annotated[str | None, text()] = None
+    id: Annotated[int, Whole(0, 999), "Its id, which no broker has."]
+    rack: Annotated[str | None, text(), "Its rack (broker.rack)."] = None
 
     def do(self, stage: Stage) -> None:
         stage.verbs.add_broker(self.id, self.rack)
 
 
-@action("remove_broker", short="broker")
+@action("remove_broker", short="broker", example="remove_broker: 3")
 class RemoveBroker(Action, frozen=True):
     """Unregister a broker that is down, for good.  Its replicas stay assigned until reassigned."""
 
-    broker: Annotated[Targets, TARGETS]
+    broker: Annotated[Targets, BROKERS, "The broker; it must be down."]
 
     def do(self, stage: Stage) -> None:
         for broker_id in stage.nodes(self.broker):

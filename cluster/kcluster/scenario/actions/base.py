@@ -3,9 +3,9 @@
 Owns: Action, the table of actions by name.  Never: performs one.
 Kafka: Trogdor's FaultSpec and TaskSpec.
 
-To add an action: a class with `@action("name", short="field")` in a file of this directory.  Its
-YAML form, its checks, its JSON Schema, its forms in Python and on the command line follow from its
-fields.
+To add an action: a class with `@action("name", short="field", example="name: 1")` in a file of this
+directory.  Its YAML form, its checks, its JSON Schema, its page in the reference, its forms in
+Python and on the command line follow from its fields.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ class Action(Struct, frozen=True):
     """Undone when everything is repaired at the scenario's end; otherwise only after `for`."""
     SHORT: ClassVar[str] = ""
     """The field that is meant if the value in the file is not a mapping."""
+    EXAMPLE: ClassVar[str] = ""
+    """A step of a scenario with this action, for the reference; a test plays it."""
 
     def do(self, stage: Stage) -> Undo | None:
         """Perform it now; returns the function that undoes it, None if it cannot be undone."""
@@ -53,12 +55,12 @@ ACTIONS: Final[dict[str, type[Action]]] = {}
 A = TypeVar("A", bound=type[Any])
 
 
-def action(verb: str, short: str = "") -> Callable[[A], A]:
+def action(verb: str, short: str = "", *, example: str) -> Callable[[A], A]:
     """Register an action under its verb."""
 
     def register(cls: A) -> A:
         assert verb not in ACTIONS, verb
-        cls.VERB, cls.SHORT = verb, short
+        cls.VERB, cls.SHORT, cls.EXAMPLE = verb, short, example
         ACTIONS[verb] = cls
         return cls
 

@@ -12,7 +12,7 @@ from kcluster.deaths import DeathKind, ProcessState
 from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import OneOf
 from kcluster.scenario.play.stage import Stage
-from kcluster.scenario.play.targets import TARGETS, Targets
+from kcluster.scenario.play.targets import BROKERS, Targets
 
 _WAYS: Final = OneOf("way to die", tuple(DeathKind))
 
@@ -20,19 +20,22 @@ _WAYS: Final = OneOf("way to die", tuple(DeathKind))
 class _OnBrokers(Action, frozen=True):
     """An action on some brokers."""
 
-    brokers: Annotated[Targets, TARGETS]
+    brokers: Annotated[Targets, BROKERS, "The brokers; the controller may be named too."]
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
         return stage.nodes(self.brokers)
 
 
-@action("kill", short="brokers")
+@action("kill", short="brokers", example="kill: {brokers: leader(orders-0), how: power}")
 class KillBrokers(_OnBrokers, frozen=True):
-    """Kill brokers' processes.  `how`: kill (written records stay in the page cache), clean
-    (controlled shutdown), power (unflushed records are lost), wipe (they return with an empty
-    disk).  Undone by starting them again."""
+    """Kill brokers' processes.  Undone by starting them again."""
 
-    how: Annotated[str, _WAYS] = "kill"
+    how: Annotated[
+        str,
+        _WAYS,
+        "kill: written records stay in the page cache; clean: a controlled shutdown; power:"
+        " unflushed records are lost; wipe: they return with an empty disk.",
+    ] = "kill"
 
     def do(self, stage: Stage) -> Undo:
         chosen = stage.nodes(self.brokers)
@@ -41,7 +44,7 @@ class KillBrokers(_OnBrokers, frozen=True):
         return lambda: _start(stage, chosen)
 
 
-@action("stop", short="brokers")
+@action("stop", short="brokers", example="stop: 1")
 class StopBrokers(_OnBrokers, frozen=True):
     """Stop brokers cleanly: SIGTERM, controlled shutdown.  Undone by starting them again."""
 
@@ -49,7 +52,7 @@ class StopBrokers(_OnBrokers, frozen=True):
         return KillBrokers(self.brokers, "clean").do(stage)
 
 
-@action("start", short="brokers")
+@action("start", short="brokers", example="start: down")
 class StartBrokers(_OnBrokers, frozen=True):
     """Start brokers that are down, on the disks that they had."""
 
@@ -58,7 +61,7 @@ class StartBrokers(_OnBrokers, frozen=True):
             stage.verbs.start(broker_id)
 
 
-@action("pause", short="brokers")
+@action("pause", short="brokers", example="pause: any followers(orders-0)")
 class PauseBrokers(_OnBrokers, frozen=True):
     """Pause brokers, as by SIGSTOP or a long garbage collection.  Undone by resuming them."""
 
@@ -69,7 +72,7 @@ class PauseBrokers(_OnBrokers, frozen=True):
         return lambda: _resume(stage, chosen)
 
 
-@action("resume", short="brokers")
+@action("resume", short="brokers", example="resume: 2")
 class ResumeBrokers(_OnBrokers, frozen=True):
     """Resume paused brokers."""
 

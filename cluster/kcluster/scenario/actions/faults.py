@@ -13,12 +13,14 @@ from kcluster.scenario.play.nemesis import Nemesis, Profile
 from kcluster.scenario.play.stage import Stage
 
 
-@action("faults", short="profile")
+@action("faults", short="profile", example="faults: one_failure_at_a_time")
 class RandomFaults(Action, frozen=True):
     """Inject random faults from now on, within the bounds of a profile.  Undone by stopping, and by
     undoing the faults that are active."""
 
-    profile: Annotated[Profile, ProfileKind()]
+    profile: Annotated[
+        Profile, ProfileKind(), "A profile that ships with kcluster, a file, or its keys."
+    ]
 
     def do(self, stage: Stage) -> Undo:
         nemesis = Nemesis(stage, self.profile)

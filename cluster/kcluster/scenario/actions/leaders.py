@@ -13,15 +13,15 @@ from kcluster.scenario.actions.base import Action, action
 from kcluster.scenario.language.fields import Flag
 from kcluster.scenario.language.words import PARTITION, PartitionName
 from kcluster.scenario.play.stage import Stage
-from kcluster.scenario.play.targets import TARGETS, Targets
+from kcluster.scenario.play.targets import BROKERS, Targets
 
 
-@action("move")
+@action("move", example="move: {partition: orders-0, to: 2}")
 class MoveLeaderAction(Action, frozen=True):
     """Make another broker the leader of a partition; it must be in the ISR."""
 
-    partition: Annotated[PartitionName, PARTITION]
-    to: Annotated[Targets, TARGETS]
+    partition: Annotated[PartitionName, PARTITION, "The partition."]
+    to: Annotated[Targets, BROKERS, "Its new leader."]
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
         return stage.nodes(self.to)[:1]
@@ -30,13 +30,14 @@ class MoveLeaderAction(Action, frozen=True):
         stage.verbs.move(*self.partition, to=stage.nodes(self.to)[0])
 
 
-@action("elect", short="partition")
+@action("elect", short="partition", example="elect: orders-0")
 class Elect(Action, frozen=True):
-    """Elect the preferred leader of a partition; `unclean`: any live replica if it has no
-    leader."""
+    """Elect the preferred leader of a partition."""
 
-    partition: Annotated[PartitionName, PARTITION]
-    unclean: Annotated[bool, Flag()] = False
+    partition: Annotated[PartitionName, PARTITION, "The partition."]
+    unclean: Annotated[
+        bool, Flag(), "Elect any live replica, if the partition has no leader; may lose records."
+    ] = False
 
     def do(self, stage: Stage) -> None:
         topic, number = self.partition

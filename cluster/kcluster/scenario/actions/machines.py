@@ -15,20 +15,20 @@ from kcluster.operations.errors import ClusterError
 from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import Flag, OneOf, duration
 from kcluster.scenario.play.stage import Stage
-from kcluster.scenario.play.targets import TARGETS, Targets
+from kcluster.scenario.play.targets import BROKERS, Targets
 
 _HOW: Final = OneOf("way to stop", tuple(kind for kind in DeathKind if kind is not DeathKind.WIPE))
 _NO_ADDRESS: Final = "the controller has no address to change"
 
 
-@action("restart", short="brokers")
+@action("restart", short="brokers", example="restart: {brokers: 2, how: power, down: 500ms}")
 class Restart(Action, frozen=True):
-    """Stop brokers and start them again.  `new_address`: they return on another port."""
+    """Stop brokers and start them again."""
 
-    brokers: Annotated[Targets, TARGETS]
-    how: Annotated[str, _HOW] = "clean"
-    down_ms: Annotated[int, duration()] = 100
-    new_address: Annotated[bool, Flag()] = False
+    brokers: Annotated[Targets, BROKERS, "The brokers; the controller may be named too."]
+    how: Annotated[str, _HOW, "How they stop, as in kill."] = "clean"
+    down_ms: Annotated[int, duration(), "How long they are down."] = 100
+    new_address: Annotated[bool, Flag(), "They return on another port."] = False
 
     def problems(self) -> Iterator[tuple[str, str]]:
         if self.new_address and any(target.is_controller for target in self.brokers):
@@ -61,12 +61,12 @@ class Restart(Action, frozen=True):
         stage.when(lambda: process.state is ProcessState.DOWN, wait)
 
 
-@action("fill_disk", short="brokers")
+@action("fill_disk", short="brokers", example="fill_disk: 2")
 class FillDisk(Action, frozen=True):
     """Fill brokers' only log directory: they halt, and cannot start until space is freed.  Undone
     by freeing space and starting them."""
 
-    brokers: Annotated[Targets, TARGETS]
+    brokers: Annotated[Targets, BROKERS, "The brokers."]
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
         return stage.nodes(self.brokers)
@@ -85,15 +85,19 @@ class FillDisk(Action, frozen=True):
         return undo
 
 
-@action("slow_disk", short="brokers")
+@action(
+    "slow_disk", short="brokers", example="slow_disk: {brokers: 3, latency: 50ms, jitter: 20ms}"
+)
 class SlowDisk(Action, frozen=True):
     """Slow down brokers' disks.  What a broker sends after an append is delayed: as a follower its
     next fetch, as a leader its answers.  Heartbeats write nothing and are not delayed.  Undone by
     restoring the disks' speed."""
 
-    brokers: Annotated[Targets, TARGETS]
-    latency_ms: Annotated[float, duration()] = 100
-    jitter_ms: Annotated[float, duration()] = 0
+    brokers: Annotated[Targets, BROKERS, "The brokers."]
+    latency_ms: Annotated[float, duration(), "How much longer each append takes."] = 100
+    jitter_ms: Annotated[
+        float, duration(), "Random time on top of it, exponentially distributed."
+    ] = 0
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
         return stage.nodes(self.brokers)

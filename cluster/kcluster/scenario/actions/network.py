@@ -23,10 +23,16 @@ _DISTRIBUTION: Final = OneOf("distribution", DISTRIBUTIONS)
 class _BetweenSets(Action, frozen=True):
     """An action on the links between some nodes and others."""
 
-    nodes: Annotated[Targets, TARGETS]
-    others: Annotated[Targets | None, TARGETS] = None
-    one_way: Annotated[bool, Flag()] = False
-    """Only messages from `nodes` are affected, not those to them."""
+    nodes: Annotated[Targets, TARGETS, "The nodes at one end of the links."]
+    others: Annotated[
+        Targets | None,
+        TARGETS,
+        "The nodes at the other end; without it all other nodes: brokers, the controller, the"
+        " workload's clients.",
+    ] = None
+    one_way: Annotated[
+        bool, Flag(), "Only messages from `nodes` are affected, not those to them."
+    ] = False
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
         return stage.nodes(self.nodes)
@@ -37,7 +43,7 @@ class _BetweenSets(Action, frozen=True):
         return nodes, None if self.others is None else stage.nodes(self.others)
 
 
-@action("isolate", short="nodes")
+@action("isolate", short="nodes", example="isolate: {nodes: leader(orders-0), others: controller}")
 class Isolate(_BetweenSets, frozen=True):
     """Cut nodes off from others, by default from all.  Undone by healing these links."""
 
@@ -45,12 +51,12 @@ class Isolate(_BetweenSets, frozen=True):
         return stage.verbs.network.isolate(*self.ends(stage), one_way=self.one_way)
 
 
-@action("bridge")
+@action("bridge", example="bridge: {left: 1, right: 2}")
 class Bridge(Action, frozen=True):
     """Cut two sets of nodes off from each other; nodes in neither set reach both."""
 
-    left: Annotated[Targets, TARGETS]
-    right: Annotated[Targets, TARGETS]
+    left: Annotated[Targets, TARGETS, "One set of nodes."]
+    right: Annotated[Targets, TARGETS, "The other set."]
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
         return stage.nodes(self.left)
@@ -59,13 +65,13 @@ class Bridge(Action, frozen=True):
         return stage.verbs.network.bridge(stage.nodes(self.left), stage.nodes(self.right))
 
 
-@action("slow")
+@action("slow", example="slow: {nodes: 3, latency: 50ms, jitter: 10ms}")
 class Slow(_BetweenSets, frozen=True):
-    """Slow links down: latency, with jitter by a distribution, is added to what they have."""
+    """Slow links down.  Undone by taking the added latency away."""
 
-    latency_ms: Annotated[float, duration()] = 0
-    jitter_ms: Annotated[float, duration()] = 0
-    distribution: Annotated[str, _DISTRIBUTION] = "normal"
+    latency_ms: Annotated[float, duration(), "Latency that is added to each message, one way."] = 0
+    jitter_ms: Annotated[float, duration(), "How much the added latency varies."] = 0
+    distribution: Annotated[str, _DISTRIBUTION, "How it varies."] = "normal"
 
     def do(self, stage: Stage) -> Undo:
         return stage.verbs.network.slow_link(
@@ -77,22 +83,22 @@ class Slow(_BetweenSets, frozen=True):
         )
 
 
-@action("lose")
+@action("lose", example="lose: {nodes: 3, share: 5%}")
 class Lose(_BetweenSets, frozen=True):
     """Lose a share of the segments on links; TCP retransmits them with growing delays."""
 
-    share: Annotated[float, fraction()] = 0.1
+    share: Annotated[float, fraction(), "The share of segments that are lost."] = 0.1
 
     def do(self, stage: Stage) -> Undo:
         ends = self.ends(stage)
         return stage.verbs.network.lose(*ends, share=self.share, one_way=self.one_way)
 
 
-@action("limit_bandwidth")
+@action("limit_bandwidth", example="limit_bandwidth: {nodes: 3, to: 100KB}")
 class LimitBandwidth(_BetweenSets, frozen=True):
     """Limit the bytes per second of each link, in each direction."""
 
-    to_bytes: Annotated[int, size(1)] = 1_000_000
+    to_bytes: Annotated[int, size(1), "Bytes per second of each link."] = 1_000_000
 
     def do(self, stage: Stage) -> Undo:
         return stage.verbs.network.limit_bandwidth(
@@ -100,11 +106,13 @@ class LimitBandwidth(_BetweenSets, frozen=True):
         )
 
 
-@action("heal", short="nodes")
+@action("heal", short="nodes", example="heal: leader(orders-0)")
 class Heal(Action, frozen=True):
     """Restore links to their initial state: all of them, or those of some nodes."""
 
-    nodes: Annotated[Targets | None, TARGETS] = None
+    nodes: Annotated[
+        Targets | None, TARGETS, "The nodes whose links are restored; without it all."
+    ] = None
 
     def do(self, stage: Stage) -> None:
         stage.verbs.network.heal(None if self.nodes is None else stage.nodes(self.nodes))

@@ -25,7 +25,7 @@ from kcluster.scenario.language.fields import (
 )
 from kcluster.scenario.language.words import PARTITION, PartitionName
 from kcluster.scenario.play.stage import Stage
-from kcluster.scenario.play.targets import TARGETS, Targets
+from kcluster.scenario.play.targets import BROKERS, Targets
 
 _API: Final = OneOf("API", tuple(line.name for line in APIS.values()))
 _ERRORS: Final = tuple(name for name in ErrorCode.__members__ if name != "NONE")
@@ -39,37 +39,66 @@ def _versions(text_: str) -> tuple[int, int]:
     return int(low), int(high) if dots else int(low)
 
 
-@action("rule")
+@action("rule", example="rule: {api: Produce, client: shop, nth: 3, answer: NOT_ENOUGH_REPLICAS}")
 class AddRule(Action, frozen=True):
-    """Apply one effect to matching client requests: answer an error, delay, drop, close, throttle,
-    stale metadata, or reorder.  Undone by removing the rule."""
+    """Apply one effect to matching client requests: answer, delay, drop, close, throttle, stale or
+    reorder.  Undone by removing the rule."""
 
-    api: Annotated[tuple[str, ...], ListOf(_API, "APIs")] = ()
-    version: Annotated[tuple[int, int] | None, Words("a version like 9, or 3..9", _versions)] = None
-    client: Annotated[str, text()] = "*"
-    """A client of the workload by name, or a pattern of client ids."""
-    broker: Annotated[Targets | None, TARGETS] = None
-    topic: Annotated[str | None, text()] = None
-    partition: Annotated[PartitionName | None, PARTITION] = None
-    nth: Annotated[int, Whole(0)] = 0
-    """Only the nth matching request, counted from 1."""
-    every: Annotated[int, Whole(1)] = 1
-    first: Annotated[int, Whole(0)] = 0
-    times: Annotated[int, Whole(0)] = 0
-    probability: Annotated[float, fraction()] = 1.0
+    api: Annotated[
+        tuple[str, ...], ListOf(_API, "APIs"), "Requests of these APIs; without it of all."
+    ] = ()
+    version: Annotated[
+        tuple[int, int] | None,
+        Words("a version like 9, or 3..9", _versions),
+        "Requests of these versions of the API.",
+    ] = None
+    client: Annotated[
+        str, text(), "Requests of a client of the workload, or a pattern of client ids."
+    ] = "*"
+    broker: Annotated[Targets | None, BROKERS, "Requests to these brokers."] = None
+    topic: Annotated[str | None, text(), "Requests that name this topic."] = None
+    partition: Annotated[PartitionName | None, PARTITION, "Requests that name this partition."] = (
+        None
+    )
+    nth: Annotated[
+        int, Whole(0), "Only the nth matching request, counted from 1; 0: every one."
+    ] = 0
+    every: Annotated[int, Whole(1), "2: only every second matching request."] = 1
+    first: Annotated[int, Whole(0), "Only the first matching requests; 0: no limit."] = 0
+    times: Annotated[int, Whole(0), "How often the rule applies; 0: no limit."] = 0
+    probability: Annotated[float, fraction(), "The share of matching requests, drawn."] = 1.0
 
-    answer: Annotated[str | None, _ERROR] = None
-    after: Annotated[bool, Flag()] = False
-    """With `answer`: the broker processes the request nevertheless."""
-    delay_ms: Annotated[int | None, duration()] = None
-    of: Annotated[str | None, OneOf("half", ("request", "reply"))] = None
-    jitter_ms: Annotated[int | None, duration()] = None
-    drop: Annotated[str | None, OneOf("half", ("request", "reply"))] = None
-    close: Annotated[str | None, OneOf("moment", ("before", "after", "true"))] = None
-    """With `drop`, `true`: the connection is closed at once."""
-    throttle_ms: Annotated[int | None, duration(1)] = None
-    stale: Annotated[bool, Flag()] = False
-    reorder_ms: Annotated[int | None, duration(1)] = None
+    answer: Annotated[
+        str | None, _ERROR, "Answer with this error, and do not process the request."
+    ] = None
+    after: Annotated[
+        bool, Flag(), "With `answer`: the broker processes the request nevertheless."
+    ] = False
+    delay_ms: Annotated[int | None, duration(), "Delay the request or the reply."] = None
+    of: Annotated[
+        str | None, OneOf("half", ("request", "reply")), "What `delay` delays; else the reply."
+    ] = None
+    jitter_ms: Annotated[int | None, duration(), "How much the delay varies."] = None
+    drop: Annotated[
+        str | None, OneOf("half", ("request", "reply")), "Drop the request, or its reply."
+    ] = None
+    close: Annotated[
+        str | None,
+        OneOf("moment", ("before", "after", "true")),
+        "Close the connection before or after the request is processed; true, with `drop`: at"
+        " once.",
+    ] = None
+    throttle_ms: Annotated[
+        int | None,
+        duration(1),
+        "Answer with this throttle_time_ms, and mute the connection for as long.",
+    ] = None
+    stale: Annotated[bool, Flag(), "Answer Metadata from before the last change."] = False
+    reorder_ms: Annotated[
+        int | None,
+        duration(1),
+        "Hold a request until one of another connection has passed it, at most for this time.",
+    ] = None
 
     def to_rule(self, brokers: tuple[int, ...], client: str) -> Rule:
         """The rule; RuleError with every problem."""
@@ -121,7 +150,7 @@ class AddRule(Action, frozen=True):
         return undo
 
 
-@action("clear_rules")
+@action("clear_rules", example="clear_rules")
 class ClearRules(Action, frozen=True):
     """Remove all rules."""
 

@@ -9,7 +9,7 @@ from kcluster.scenario.actions.base import Action, action
 from kcluster.scenario.play.stage import Stage
 
 
-@action("wait")
+@action("wait", example="{when: isr(orders-0) = 3, wait: }")
 class Wait(Action, frozen=True):
     """Do nothing: the following steps wait until this step's trigger has fired."""
 

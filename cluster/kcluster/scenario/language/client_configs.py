@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from kcluster.config.files.problems import join, show, unknown
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Map, Node, Scalar
+from kcluster.config.kafka.spelling import config_name
 from kcluster.scenario.language.fields import Schema
 
 FAST_FACTOR: Final = 100
@@ -67,12 +68,14 @@ class ClientConfigs(Struct, frozen=True):
         hints = get_type_hints(self.struct)
         values: dict[str, Any] = {}
         for key, entry in node.entries.items():
-            field = names.get(key)
-            if field is None:
-                reading.wrong(entry, join(path, key), unknown(self.what, key, names))
+            name = config_name(key, names)
+            field = names.get(name)
+            if field is None or field in values:
+                text = f"{name} is given twice" if field else unknown(self.what, key, names)
+                reading.wrong(entry, join(path, key), text)
                 continue
             try:
-                values[field] = _value(entry.value, key, hints[field])
+                values[field] = _value(entry.value, name, hints[field])
             except ValueError as error:
                 reading.wrong(entry.value, join(path, key), str(error))
         return values
@@ -82,6 +85,9 @@ class ClientConfigs(Struct, frozen=True):
             name: {"type": ["string", "number", "boolean"]} for name in names_of(self.struct)
         }
         return {"type": "object", "properties": properties, "additionalProperties": False}
+
+    def form(self) -> str:
+        return "mapping of Kafka's names, such as {linger.ms: 5}"
 
 
 def _value(node: Node, key: str, hint: Any) -> Any:

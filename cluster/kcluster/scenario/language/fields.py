@@ -4,22 +4,24 @@ Owns: the kinds of values in scenario files, and reading a msgspec.Struct whose 
 with them.  Never: knows a scenario (model.py), raises: problems go to the TreeReader.
 Kafka: ConfigDef.Type and its validators.
 
-    class Pause(Action, frozen=True):
-        brokers: Annotated[Targets, TARGETS]
-        duration_ms: Annotated[int, Duration(low=1)] = 0
+    class SlowDisk(Action, frozen=True):
+        brokers: Annotated[Targets, BROKERS, "Whose disks."]
+        latency_ms: Annotated[int, duration(), "How much longer each append takes."] = 100
 
-A field's key is its name without the unit: `duration_ms` is written `duration: 5s`.
+A field's key is its name without the unit: `latency_ms` is written `latency: 100ms`.  The sentence
+is the key's line in the reference and its description in the JSON Schema.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Final, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 from msgspec import NODEFAULT, Struct, structs
 
+from kcluster.config.files.durations import DURATION, MAX_MS, milliseconds_of, without_unit
 from kcluster.config.files.problems import join, nearest, show, unknown
 from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
@@ -27,9 +29,23 @@ from kcluster.config.files.tree import Items, Map, Node, Scalar
 T = TypeVar("T")
 Schema = dict[str, Any]
 
+UNITS_SHOWN: Final = "ms, s, m, min, h"
+_SYNONYMS: Final = (
+    {"brokers", "broker", "nodes", "node", "targets", "target"},
+    {"name", "topic", "topics"},
+    {"members", "count", "instances"},
+    {"others", "other", "from"},
+    {"latency", "delay", "by", "ms"},
+    {"share", "loss", "percent", "probability"},
+    {"config", "configs", "configuration", "settings"},
+    {"replication_factor", "replicas", "rf"},
+    {"to", "leader", "target"},
+    {"to", "bandwidth", "limit"},
+    {"group", "group_id"},
+    {"reset", "auto_offset_reset"},
+)
+"""Keys that people write for one another: each set is one meaning."""
 _UNIT_SUFFIXES: Final = ("_ms", "_bytes", "_per_s")
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s|m|min|h)?")
-_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000}
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?) ?(B|kB|KB|KiB|MB|MiB|GB|GiB)?")
 _BYTES: Final = {
     "B": 1, "kB": 1_000, "KB": 1_000, "KiB": 1_024, "MB": 10**6, "MiB": 1 << 20, "GB": 10**9,
@@ -37,7 +53,10 @@ _BYTES: Final = {
 }  # fmt: skip
 _RATE: Final = re.compile(r"(\d+(?:\.\d+)?) ?(?:/ ?(s|m|min))?")
 _FRACTION: Final = re.compile(r"(\d+(?:\.\d+)?) ?(%)?")
-MAX_MS: Final = 366 * 24 * 3_600_000
+MAX_SHOWN_NUMBER: Final = 10**7
+"""Higher bounds of numbers say nothing to a reader."""
+MAX_SHOWN_WORDS: Final = 6
+"""Of a longer set of words the reference has an example."""
 
 
 class Kind(Protocol):
@@ -48,6 +67,9 @@ class Kind(Protocol):
 
     def schema(self) -> Schema:
         """The kind as JSON Schema."""
+
+    def form(self) -> str:
+        """What is written, in a few words: `a time`, `true or false`."""
 
 
 def key_of(field: str) -> str:
@@ -69,78 +91,122 @@ def scalar(reading: TreeReader, node: Node, path: str, wanted: str) -> str | Non
 # ------------------------------------------------------------------------------------ scalars
 
 
+def _no_reason(text: str) -> str:
+    return ""
+
+
 class Quantity(Struct, frozen=True):
     """A number with a unit, as an integer of the smallest one."""
 
+    word: str
     wanted: str
     pattern: str
     low: float
     high: float
     to_number: Callable[[re.Match[str]], float]
     is_whole: bool = True
+    why_not: Callable[[str], str] = _no_reason
+    """What is wrong with text that does not match, where it can be said; else ""."""
+    units: str = ""
+    """If a number other than 0 needs a unit: the units."""
+    written: Callable[[float], str] = "{:g}".format
+    """A value as a file has it."""
 
     def read(self, reading: TreeReader, node: Node, path: str) -> float | int | None:
         text = scalar(reading, node, path, self.wanted)
         if text is None:
             return None
-        match = re.fullmatch(self.pattern, text.replace("_", ""))
-        if match is None:
-            reading.wrong(node, path, f"{show(text)} is not {self.wanted}")
+        try:
+            number = self.number(text)
+        except ValueError as error:
+            reading.wrong(node, path, str(error))
             return None
-        number = self.to_number(match)
         if not self.low <= number <= self.high:
             bound = f"below {self.low:g}" if number < self.low else f"above {self.high:g}"
             reading.wrong(node, path, f"{show(text)} is {bound}; it must be {self.wanted}")
             return None
         return round(number) if self.is_whole else number
 
+    def number(self, text: str) -> float:
+        """The number that a text means, in the smallest unit; ValueError with the reason."""
+        match = re.fullmatch(self.pattern, text.strip().replace("_", ""))
+        if match is None:
+            units = f"; the units are {self.units}" if self.units else ""
+            reason = self.why_not(text) or f"{show(text)} is not {self.wanted}{units}"
+            raise ValueError(reason)
+        return self.to_number(match)
+
     def schema(self) -> Schema:
-        return {"type": ["string", "number"], "pattern": f"^{self.pattern}$"}
+        pattern = f"^{self.pattern}$"
+        if not self.units:
+            return {"type": ["string", "number"], "pattern": pattern}
+        return {"anyOf": [{"type": "string", "pattern": pattern}, {"const": 0}]}
+
+    def form(self) -> str:
+        return self.word
 
 
 def duration(low_ms: float = 0, high_ms: float = MAX_MS) -> Quantity:
-    """`250ms`, `5s`, `1.5s`, `2m`; a bare number is milliseconds.  Read as int ms."""
+    """`250ms`, `5s`, `1.5s`, `2m`; only 0 needs no unit.  Read as int ms."""
     return Quantity(
-        "a time like 250ms, 5s or 2m",
-        _DURATION.pattern,
-        low_ms,
-        high_ms,
-        lambda match: float(match[1]) * _MS[match[2] or "ms"],
+        word="time",
+        wanted="a time like 250ms, 5s or 2m",
+        pattern=DURATION,
+        low=low_ms,
+        high=high_ms,
+        to_number=milliseconds_of,
+        why_not=without_unit,
+        units=UNITS_SHOWN,
+        written=duration_text,
     )
 
 
+def duration_text(ms: float) -> str:
+    """`100ms`, `5s`, `2m`: a time as a file has it."""
+    for unit, size_ms in (("m", 60_000), ("s", 1_000)):
+        if ms and ms % size_ms == 0:
+            return f"{ms / size_ms:g}{unit}"
+    return f"{ms:g}ms" if ms else "0"
+
+
 def size(low: int = 0, high: int = 1 << 40) -> Quantity:
-    """`100`, `64KiB`, `1MB`.  Read as int bytes."""
+    """`100`, `64KiB`, `1MB`; a bare number is bytes.  Read as int bytes."""
     return Quantity(
-        "a size like 100, 64KiB or 1MB",
-        _SIZE.pattern,
-        low,
-        high,
-        lambda match: float(match[1]) * _BYTES[match[2] or "B"],
+        word="size",
+        wanted="a size like 100, 64KiB or 1MB",
+        pattern=_SIZE.pattern,
+        low=low,
+        high=high,
+        to_number=lambda match: float(match[1]) * _BYTES[match[2] or "B"],
+        written=lambda number: f"{number / 10**6:g}MB" if number >= 10**6 else f"{number:g}",
     )
 
 
 def rate(low: float = 0.001, high: float = 1_000_000) -> Quantity:
     """`50/s`, `600/m`; a bare number is per second.  Read as float per second."""
     return Quantity(
-        "a rate like 50/s",
-        _RATE.pattern,
-        low,
-        high,
-        lambda match: float(match[1]) / (1 if match[2] in (None, "s") else 60),
-        False,
+        word="rate",
+        wanted="a rate like 50/s",
+        pattern=_RATE.pattern,
+        low=low,
+        high=high,
+        to_number=lambda match: float(match[1]) / (1 if match[2] in (None, "s") else 60),
+        is_whole=False,
+        written="{:g}/s".format,
     )
 
 
 def fraction() -> Quantity:
     """`0.1` or `10%`."""
     return Quantity(
-        "a share like 10% or 0.1",
-        _FRACTION.pattern,
-        0,
-        1,
-        lambda match: float(match[1]) / (100 if match[2] else 1),
-        False,
+        word="share",
+        wanted="a share like 10% or 0.1",
+        pattern=_FRACTION.pattern,
+        low=0,
+        high=1,
+        to_number=lambda match: float(match[1]) / (100 if match[2] else 1),
+        is_whole=False,
+        written=lambda share: f"{share * 100:g}%",
     )
 
 
@@ -156,6 +222,11 @@ class Whole(Struct, frozen=True):
     def schema(self) -> Schema:
         return {"type": "integer", "minimum": self.low, "maximum": self.high}
 
+    def form(self) -> str:
+        if self.high < MAX_SHOWN_NUMBER:
+            return f"number from {self.low} to {self.high:,}"
+        return f"number from {self.low}" if self.low else "number"
+
 
 class Flag(Struct, frozen=True):
     """true or false."""
@@ -169,6 +240,16 @@ class Flag(Struct, frozen=True):
 
     def schema(self) -> Schema:
         return {"type": "boolean"}
+
+    def form(self) -> str:
+        return "true or false"
+
+
+def _unquoted(word: str) -> int | bool | None:
+    """What YAML makes of a word without quotes, if that is no text: 1, true."""
+    if word in ("true", "false"):
+        return word == "true"
+    return int(word) if word.removeprefix("-").isdecimal() else None
 
 
 class OneOf(Struct, frozen=True):
@@ -185,7 +266,13 @@ class OneOf(Struct, frozen=True):
         return None
 
     def schema(self) -> Schema:
-        return {"enum": list(self.words)}
+        plain = [_unquoted(word) for word in self.words]
+        return {"enum": [*self.words, *(value for value in plain if value is not None)]}
+
+    def form(self) -> str:
+        if len(self.words) > MAX_SHOWN_WORDS:
+            return f"{self.what} such as {self.words[0]}"
+        return f"{', '.join(self.words[:-1])} or {self.words[-1]}"
 
 
 class Explained(Struct, frozen=True):
@@ -217,6 +304,9 @@ class Explained(Struct, frozen=True):
         named = [{"const": word, "description": text} for word, text in self.meanings.items()]
         return {"anyOf": [*named, {"enum": list(self.others), "description": self.other}]}
 
+    def form(self) -> str:
+        return f"{self.what} such as {next(iter(self.meanings))}"
+
 
 class Words(Struct, frozen=True):
     """Text that `parse` reads; it returns a value, or raises ValueError with the reason."""
@@ -225,6 +315,8 @@ class Words(Struct, frozen=True):
     parse: Callable[[str], Any]
     lists: bool = False
     """A list of texts is accepted too, and joined by commas."""
+    brief: str = ""
+    """`wanted` in a few words, if it is long."""
 
     def read(self, reading: TreeReader, node: Node, path: str) -> Any:
         if self.lists and isinstance(node, Items):
@@ -246,6 +338,9 @@ class Words(Struct, frozen=True):
             return one
         return {"anyOf": [one, {"type": "array", "items": one}], "description": self.wanted}
 
+    def form(self) -> str:
+        return self.brief or self.wanted
+
 
 def text() -> Words:
     """Any text on one line."""
@@ -260,6 +355,9 @@ class StoryText(Struct, frozen=True):
 
     def schema(self) -> Schema:
         return {"type": "string"}
+
+    def form(self) -> str:
+        return "text of several lines"
 
 
 # --------------------------------------------------------------------------------- containers
@@ -284,6 +382,9 @@ class ListOf(Struct, frozen=True):
         item = self.item.schema()
         array = {"type": "array", "items": item}
         return {"anyOf": [array, item]} if self.alone else array
+
+    def form(self) -> str:
+        return f"{self.item.form()}, or a list" if self.alone else f"list of {self.wanted}"
 
 
 class MapOf(Struct, frozen=True):
@@ -312,6 +413,9 @@ class MapOf(Struct, frozen=True):
     def schema(self) -> Schema:
         return {"type": "object", "additionalProperties": self.value.schema()}
 
+    def form(self) -> str:
+        return f"mapping of {self.wanted}"
+
 
 # ------------------------------------------------------------------------------------ structs
 
@@ -323,6 +427,23 @@ class StructField(Struct, frozen=True):
     key: str
     kind: Kind
     required: bool
+    words: str
+    """What it is, as one or more sentences; "" if nobody has said it."""
+    default: Any = None
+
+    @property
+    def default_text(self) -> str:
+        """The default as a file would have it; "" if there is none, or nothing."""
+        return written(self.kind, self.default)
+
+
+def written(kind: Kind, value: Any) -> str:
+    """A value as a file would have it; "" for none."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None or value in ("", (), {}):
+        return ""
+    return kind.written(value) if isinstance(kind, Quantity) else str(value)
 
 
 @cache
@@ -334,7 +455,18 @@ def fields_of(struct: type[Struct]) -> tuple[StructField, ...]:
         hint = hints[field.name]
         if get_origin(hint) is Annotated:
             required = field.default is NODEFAULT and field.default_factory is NODEFAULT
-            found.append(StructField(field.name, key_of(field.name), get_args(hint)[1], required))
+            _, kind_, *words = get_args(hint)
+            default = None if field.default is NODEFAULT else field.default
+            found.append(
+                StructField(
+                    name=field.name,
+                    key=key_of(field.name),
+                    kind=kind_,
+                    required=required,
+                    words=words[0] if words else "",
+                    default=default,
+                )
+            )
     return tuple(found)
 
 
@@ -367,7 +499,8 @@ def read_struct(
         reading.wrong(node, path, f"nothing here; it needs {', '.join(missing)}")
         return None
     before = len(reading.problems)
-    entries = reading.entries(node, path, [field.key for field in known], what)
+    keys = [field.key for field in known]
+    entries = reading.entries(node, path, keys, what, lambda key: _unknown_key(what, key, keys))
     values = dict(beside or {})
     for field in known:
         if field.key in entries:
@@ -379,15 +512,28 @@ def read_struct(
     return struct(**values) if len(reading.problems) == before else None
 
 
+def _unknown_key(what: str, key: str, known: Sequence[str]) -> str:
+    """The message for a key that does not exist: the one that is meant by it, if that is clear."""
+    bare = key_of(key)
+    if bare != key and bare in known:
+        return f"no such {what}; write {bare}, and the unit with the value"
+    if nearest(key, known) is None:
+        for words in _SYNONYMS:
+            meant = words.intersection(known) if key in words else ()
+            if len(meant) == 1:
+                return f"no such {what}; did you mean {meant.pop()}?"
+    return unknown(what, key, known)
+
+
 def struct_schema(struct: type[Struct], short: str = "") -> Schema:
     """The JSON Schema of a Struct."""
     known = fields_of(struct)
+    required = [field.key for field in known if field.required]
     schema: Schema = {
-        "type": "object",
-        "properties": {field.key: field.kind.schema() for field in known},
+        "type": "object" if required else ["object", "null"],
+        "properties": {field.key: _field_schema(field) for field in known},
         "additionalProperties": False,
     }
-    required = [field.key for field in known if field.required]
     if required:
         schema["required"] = required
     if struct.__doc__:
@@ -395,7 +541,17 @@ def struct_schema(struct: type[Struct], short: str = "") -> Schema:
     if not short:
         return schema
     only = next(field for field in known if field.name == short)
-    others = [schema, only.kind.schema()]
-    if not any(field.required for field in known):
-        others.append({"type": "null"})
-    return {"anyOf": others}
+    return {"anyOf": [schema, only.kind.schema()]}
+
+
+def _field_schema(field: StructField) -> Schema:
+    """The kind of a field, with its sentence and its default."""
+    schema = field.kind.schema()
+    written_as = schema.get("description", "")
+    if field.words:
+        form = "" if written_as in ("", "text") else f"{written_as[0].upper()}{written_as[1:]}."
+        schema["description"] = " ".join(f"{field.words} {form}".split())
+    if isinstance(field.default, (bool, int, float, str)) and field.default != "":
+        is_plain = not isinstance(field.kind, Quantity)
+        schema["default"] = field.default if is_plain else field.default_text
+    return schema

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import structs
+from msgspec import Struct, structs
 
-from kcluster.config.files.problems import Place, Problem, join, unknown
+from kcluster.config.files.problems import Place, Problem, join, nearest, show, unknown
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Map, MapEntry, Node, Scalar, from_python, from_yaml
 from kcluster.scenario.actions import ACTIONS
@@ -39,52 +39,89 @@ class ScenarioError(ValueError):
         super().__init__("\n".join(map(str, self.problems)))
 
 
+def one_line(error: ScenarioError) -> str:
+    """The problems of a single action, which stands in no file: each with its path."""
+    return "; ".join(f"{p.path}: {p.text}" if p.path else p.text for p in error.problems)
+
+
+class Claims(Struct):
+    """The names that parts with problems would give, if they were right.  What uses such a name is
+    not reported as well."""
+
+    clients: list[str] = []
+    topics: list[str] = []
+    brokers: list[int] = []
+    from_steps: list[str] = []
+
+    def add_step(self, node: Node) -> None:
+        """Add what a step would name: brokers by `as`, a topic, a new broker."""
+        entries = node.entries if isinstance(node, Map) else {}
+        self.from_steps += filter(None, [text_of(node, "as")])
+        if "create_topic" in entries:
+            topic = entries["create_topic"].value
+            self.topics += filter(None, [_short_or(topic, "name")])
+        if "add_broker" in entries:
+            broker = _short_or(entries["add_broker"].value, "id") or ""
+            self.brokers += [int(broker)] if broker.isdecimal() else []
+
+
+def _short_or(node: Node, key: str) -> str | None:
+    """The text of an action's only value, or of its key."""
+    return node.text if isinstance(node, Scalar) else text_of(node, key)
+
+
+def text_of(node: Node, key: str) -> str | None:
+    """The text of a mapping's entry; None if there is none."""
+    entry = node.entries.get(key) if isinstance(node, Map) else None
+    value = None if entry is None else entry.value
+    return value.text if isinstance(value, Scalar) else None
+
+
 # ----------------------------------------------------------------------------------- workload
 
 
-def read_workload(reading: TreeReader, node: Node | None) -> WorkloadSpec:
-    """The workload of a scenario, without the clients that have problems."""
+def read_workload(reading: TreeReader, node: Node | None, claims: Claims) -> WorkloadSpec:
+    """The workload of a scenario, without the clients that have problems; `claims` gets the names
+    of those."""
     keys = ("producers", "consumers")
     parts = reading.entries(node, "workload", keys, "part of a workload")
-    producers = _specs(reading, parts.get("producers"), "workload.producers", ProducerSpec)
-    consumers = _specs(reading, parts.get("consumers"), "workload.consumers", ConsumerSpec)
-    return WorkloadSpec(tuple(_named(producers, "producer")), tuple(_named(consumers, "consumer")))
+    producers = _specs(reading, parts.get("producers"), ProducerSpec, "producer", claims)
+    consumers = _specs(reading, parts.get("consumers"), ConsumerSpec, "consumer", claims)
+    return WorkloadSpec(tuple(producers), tuple(consumers))
 
 
-def _specs(reading: TreeReader, node: Node | None, path: str, struct: Any) -> list[Any]:
-    if node is None:
-        return []
-    what = f"setting of a {path.rpartition('.')[2].removesuffix('s')}"
-    if isinstance(node, Map):
-        found = [read_struct(reading, node, path, struct, what)]
-    else:
-        items = reading.items(node, path, f"{path.rpartition('.')[2]}")
-        found = [
-            read_struct(reading, item, join(path, at), struct, what)
-            for at, item in enumerate(items)
-        ]
-    return [spec for spec in found if spec is not None]
-
-
-def _named(specs: list[Any], word: str) -> list[Any]:
-    """Give clients without a name one: producer, or producer-2 of several."""
-    many = len(specs) > 1
-    return [
-        structs.replace(spec, name=spec.name or (f"{word}-{at}" if many else word))
-        for at, spec in enumerate(specs, 1)
-    ]
+def _specs(
+    reading: TreeReader, node: Node | None, struct: Any, word: str, claims: Claims
+) -> list[Any]:
+    """The clients of one kind that have no problem.  One without a name gets one: producer, or
+    producer-2 of several."""
+    path, what = f"workload.{word}s", f"setting of a {word}"
+    one = isinstance(node, Map)
+    items = [node] if isinstance(node, Map) else reading.items(node, path, f"{word}s")
+    found = []
+    for at, item in enumerate(items):
+        where = path if one else join(path, at)
+        name = f"{word}-{at + 1}" if len(items) > 1 else word
+        spec = read_struct(reading, item, where, struct, what)
+        if spec is None:
+            claims.clients += [text_of(item, "name") or name]
+        else:
+            found.append(structs.replace(spec, name=spec.name or name, path=where))
+    return found
 
 
 # -------------------------------------------------------------------------------------- steps
 
 
-def read_steps(reading: TreeReader, node: Node | None) -> tuple[Step, ...]:
-    """The steps of a scenario, without those that have problems."""
+def read_steps(reading: TreeReader, node: Node | None, claims: Claims) -> tuple[Step, ...]:
+    """The steps of a scenario, without those that have problems; `claims` gets the names that
+    those would give."""
     steps: list[Step] = []
     at = MomentRange(0, 0)
     for index, item in enumerate(reading.items(node, "steps", "steps")):
         step = _step(reading, item, join("steps", index))
         if step is None:
+            claims.add_step(item)
             continue
         steps.append(step)
         if step.trigger.at is None:
@@ -110,8 +147,13 @@ def _step(reading: TreeReader, node: Node, path: str) -> Step | None:
     known = (*_TRIGGER_KEYS, *_OPTION_KEYS, *ACTIONS)
     strange = [key for key in node.entries if key not in known]
     for key in strange:
-        text_ = unknown("action or key of a step", key, known)
-        reading.wrong(node.entries[key], join(path, key), text_)
+        at, lost = node.entries[key], _without_colon(key)
+        if lost is not None:
+            reading.wrong(at, path, f"{show(key)}: a colon is missing; write {lost}")
+        else:
+            text_ = unknown("action or key of a step", key, known)
+            more = "" if nearest(key, known) else "; kcluster scenario help actions lists all"
+            reading.wrong(at, join(path, key), text_ + more)
     if len(verbs) != 1:
         if not strange:
             what = f"both {verbs[0]} and {verbs[1]}" if verbs else "no action"
@@ -120,12 +162,30 @@ def _step(reading: TreeReader, node: Node, path: str) -> Step | None:
     trigger = read_struct(reading, _part(node, _TRIGGER_KEYS), path, Trigger, "trigger")
     options = read_struct(reading, _part(node, _OPTION_KEYS), path, StepOptions, "option")
     action = _action(reading, node, verbs[0], path)
-    if trigger is None or options is None or action is None:
+    if strange or trigger is None or options is None or action is None:
         return None
     if trigger.times is not None and trigger.every is None:
         reading.wrong(node, join(path, "times"), "times needs every, such as every: 5s")
         return None
-    return Step(verbs[0], action, trigger, options, Place(node.line, node.column))
+    return Step(
+        verb=verbs[0],
+        action=action,
+        trigger=trigger,
+        options=options,
+        place=Place(node.line, node.column),
+        path=path,
+    )
+
+
+def _without_colon(key: str) -> str | None:
+    """`isolate leader(orders-0)` -> `isolate: leader(orders-0)`; None if it is another mistake."""
+    verb, _, value = key.partition(" ")
+    meant = verb if verb in ACTIONS else nearest(verb, ACTIONS)
+    if not value or meant is None:
+        return None
+    needed = [field for field in fields_of(ACTIONS[meant]) if field.required]
+    is_short = ACTIONS[meant].SHORT and len(needed) <= 1
+    return f"{meant}: {show(value)}" if is_short else f"it as in {ACTIONS[meant].EXAMPLE}"
 
 
 def _action(reading: TreeReader, node: Map, verb: str, path: str) -> Any:

@@ -35,6 +35,7 @@ from kcluster.scenario.language.fields import (
 from kcluster.scenario.language.words import (
     COUNT,
     MOMENT,
+    TIME_CHECK,
     CountCheck,
     MomentRange,
     PartitionName,
@@ -76,58 +77,105 @@ _CAUSE: Final = Explained(
     other="an error that a client got, by Kafka's name",
 )
 _ACKS: Final = OneOf("acks", ("0", "1", "all", "-1"))
-_ERROR: Final = Words("an error by Kafka's name", _error_name)
+_ERROR: Final = Words(
+    "an error by Kafka's name", _error_name, brief="error such as NOT_ENOUGH_REPLICAS"
+)
+_EVENT: Final = Words("an event of the cluster", _event_name, brief="event such as isr_shrunk")
 
 
 class ProducerSpec(Struct, frozen=True):
     """A producer of the workload: what it sends, how fast, and its configs by Kafka's names."""
 
-    topic: Annotated[str, text()]
-    name: Annotated[str, text()] = ""
-    partition: Annotated[int | None, Whole()] = None
-    """The partition of all records; None: chosen as by the Java client."""
-    rate_per_s: Annotated[float, rate()] = 50.0
-    size_bytes: Annotated[int, size(1, 1 << 20)] = 100
-    keys: Annotated[int, Whole(0, 1_000_000)] = 0
-    """The number of different keys; 0: records without keys."""
-    count: Annotated[int | None, Whole(1)] = None
-    start_ms: Annotated[int, duration()] = 0
-    stop_ms: Annotated[int | None, duration()] = None
-    acks: Annotated[str, _ACKS] = "all"
-    idempotent: Annotated[bool | None, Flag()] = None
-    retries: Annotated[int | None, Whole()] = None
-    linger_ms: Annotated[int | None, duration()] = None
-    in_flight: Annotated[int | None, Whole(1, 100)] = None
-    request_timeout_ms: Annotated[int | None, duration(1)] = None
-    delivery_timeout_ms: Annotated[int | None, duration(1)] = None
-    retry_backoff_ms: Annotated[int | None, duration()] = None
-    batch_size_bytes: Annotated[int | None, size()] = None
-    config: Annotated[dict[str, Any], ClientConfigs(ProducerSettings, "producer config")] = {}
-    """By the fields of ProducerSettings; in files by Kafka's names."""
+    topic: Annotated[str, text(), "The topic that it writes to."]
+    name: Annotated[
+        str, text(), "Its name in targets, conditions and reports; producer if none is given."
+    ] = ""
+    partition: Annotated[
+        int | None,
+        Whole(),
+        "The partition of all records; without it the producer chooses as the Java client does.",
+    ] = None
+    rate_per_s: Annotated[float, rate(), "Records per second."] = 50.0
+    size_bytes: Annotated[int, size(1, 1 << 20), "Bytes of each record's value."] = 100
+    keys: Annotated[
+        int, Whole(0, 1_000_000), "The number of different keys; 0: records have no key."
+    ] = 0
+    count: Annotated[
+        int | None, Whole(1), "The number of records; without it, it sends until it is stopped."
+    ] = None
+    start_ms: Annotated[int, duration(), "When it starts, since the scenario's start."] = 0
+    stop_ms: Annotated[
+        int | None, duration(), "When it stops; without it, at the scenario's end."
+    ] = None
+    acks: Annotated[str, _ACKS, "Kafka's acks; all and -1 mean the same."] = "all"
+    idempotent: Annotated[
+        bool | None, Flag(), "Kafka's enable.idempotence; without it as in the Java client."
+    ] = None
+    retries: Annotated[int | None, Whole(), "Kafka's retries."] = None
+    linger_ms: Annotated[int | None, duration(), "Kafka's linger.ms."] = None
+    in_flight: Annotated[
+        int | None, Whole(1, 100), "Kafka's max.in.flight.requests.per.connection."
+    ] = None
+    request_timeout_ms: Annotated[int | None, duration(1), "Kafka's request.timeout.ms."] = None
+    delivery_timeout_ms: Annotated[int | None, duration(1), "Kafka's delivery.timeout.ms."] = None
+    retry_backoff_ms: Annotated[int | None, duration(), "Kafka's retry.backoff.ms."] = None
+    batch_size_bytes: Annotated[int | None, size(), "Kafka's batch.size."] = None
+    config: Annotated[
+        dict[str, Any],
+        ClientConfigs(ProducerSettings, "producer config"),
+        "Other configs of the producer by Kafka's names.",
+    ] = {}
+    """By the fields of ProducerSettings."""
+    path: str = ""
+    """Where it is in the file, for messages: `workload.producers[1]`."""
 
 
 class ConsumerSpec(Struct, frozen=True):
-    """A consumer of the workload, in a group or with assigned partitions."""
+    """A consumer of the workload, in a group (`topics`, `group`) or with assigned `partitions`."""
 
-    topics: Annotated[tuple[str, ...], ListOf(text(), "topics")] = ()
+    topics: Annotated[
+        tuple[str, ...], ListOf(text(), "topics"), "Topics to subscribe to; needs group."
+    ] = ()
     partitions: Annotated[
         tuple[PartitionName, ...],
         ListOf(Words("a partition like orders-0", partition_name), "partitions"),
+        "Partitions to read without a group's assignment, instead of topics.",
     ] = ()
-    name: Annotated[str, text()] = ""
-    group: Annotated[str | None, text()] = None
-    members: Annotated[int, Whole(1, 100)] = 1
-    """The number of equal members, named name-1, name-2, ..."""
-    start_ms: Annotated[int, duration()] = 0
-    stop_ms: Annotated[int | None, duration()] = None
-    isolation: Annotated[str, OneOf("isolation level", ("read_uncommitted", "read_committed"))] = (
-        "read_uncommitted"
-    )
-    reset: Annotated[str, OneOf("reset policy", ("earliest", "latest", "none"))] = "earliest"
-    commit: Annotated[str, OneOf("commit style", ("auto", "after_poll", "never"))] = "auto"
-    config: Annotated[dict[str, Any], ClientConfigs(ConsumerSettings, "consumer config")] = {}
-    """By the fields of ConsumerSettings; in files by Kafka's names."""
-    rack: Annotated[str | None, text()] = None
+    name: Annotated[
+        str, text(), "Its name in targets, conditions and reports; consumer if none is given."
+    ] = ""
+    group: Annotated[str | None, text(), "The consumer group (group.id)."] = None
+    members: Annotated[
+        int, Whole(1, 100), "The number of equal members, named name-1, name-2, ..."
+    ] = 1
+    start_ms: Annotated[int, duration(), "When it starts, since the scenario's start."] = 0
+    stop_ms: Annotated[
+        int | None, duration(), "When it stops; without it, at the scenario's end."
+    ] = None
+    isolation: Annotated[
+        str,
+        OneOf("isolation level", ("read_uncommitted", "read_committed")),
+        "Kafka's isolation.level.",
+    ] = "read_uncommitted"
+    reset: Annotated[
+        str, OneOf("reset policy", ("earliest", "latest", "none")), "Kafka's auto.offset.reset."
+    ] = "earliest"
+    commit: Annotated[
+        str,
+        OneOf("commit style", ("auto", "after_poll", "never")),
+        "When it commits: as enable.auto.commit does, after each poll, or never.",
+    ] = "auto"
+    config: Annotated[
+        dict[str, Any],
+        ClientConfigs(ConsumerSettings, "consumer config"),
+        "Other configs of the consumer by Kafka's names.",
+    ] = {}
+    """By the fields of ConsumerSettings."""
+    rack: Annotated[
+        str | None, text(), "Kafka's client.rack: it may read from a follower in its rack."
+    ] = None
+    path: str = ""
+    """Where it is in the file, for messages: `workload.consumers[1]`."""
 
 
 class WorkloadSpec(Struct, frozen=True):
@@ -138,27 +186,27 @@ class WorkloadSpec(Struct, frozen=True):
 
 
 class Trigger(Struct, frozen=True):
-    """When a step is played: once all its triggers have fired, one after the other.
+    """When a step is played: once all its triggers have fired, one after the other."""
 
-    `at`: time since the start of the scenario; `after`: time since the previous step was done;
-    `when`: as soon as the condition holds; `every`: repeatedly, `times` times or until the end."""
-
-    at: Annotated[MomentRange | None, MOMENT] = None
-    after: Annotated[MomentRange | None, MOMENT] = None
-    when: Annotated[Condition | None, CONDITION] = None
-    every: Annotated[MomentRange | None, MOMENT] = None
-    times: Annotated[int | None, Whole(1, 100_000)] = None
-    within_ms: Annotated[int | None, duration(1)] = None
-    """The run fails if `when` does not hold within this time; None: by the scenario's end."""
+    at: Annotated[MomentRange | None, MOMENT, "Time since the start of the scenario."] = None
+    after: Annotated[MomentRange | None, MOMENT, "Time since the step before it was done."] = None
+    when: Annotated[Condition | None, CONDITION, "Wait until the condition holds."] = None
+    every: Annotated[
+        MomentRange | None, MOMENT, "Repeat after this time, `times` times or until the end."
+    ] = None
+    times: Annotated[int | None, Whole(1, 100_000), "How often `every` repeats it."] = None
+    within_ms: Annotated[
+        int | None,
+        duration(1),
+        "How long `when` may take; else the run fails.  Without it, until the scenario's end.",
+    ] = None
 
 
 class StepOptions(Struct, frozen=True):
     """The keys of a step besides its trigger and its action."""
 
-    for_: Annotated[MomentRange | None, MOMENT] = None
-    """The time after which it is undone."""
-    as_: Annotated[str, text()] = ""
-    """A name for the same brokers, for later steps."""
+    for_: Annotated[MomentRange | None, MOMENT, "Undo the action after this time."] = None
+    as_: Annotated[str, text(), "A name for the affected brokers, for later steps."] = ""
 
 
 class Step(Struct, frozen=True):
@@ -169,32 +217,57 @@ class Step(Struct, frozen=True):
     trigger: Trigger = Trigger()
     options: StepOptions = StepOptions()
     place: Place = Place(0, 0)
+    path: str = ""
+    """Where it is in the file, for messages: `steps[3]`."""
 
 
 class Checks(Struct, frozen=True):
     """What must be true in the end; without any check the verdict must be valid."""
 
-    verdict: Annotated[str | None, OneOf("verdict", ("valid", "invalid", "unknown"))] = None
-    """None: invalid if anomalies are expected, else valid."""
-    anomalies: Annotated[dict[str, CountCheck], MapOf(COUNT, "anomalies", _anomaly_name)] = {}
-    """How many of each; an anomaly that is not named must not occur."""
-    causes: Annotated[tuple[str, ...], ListOf(_CAUSE, "causes")] = ()
-    """Each must be among the causes, or the errors of clients, that explain an anomaly."""
-    errors: Annotated[tuple[str, ...], ListOf(_ERROR, "errors")] = ()
-    """Clients must receive each of these at least once."""
-    no_errors: Annotated[tuple[str, ...], ListOf(_ERROR, "errors")] = ()
+    verdict: Annotated[
+        str | None,
+        OneOf("verdict", ("valid", "invalid", "unknown")),
+        "The outcome; without it, invalid if anomalies are expected, else valid.",
+    ] = None
+    anomalies: Annotated[
+        dict[str, CountCheck],
+        MapOf(COUNT, "counts by anomaly, such as {lost-write: some}", _anomaly_name),
+        "How many there are of each; an anomaly that is not named must not occur.",
+    ] = {}
+    causes: Annotated[
+        tuple[str, ...],
+        ListOf(_CAUSE, "causes"),
+        "Each must explain an anomaly; an error that a client got counts too.",
+    ] = ()
+    errors: Annotated[
+        tuple[str, ...], ListOf(_ERROR, "errors"), "Clients must get each at least once."
+    ] = ()
+    no_errors: Annotated[
+        tuple[str, ...], ListOf(_ERROR, "errors"), "Clients must get none of these."
+    ] = ()
     events: Annotated[
-        tuple[str, ...], ListOf(Words("an event of the cluster", _event_name), "events")
+        tuple[str, ...], ListOf(_EVENT, "events"), "Each must happen at least once."
     ] = ()
     no_events: Annotated[
-        tuple[str, ...], ListOf(Words("an event of the cluster", _event_name), "events")
+        tuple[str, ...], ListOf(_EVENT, "events"), "None of these may happen."
     ] = ()
-    at_end: Annotated[tuple[Condition, ...], ListOf(CONDITION, "conditions")] = ()
-    sent: Annotated[CountCheck | None, COUNT] = None
-    acked: Annotated[CountCheck | None, COUNT] = None
-    failed: Annotated[CountCheck | None, COUNT] = None
-    unknown: Annotated[CountCheck | None, COUNT] = None
-    read: Annotated[CountCheck | None, COUNT] = None
-    writes_unavailable_ms: Annotated[CountCheck | None, COUNT] = None
-    """Of the partition that was unavailable for writes longest."""
-    reads_unavailable_ms: Annotated[CountCheck | None, COUNT] = None
+    at_end: Annotated[
+        tuple[Condition, ...], ListOf(CONDITION, "conditions"), "Each must hold in the end."
+    ] = ()
+    sent: Annotated[CountCheck | None, COUNT, "Records that producers sent."] = None
+    acked: Annotated[CountCheck | None, COUNT, "Records that were acked to producers."] = None
+    failed: Annotated[CountCheck | None, COUNT, "Records that were not written."] = None
+    unknown: Annotated[
+        CountCheck | None, COUNT, "Records that may have been written: no answer came."
+    ] = None
+    read: Annotated[CountCheck | None, COUNT, "Records that consumers read."] = None
+    writes_unavailable_ms: Annotated[
+        CountCheck | None,
+        TIME_CHECK,
+        "How long writes were unavailable, in the partition where that was longest.",
+    ] = None
+    reads_unavailable_ms: Annotated[
+        CountCheck | None,
+        TIME_CHECK,
+        "How long reads were unavailable, in the partition where that was longest.",
+    ] = None

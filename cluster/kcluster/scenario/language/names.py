@@ -15,10 +15,11 @@ from kcluster.protocol.names import has_internal_prefix
 
 
 class Names(Struct, frozen=True):
-    """The names of one scenario.  `topics`: partition counts by name.  `from_steps`: names of
-    brokers from `as:`.  `creates_topics`: a client's Metadata request may create a topic."""
+    """The names of one scenario.  `topics`: partition counts by name, None if it is not known.
+    `from_steps`: names of brokers from `as:`.  `creates_topics`: a client's Metadata request may
+    create a topic."""
 
-    topics: Mapping[str, int]
+    topics: Mapping[str, int | None]
     brokers: Sequence[int]
     racks: Sequence[str]
     clients: Sequence[str]

@@ -11,23 +11,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from msgspec import Struct
-
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Node, Scalar
 from kcluster.config.topology.model import Topology
 from kcluster.scenario.actions.admin import AddBroker, AddPartitions, CreateTopic
+from kcluster.scenario.language.fields import fields_of
+from kcluster.scenario.language.loader import Claims
 from kcluster.scenario.language.model import Checks, ConsumerSpec, ProducerSpec, Step, WorkloadSpec
 from kcluster.scenario.language.names import Names
 from kcluster.scenario.play.conditions import Condition
-from kcluster.scenario.play.targets import Target
+from kcluster.scenario.play.targets import BROKERS, Target
 from kcluster.scenario.play.workload import consumer_plan, consumer_settings, producer_settings
 
 
-def names_of(topology: Topology, workload: WorkloadSpec, steps: tuple[Step, ...]) -> Names:
-    """Everything that a scenario may name.  What any step creates exists for all steps."""
+def names_of(
+    topology: Topology, workload: WorkloadSpec, steps: tuple[Step, ...], claims: Claims
+) -> Names:
+    """Everything that a scenario may name.  What any step creates exists for all steps; what a
+    part with problems would create counts too."""
     actions = [step.action for step in steps]
-    topics = {
+    topics: dict[str, int | None] = {
         name: len(topic.assignment or ()) or topic.partitions
         for name, topic in topology.topics.items()
     }
@@ -36,18 +39,23 @@ def names_of(topology: Topology, workload: WorkloadSpec, steps: tuple[Step, ...]
             topics.setdefault(action.name, action.partitions)
     for action in actions:
         if isinstance(action, AddPartitions) and action.topic in topics:
-            topics[action.topic] = max(topics[action.topic], action.to)
+            topics[action.topic] = max(topics[action.topic] or 0, action.to)
+    topics |= dict.fromkeys(claims.topics)
     added = [action for action in actions if isinstance(action, AddBroker)]
     racks = [spec.rack for spec in topology.brokers] + [action.rack for action in added]
-    clients = [spec.name for spec in workload.producers]
+    clients = [*claims.clients, *(spec.name for spec in workload.producers)]
     for spec in workload.consumers:
         clients += [spec.name, *(f"{spec.name}-{x}" for x in range(1, spec.members + 1))]
     return Names(
         topics=topics,
-        brokers=[*(spec.id for spec in topology.brokers), *(action.id for action in added)],
+        brokers=[
+            *(spec.id for spec in topology.brokers),
+            *(action.id for action in added),
+            *claims.brokers,
+        ],
         racks=[rack for rack in racks if rack],
         clients=clients,
-        from_steps=[step.options.as_ for step in steps if step.options.as_],
+        from_steps=[*(step.options.as_ for step in steps if step.options.as_), *claims.from_steps],
         creates_topics=topology.config.get("auto.create.topics.enable", "true") == "true",
     )
 
@@ -59,32 +67,41 @@ def check_names(
     workload: WorkloadSpec,
     steps: tuple[Step, ...],
     checks: Checks,
+    claims: Claims,
 ) -> None:
     """Report every problem with a name, at the place of its step or section."""
-    names = names_of(topology, workload, steps)
-    for at, step in enumerate(steps):
+    names = names_of(topology, workload, steps, claims)
+    for step in steps:
         place = Scalar(None, False, step.place.line, step.place.column)
-        for value in (*_values(step.action), *_values(step.trigger)):
-            for problem in _problems(names, value):
-                reading.wrong(place, f"steps[{at}].{step.verb}", problem)
+        for problem in _step_problems(names, step):
+            reading.wrong(place, f"{step.path}.{step.verb}", problem)
     for condition in checks.at_end:
         for problem in condition.problems(names):
             reading.wrong(top["checks"], "checks.at_end", problem)
     if "workload" in top:
         for path, problem in _workload_problems(names, topology, workload):
-            reading.wrong(top["workload"], f"workload.{path}", problem)
+            reading.wrong(top["workload"], path, problem)
 
 
-def _values(struct: Struct) -> Iterator[Any]:
-    """The targets, conditions and partitions among the fields of a Struct."""
-    for field in struct.__struct_fields__:
-        value = getattr(struct, field)
-        if isinstance(value, tuple) and tuple(map(type, value)) == (str, int):
-            yield value
-        elif isinstance(value, tuple):
-            yield from (item for item in value if isinstance(item, Target))
-        elif isinstance(value, (Target, Condition)):
-            yield value
+def _step_problems(names: Names, step: Step) -> Iterator[str]:
+    """What is wrong with the names of one step.  Where brokers are meant, a client is not one."""
+    for part in (step.action, step.trigger):
+        for field in fields_of(type(part)):
+            for value in _values(getattr(part, field.name)):
+                if field.kind is BROKERS and isinstance(value, Target):
+                    yield from value.problems_as_broker(names, step.verb)
+                else:
+                    yield from _problems(names, value)
+
+
+def _values(value: Any) -> Iterator[Any]:
+    """The targets, conditions and partitions in the value of a field."""
+    if isinstance(value, tuple) and tuple(map(type, value)) == (str, int):
+        yield value
+    elif isinstance(value, tuple):
+        yield from (item for item in value if isinstance(item, Target))
+    elif isinstance(value, (Target, Condition)):
+        yield value
 
 
 def _problems(names: Names, value: Any) -> Iterator[str]:
@@ -97,8 +114,8 @@ def _problems(names: Names, value: Any) -> Iterator[str]:
 def _workload_problems(
     names: Names, topology: Topology, workload: WorkloadSpec
 ) -> Iterator[tuple[str, str]]:
-    for at, producer in enumerate(workload.producers):
-        path = f"producers[{at}]"
+    for producer in workload.producers:
+        path = producer.path
         problem = names.topic_problem(producer.topic)
         if not problem and producer.partition is not None:
             problem = names.partition_problem(producer.topic, producer.partition)
@@ -106,8 +123,8 @@ def _workload_problems(
             yield f"{path}.topic", problem
         for problem in producer_settings(producer, topology.profile).problems():
             yield path, problem
-    for at, consumer in enumerate(workload.consumers):
-        path = f"consumers[{at}]"
+    for consumer in workload.consumers:
+        path = consumer.path
         for topic in consumer.topics:
             if problem := names.topic_problem(topic):
                 yield f"{path}.topics", problem
@@ -122,5 +139,5 @@ def _workload_problems(
     clients: list[ProducerSpec | ConsumerSpec] = [*workload.producers, *workload.consumers]
     for spec in clients:
         if spec.name in seen:
-            yield "", f"two clients are called {spec.name}"
+            yield spec.path, f"two clients are called {spec.name}"
         seen.add(spec.name)

@@ -52,6 +52,9 @@ class ProfileKind(Struct, frozen=True):
         inline["properties"]["kinds"] = {"type": "array", "items": {"type": "object"}}
         return {"anyOf": [{"type": "string"}, inline]}
 
+    def form(self) -> str:
+        return "profile's name, or its keys"
+
 
 def find_profile(name: str, directory: str) -> str | None:
     """The file of a profile; None if there is none."""

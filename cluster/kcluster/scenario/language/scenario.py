@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from msgspec import Struct, structs
 
@@ -25,25 +25,42 @@ from kcluster.scenario.language.fields import (
     StoryText,
     Whole,
     duration,
+    fields_of,
     read_struct,
     text,
 )
-from kcluster.scenario.language.loader import ScenarioError, read_steps, read_workload
+from kcluster.scenario.language.loader import Claims, ScenarioError, read_steps, read_workload
 from kcluster.scenario.language.model import Checks, Step, WorkloadSpec
 from kcluster.scenario.language.naming import check_names
 
 DEFAULT_DURATION_MS: Final = 10_000
 DEFAULT_SEED: Final = 1
 
-KEYS: Final[dict[str, Any]] = {
-    "name": text(),
-    "story": StoryText(),
-    "seed": Whole(0, 2**63 - 1),
-    "duration": duration(1),
-    "heal": Flag(),
-    "clocks": ListOf(OneOf("clock", ("virtual", "live")), "clocks"),
-}
-"""Keys of a scenario besides topology, workload, steps and checks."""
+
+class ScenarioKeys(Struct, frozen=True):
+    """Keys of a scenario besides topology, workload, steps and checks."""
+
+    name: Annotated[str, text(), "The scenario's name; without it, the file's."] = ""
+    story: Annotated[str, StoryText(), "What happens, in a few sentences."] = ""
+    seed: Annotated[
+        int | None, Whole(0, 2**63 - 1), "Draws what the file leaves open; without it, 1."
+    ] = None
+    duration_ms: Annotated[
+        int | None,
+        duration(1),
+        "How long it runs; without it, 5s longer than the times of the steps, and at least 10s.",
+    ] = None
+    heal: Annotated[
+        bool, Flag(), "Repair everything that is broken at the end, before the verdict."
+    ] = True
+    clocks: Annotated[
+        tuple[str, ...],
+        ListOf(OneOf("clock", ("virtual", "live")), "clocks"),
+        "The clocks on which it is meaningful; without it, both.",
+    ] = ()
+
+
+KEYS: Final = {field.key: field for field in fields_of(ScenarioKeys)}
 _ALL_KEYS: Final = (*KEYS, "topology", "workload", "steps", "checks")
 
 
@@ -125,15 +142,18 @@ def read_scenario(
         raise ScenarioError(reading.problems)
     top = reading.entries(root, "", _ALL_KEYS, "key of a scenario")
     top |= {key: from_python(value) for key, value in overrides.items() if value is not None}
-    values = {key: kind.read(reading, top[key], key) for key, kind in KEYS.items() if key in top}
+    values = {
+        key: field.kind.read(reading, top[key], key) for key, field in KEYS.items() if key in top
+    }
     topology = _topology(reading, top.get("topology"), root, source)
-    workload = read_workload(reading, top.get("workload"))
-    steps = read_steps(reading, top.get("steps"))
+    claims = Claims()
+    workload = read_workload(reading, top.get("workload"), claims)
+    steps = read_steps(reading, top.get("steps"), claims)
     checks = Checks()
     if "checks" in top:
         checks = read_struct(reading, top["checks"], "checks", Checks, "check") or checks
     if topology is not None:
-        check_names(reading, top, topology, workload, steps, checks)
+        check_names(reading, top, topology, workload, steps, checks, claims)
     if reading.problems or topology is None:
         raise ScenarioError(reading.problems)
     name = values.get("name") or os.path.basename(source).rpartition(".")[0] or "scenario"

@@ -6,13 +6,20 @@ with it: reading does, with better messages.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from kcluster.config.kafka.broker import PROFILES
-from kcluster.config.topology.model import TOPOLOGY_KEYS
-from kcluster.config.topology.network_checks import LINK_KEYS, NETWORK_KEYS
+from kcluster.config.topology.keys import (
+    BROKER,
+    LINK,
+    NETWORK,
+    TOPIC,
+    TOPOLOGY,
+    TopologyKey,
+    keys_of,
+)
 from kcluster.scenario.actions import ACTIONS
-from kcluster.scenario.language.fields import Schema, fields_of, struct_schema
+from kcluster.scenario.language.fields import Schema, struct_schema
 from kcluster.scenario.language.model import (
     Checks,
     ConsumerSpec,
@@ -20,11 +27,13 @@ from kcluster.scenario.language.model import (
     StepOptions,
     Trigger,
 )
-from kcluster.scenario.language.scenario import KEYS
+from kcluster.scenario.language.scenario import ScenarioKeys
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _TEXT: Final[Schema] = {"type": ["string", "number", "boolean"]}
 _CONFIGS: Final[Schema] = {"type": "object", "additionalProperties": _TEXT}
+_CONFIG_NAME: Final = "^[a-z]+([._][a-z]+)+$"
+"""Of a topic, in either spelling."""
 _ID: Final[Schema] = {"type": "integer", "minimum": 0}
 _PORT: Final[Schema] = {"type": "integer", "minimum": 0, "maximum": 65_535}
 _LATENCY: Final[Schema] = {"type": "number", "minimum": 0}
@@ -43,7 +52,7 @@ def scenario_schema() -> Schema:
         "type": "object",
         "additionalProperties": False,
         "properties": {
-            **{key: kind.schema() for key, kind in KEYS.items()},
+            **struct_schema(ScenarioKeys)["properties"],
             "topology": {"anyOf": [{"type": "string"}, _topology()]},
             "workload": _workload(),
             "steps": {"type": "array", "items": {"$ref": "#/$defs/step"}},
@@ -63,9 +72,7 @@ def _workload() -> Schema:
 
 def _step() -> Schema:
     """An action with its trigger, or the action's verb alone."""
-    shared = {
-        field.key: field.kind.schema() for field in (*fields_of(Trigger), *fields_of(StepOptions))
-    }
+    shared = struct_schema(Trigger)["properties"] | struct_schema(StepOptions)["properties"]
     actions = {verb: struct_schema(cls, cls.SHORT) for verb, cls in sorted(ACTIONS.items())}
     mapping: Schema = {
         "type": "object",
@@ -78,42 +85,46 @@ def _step() -> Schema:
 
 def _topology() -> Schema:
     broker = _closed(
-        id=_ID, port=_PORT, rack=_TEXT, advertised=_TEXT, config=_CONFIGS, kafka_version=_TEXT
+        BROKER,
+        id=_ID,
+        port=_PORT,
+        rack=_TEXT,
+        advertised=_TEXT,
+        config=_CONFIGS,
+        kafka_version=_TEXT,
     )
     topic = _closed(
+        TOPIC,
         partitions={"type": "integer", "minimum": 1},
         replication_factor={"type": "integer", "minimum": 1},
         assignment={"type": "array", "items": {"type": "array", "items": _ID}},
         config=_CONFIGS,
     )
     topic["type"] = ["object", "null"]
+    topic["patternProperties"] = {_CONFIG_NAME: _TEXT}
     link = _closed(
-        between={"type": "array", "items": _ID, "minItems": 2, "maxItems": 2}, latency_ms=_LATENCY
+        LINK,
+        between={"type": "array", "items": _ID, "minItems": 2, "maxItems": 2},
+        latency_ms=_LATENCY,
     )
-    network = _closed(default_latency_ms=_LATENCY, links={"type": "array", "items": link})
-    properties: dict[str, Any] = {
-        "name": _TEXT,
-        "host": {"type": "string"},
-        "profile": {"enum": list(PROFILES)},
-        "config": _CONFIGS,
-        "brokers": {
-            "anyOf": [{"type": "integer", "minimum": 1}, {"type": "array", "items": broker}]
-        },
-        "base_port": _PORT,
-        "topics": {"type": "object", "additionalProperties": topic},
-        "network": network,
-        "kafka_version": _TEXT,
-    }
-    assert set(properties) == set(TOPOLOGY_KEYS), "a key was added to topology/model.py"
-    assert set(network["properties"]) == set(NETWORK_KEYS)
-    assert set(link["properties"]) == set(LINK_KEYS)
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["brokers"],
-        "properties": properties,
-    }
+    network = _closed(NETWORK, default_latency_ms=_LATENCY, links={"type": "array", "items": link})
+    topology = _closed(
+        TOPOLOGY,
+        name=_TEXT,
+        host={"type": "string"},
+        profile={"enum": list(PROFILES)},
+        config=_CONFIGS,
+        brokers={"anyOf": [{"type": "integer", "minimum": 1}, {"type": "array", "items": broker}]},
+        base_port=_PORT,
+        topics={"type": "object", "additionalProperties": topic},
+        network=network,
+        kafka_version=_TEXT,
+    )
+    return {**topology, "required": ["brokers"]}
 
 
-def _closed(**properties: Schema) -> Schema:
-    return {"type": "object", "additionalProperties": False, "properties": properties}
+def _closed(table: tuple[TopologyKey, ...], **properties: Schema) -> Schema:
+    """A mapping with the keys of a table, and no others."""
+    assert set(properties) == set(keys_of(table)), "a key was added to config/topology/keys.py"
+    described = {line.key: {**properties[line.key], "description": line.words} for line in table}
+    return {"type": "object", "additionalProperties": False, "properties": described}

@@ -12,14 +12,16 @@ from typing import Final
 
 from msgspec import Struct
 
+from kcluster.config.files.durations import milliseconds
 from kcluster.config.files.problems import show
-from kcluster.scenario.language.fields import MAX_MS, Words, duration
+from kcluster.scenario.language.fields import UNITS_SHOWN, Words, duration_text
 
 PartitionName = tuple[str, int]
 
 _PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-([0-9]{1,9})")
 _SYMBOLS: Final = ("<=", ">=", "==", "!=", "<", ">", "=")
-_TIME: Final = duration()
+_LENGTH: Final = f"a time like 250ms, 5s or 2m; the units are {UNITS_SHOWN}"
+_MOMENT: Final = f"a time like 250ms, 5s, 2m or 5s..20s; the units are {UNITS_SHOWN}"
 
 
 class MomentRange(Struct, frozen=True):
@@ -27,6 +29,10 @@ class MomentRange(Struct, frozen=True):
 
     low_ms: int
     high_ms: int
+
+    def __str__(self) -> str:
+        low, high = duration_text(self.low_ms), duration_text(self.high_ms)
+        return low if low == high else f"{low}..{high}"
 
 
 class CountCheck(Struct, frozen=True):
@@ -71,21 +77,11 @@ def partition_name(text: str) -> PartitionName:
 def moment(text: str) -> MomentRange:
     """`5s`, or `5s..20s` for a time between them, drawn by the seed."""
     low, dots, high = text.partition("..")
-    low_ms = _milliseconds(low)
-    high_ms = _milliseconds(high) if dots else low_ms
+    low_ms = milliseconds(low, _MOMENT)
+    high_ms = milliseconds(high, _MOMENT) if dots else low_ms
     if high_ms < low_ms:
         raise ValueError("the first time must be the earlier one")
     return MomentRange(low_ms, high_ms)
-
-
-def _milliseconds(text: str) -> int:
-    match = re.fullmatch(_TIME.pattern, text.strip())
-    if match is None:
-        raise ValueError("not a time like 250ms, 5s, 2m or 5s..20s")
-    number = round(_TIME.to_number(match))
-    if number > MAX_MS:
-        raise ValueError("more than a year")
-    return number
 
 
 def count(text: str) -> CountCheck:
@@ -106,6 +102,25 @@ def _count_number(text: str) -> int:
     return int(digits)
 
 
-PARTITION: Final = Words("a partition like orders-0", partition_name)
-MOMENT: Final = Words("a time like 5s, or 5s..20s for a time between them", moment)
-COUNT: Final = Words("a number like 3, >= 1, some or none", count)
+def time_check(text: str) -> CountCheck:
+    """`< 1s`, `300ms`, `some`, `none`: what a time must be, in ms."""
+    text = text.strip()
+    if text in ("some", "none"):
+        return count(text)
+    symbol = next((symbol for symbol in _SYMBOLS if text.startswith(symbol)), "")
+    number = milliseconds(text[len(symbol) :], _LENGTH)
+    return CountCheck("==" if symbol in ("", "=") else symbol, number)
+
+
+PARTITION: Final = Words(
+    "a partition like orders-0", partition_name, brief="partition such as orders-0"
+)
+MOMENT: Final = Words(
+    "a time like 5s, or 5s..20s for a time between them", moment, brief="time, or 5s..20s"
+)
+COUNT: Final = Words(
+    "a number like 3, >= 1, some or none", count, brief="number, >= 1, some or none"
+)
+TIME_CHECK: Final = Words(
+    "a time like < 1s, some or none", time_check, brief="time such as < 1s, some or none"
+)

@@ -31,6 +31,20 @@ EVENTS: Final = KINDS
 COUNTED: Final = ("acked", "sent", "read", "failed", "unknown")
 OF_PARTITION: Final = ("isr", "leader", "log_end", "high_watermark", "elr")
 
+FORMS: Final = (
+    ("isr(orders-0) < 2", "The number of in-sync replicas; also <=, >, >=, =, !=."),
+    ("leader(orders-0) = 2", "The leader's id; < 0: there is none."),
+    ("broker 2 leads orders-0", "The same in words."),
+    ("high_watermark(orders-0) > 100", "The leader's high watermark."),
+    ("log_end(orders-0) > 100", "The leader's log end offset."),
+    ("elr(orders-0) = 0", "The number of eligible leader replicas (KIP-966)."),
+    ("1,000 acked", "At least this many records were acked; also sent, read, failed."),
+    ("500 acked by shop", "The same of one client of the workload."),
+    ("unknown(shop) < 5", "Records of a client that may have been written: no answer came."),
+    ("event leader_elected of orders-0", "This has happened since the step began to wait."),
+    ("settled", "All brokers serve, and every replica is in sync."),
+)
+"""Each form of a condition by an example, with its meaning; for the reference."""
 _NUMBER: Final = r"([0-9][0-9,_]*)"
 _CALL: Final = re.compile(r"([a-z_ ]+?) ?\( ?(.*?) ?\)")
 _COMPARED: Final = re.compile(rf"(.+?) ?(<=|>=|==|!=|<|>|=) ?{_NUMBER}")
@@ -234,4 +248,4 @@ def _number(text: str) -> int:
 
 
 SETTLED: Final = condition("settled")
-CONDITION: Final = Words("a condition like isr(orders-0) < 2", condition)
+CONDITION: Final = Words("a condition like isr(orders-0) < 2", condition, brief="condition")

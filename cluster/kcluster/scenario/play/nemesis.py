@@ -33,14 +33,17 @@ class Profile(Struct, frozen=True):
     """Random faults: how often, how long, and within which bounds."""
 
     kinds: tuple[FaultKind, ...]
-    story: Annotated[str, StoryText()] = ""
-    every: Annotated[MomentRange, MOMENT] = MomentRange(2_000, 6_000)
-    """The time between the starts of two faults."""
-    repair: Annotated[MomentRange, MOMENT] = MomentRange(1_000, 8_000)
-    at_once: Annotated[int, Whole(1, 100)] = 1
-    """How many faults may be active at the same time."""
-    waits_for_sync: Annotated[bool, Flag()] = True
-    """The next fault waits until all brokers serve and every replica is in sync."""
+    story: Annotated[str, StoryText(), "What the profile is for."] = ""
+    every: Annotated[MomentRange, MOMENT, "The time between the starts of two faults."] = (
+        MomentRange(2_000, 6_000)
+    )
+    repair: Annotated[MomentRange, MOMENT, "The time until a fault is undone."] = MomentRange(
+        1_000, 8_000
+    )
+    at_once: Annotated[int, Whole(1, 100), "How many faults may be active at the same time."] = 1
+    waits_for_sync: Annotated[
+        bool, Flag(), "The next fault waits until all brokers serve and every replica is in sync."
+    ] = True
 
 
 class Nemesis:

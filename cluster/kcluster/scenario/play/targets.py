@@ -11,13 +11,13 @@ Words are tried in the order of the classes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
 from msgspec import Struct
 
 from kcluster.broker.coordinator.placement import coordinator_partition
-from kcluster.config.files.problems import unknown
+from kcluster.config.files.problems import nearest, unknown
 from kcluster.contract import CONTROLLER_ID, Rng
 from kcluster.deaths import ProcessState
 from kcluster.metadata.records import PartitionRegistration
@@ -82,6 +82,10 @@ class Target(Struct, frozen=True, kw_only=True):
     def problems(self, names: Names) -> Iterator[str]:
         """What the target names that a scenario does not have."""
         yield from ()
+
+    def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
+        """The same where `verb` takes brokers, and no clients."""
+        yield from self.problems(names)
 
     def __str__(self) -> str:
         return self.shown
@@ -269,6 +273,9 @@ class ClientTarget(Target, frozen=True, kw_only=True):
         if not names.may_be_client(self.client):
             yield f"client {self.client}: {unknown('client', self.client, names.clients)}"
 
+    def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
+        yield f"{self} is a client; {verb} takes brokers"
+
 
 @target
 class ClientsTarget(Target, frozen=True, kw_only=True):
@@ -279,6 +286,9 @@ class ClientsTarget(Target, frozen=True, kw_only=True):
 
     def resolve(self, finder: Finder) -> tuple[int, ...]:
         return finder.verbs.network.clients
+
+    def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
+        yield f"{verb} takes brokers, not clients"
 
 
 # -------------------------------------------------------------------------- brokers by number
@@ -297,7 +307,7 @@ class DownTarget(Target, frozen=True, kw_only=True):
 
 @target
 class AnyTarget(Target, frozen=True, kw_only=True):
-    """Some of others, drawn by the seed; of those that are up, if any is."""
+    """One or more of several nodes, drawn by the seed; nodes that are up come first."""
 
     EXAMPLE = "any broker"
     count: int
@@ -326,6 +336,10 @@ class AnyTarget(Target, frozen=True, kw_only=True):
         for inner in self.among:
             yield from inner.problems(names)
 
+    def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
+        for inner in self.among:
+            yield from inner.problems_as_broker(names, verb)
+
 
 @target
 class AllTarget(Target, frozen=True, kw_only=True):
@@ -340,7 +354,7 @@ class AllTarget(Target, frozen=True, kw_only=True):
 
 @target
 class AllButTarget(Target, frozen=True, kw_only=True):
-    """All brokers without some; everything after the words belongs to it, commas too."""
+    """All brokers except some; everything after the words belongs to it, commas too."""
 
     EXAMPLE = "all but ..."
     excluded: Targets
@@ -362,7 +376,7 @@ class AllButTarget(Target, frozen=True, kw_only=True):
 
 @target
 class BrokerTarget(Target, frozen=True, kw_only=True):
-    """A broker by its id, or the controller by its."""
+    """A broker, or the controller, by its id."""
 
     EXAMPLE = "a broker's id"
     broker_id: int
@@ -401,20 +415,30 @@ class NameTarget(Target, frozen=True, kw_only=True):
             return finder.names[self.name]
         if self.name in finder.clients:
             return (finder.clients[self.name],)
-        known = (*finder.names, *finder.clients)
-        text = unknown("name", self.name, known)
-        raise ClusterError(f"{self.name}: {text}, and no step has given it")
+        meant = nearest(self.name, (*finder.names, *finder.clients))
+        hint = f"; did you mean {meant}?" if meant else ""
+        raise ClusterError(f"{self.name}: no step has given this name{hint}")
 
     def problems(self, names: Names) -> Iterator[str]:
-        known = (*names.from_steps, *names.clients)
+        yield from self._problems((*names.from_steps, *names.clients))
+
+    def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
+        if self.name in names.clients and self.name not in names.from_steps:
+            yield f"{self.name} is a client; {verb} takes brokers"
+        else:
+            yield from self._problems(names.from_steps)
+
+    def _problems(self, known: Sequence[str]) -> Iterator[str]:
         if self.name not in known:
-            hint = "write `as: name` at the step that gives it"
-            text = unknown("name", self.name, known) if known else hint
+            meant = nearest(self.name, known)
+            hint = f"write `as: {self.name}` at the step that gives it"
+            text = f"did you mean {meant}?" if meant else hint
             yield f"{self.name}: no step gives this name; {text}"
 
 
 # ------------------------------------------------------------------------------------- reading
 
+TARGET_WORDS: Final = tuple(_WORDS)
 _EXAMPLES: Final = tuple(word.EXAMPLE for word in _WORDS)
 TARGETS_SHOWN: Final = f"{', '.join(_EXAMPLES[:-1])}, or {_EXAMPLES[-1]}"
 
@@ -439,7 +463,10 @@ def _target(text: str) -> Target:
     raise ValueError(f"not known; there are {TARGETS_SHOWN}")
 
 
-TARGETS: Final = Words(TARGETS_SHOWN, targets, lists=True)
+TARGETS: Final = Words(TARGETS_SHOWN, targets, lists=True, brief="targets")
+"""Nodes: brokers, the controller, clients."""
+BROKERS: Final = Words(TARGETS_SHOWN, targets, lists=True, brief="targets (brokers)")
+"""Brokers, and the controller where the action says so."""
 
 
 class Finder:

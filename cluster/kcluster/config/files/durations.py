@@ -1,0 +1,43 @@
+"""Durations as people write them: `250ms`, `1.5s`, `2m`, `1h`.
+
+Owns: the units, reading one.  Never: knows where it stands.  Kafka: none; its configs have the unit
+in their name.
+
+A number without a unit is refused: one reader takes it for seconds, the next for milliseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from kcluster.config.files.problems import show
+
+DURATION: Final = r"(?:(\d+(?:\.\d+)?) ?(ms|s|m|min|h)|0)"
+MAX_MS: Final = 366 * 24 * 3_600_000
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
+_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000}
+
+
+def milliseconds_of(match: re.Match[str]) -> float:
+    """The time in a match of DURATION."""
+    return float(match[1]) * _MS[match[2]] if match[2] else 0.0
+
+
+def without_unit(text: str) -> str:
+    """The question that a bare number raises; "" for any other text."""
+    number = text.strip()
+    if not _NUMBER.fullmatch(number):
+        return ""
+    return f"{number} what? Write {number}ms, {number}s or {number}m"
+
+
+def milliseconds(text: str, wanted: str = "a time like 250ms, 5s or 2m") -> int:
+    """A duration in ms; ValueError with the reason if it is none."""
+    match = re.fullmatch(DURATION, text.strip())
+    if match is None:
+        raise ValueError(without_unit(text) or f"{show(text)} is not {wanted}")
+    number = round(milliseconds_of(match))
+    if number > MAX_MS:
+        raise ValueError("more than a year")
+    return number

@@ -1,0 +1,224 @@
+"""Groups as brokers saw them: commits, members that left, generations, resets, refusals.
+
+Owns: these facts, read from recorded answers and notes after a run.  Never: judges them (checks/),
+makes words of them; costs the running cluster anything: commits are too frequent to be events.
+Kafka: no counterpart; kafka-consumer-groups shows the latest state only.
+
+What a client did without a broker is not known: whether it received an answer, what it tried while
+nobody listened, what its application did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kcluster.clients.ledger import Partition
+from kcluster.contract import Note, Request
+from kcluster.events.clients import (
+    GroupAssigned,
+    GroupMemberExpired,
+    GroupMemberLeft,
+    GroupRebalanced,
+)
+from kcluster.evidence.recorder import Recorder, keeps_a_ledger
+from kcluster.operations.status import controller_image
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode, error_of
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+"""Timestamps that a client gives in ListOffsets to find the end or the start of a log."""
+EXPECTED: Final = (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED)
+"""Answers that are no refusals: a new member is always sent away for its id first (KIP-394)."""
+
+
+class Commit(Struct, frozen=True, gc=False):
+    """A committed offset of one partition, as a broker answered it.  `offset`: the next one to be
+    read.  `generation`: -1 for a commit from outside of the group.  `error`: Kafka's name of the
+    refusal, empty if it was accepted."""
+
+    at_ms: int
+    broker: int
+    client: str
+    group: str
+    member: str
+    generation: int
+    partition: Partition
+    offset: int
+    error: str = ""
+
+    @property
+    def is_accepted(self) -> bool:
+        return not self.error
+
+
+class OffsetLookup(Struct, frozen=True, gc=False):
+    """A client asked where a partition's log starts or ends: to reset its position
+    (auto.offset.reset), or for a reason of its own.  `asked`: EARLIEST or LATEST."""
+
+    at_ms: int
+    client: str
+    partition: Partition
+    asked: int
+    offset: int
+
+
+class Departed(Struct, frozen=True, gc=False):
+    """A member is no longer in its group."""
+
+    at_ms: int
+    event: GroupMemberLeft | GroupMemberExpired
+
+
+class Generation(Struct, frozen=True, gc=False):
+    """A generation of a group began."""
+
+    at_ms: int
+    event: GroupRebalanced
+
+
+class RefusedRequests(Struct, frozen=True, gc=False):
+    """How often brokers answered requests of a client with an error."""
+
+    client: str
+    api: int
+    error: str
+    count: int
+    first_ms: int
+    last_ms: int
+
+
+class GroupHistory(Struct, frozen=True):
+    """What is known of the groups that read a topic; everything in order of time."""
+
+    commits: tuple[Commit, ...] = ()
+    departures: tuple[Departed, ...] = ()
+    generations: tuple[Generation, ...] = ()
+
+
+def group_history(recorder: Recorder, topic: str, group: str = "") -> GroupHistory:
+    """The history of the groups that committed offsets of a topic or were assigned it, or of one
+    of them."""
+    commits = tuple(x for x in commits_of(recorder) if x.partition[0] == topic)
+    notes = recorder.notes
+    groups = {group} if group else {x.group for x in commits} | set(_assigned(notes, topic))
+    return GroupHistory(
+        tuple(x for x in commits if x.group in groups),
+        tuple(x for x in _departures(notes) if x.event.group in groups),
+        tuple(x for x in _generations(notes) if x.event.group in groups),
+    )
+
+
+def _assigned(notes: list[Note], topic: str) -> Iterator[str]:
+    for note in notes:
+        event = note.event
+        if isinstance(event, GroupAssigned) and any(x.topic == topic for x in event.assignments):
+            yield event.group
+
+
+def _departures(notes: list[Note]) -> Iterator[Departed]:
+    for note in notes:
+        if isinstance(note.event, GroupMemberLeft | GroupMemberExpired):
+            yield Departed(note.at_ms, note.event)
+
+
+def _generations(notes: list[Note]) -> Iterator[Generation]:
+    for note in notes:
+        if isinstance(note.event, GroupRebalanced):
+            yield Generation(note.at_ms, note.event)
+
+
+def commits_of(recorder: Recorder) -> Iterator[Commit]:
+    """Every commit that a broker answered, of all groups, in order of time."""
+    names = controller_image(recorder.dispatcher).topic_names
+    for at_ms, broker, reply in recorder.answers:
+        request, body = reply.request, reply.body
+        if request.api_key != ApiKey.OFFSET_COMMIT or body is None:
+            continue
+        offsets = {
+            (_name(topic, names), entry.partition_index): entry.committed_offset
+            for topic in request.body.topics
+            for entry in topic.partitions
+        }
+        for topic in body.topics:
+            for entry in topic.partitions:
+                partition = (_name(topic, names), entry.partition_index)
+                yield Commit(
+                    at_ms=at_ms,
+                    broker=broker,
+                    client=client_of(recorder, request),
+                    group=request.body.group_id,
+                    member=request.body.member_id,
+                    generation=request.body.generation_id_or_member_epoch,
+                    partition=partition,
+                    offset=offsets.get(partition, -1),
+                    error=_error(entry.error_code),
+                )
+
+
+def lookups_of(recorder: Recorder) -> Iterator[OffsetLookup]:
+    """Every successful question for the start or the end of a log, in order of time."""
+    for at_ms, _, reply in recorder.answers:
+        request, body = reply.request, reply.body
+        if request.api_key != ApiKey.LIST_OFFSETS or body is None:
+            continue
+        asked = {
+            (topic.name, entry.partition_index): entry.timestamp
+            for topic in request.body.topics
+            for entry in topic.partitions
+        }
+        for topic in body.topics:
+            for entry in topic.partitions:
+                partition = (topic.name, entry.partition_index)
+                timestamp = asked.get(partition, 0)
+                if timestamp in (LATEST, EARLIEST) and not entry.error_code:
+                    client = client_of(recorder, request)
+                    yield OffsetLookup(at_ms, client, partition, timestamp, entry.offset)
+
+
+def refusals(recorder: Recorder) -> list[RefusedRequests]:
+    """Requests of clients that brokers answered with an error: by client, API and error, in order
+    of the first."""
+    found: dict[tuple[str, int, str], list[int]] = {}
+    for at_ms, _, reply in recorder.answers:
+        if reply.body is None:
+            continue
+        for code in dict.fromkeys(_error_codes(reply.body)):
+            if code not in EXPECTED:
+                client = client_of(recorder, reply.request)
+                key = (client, reply.request.api_key, _error(code))
+                found.setdefault(key, []).append(at_ms)
+    return [RefusedRequests(*key, len(times), times[0], times[-1]) for key, times in found.items()]
+
+
+def client_of(recorder: Recorder, request: Request) -> str:
+    """The name of the client that sent a request: of a simulated one its own, else its id."""
+    client_id = request.client_id or ""
+    if keeps_a_ledger(client_id):
+        number = int(client_id.rpartition("-")[2])
+        return recorder.plan.fabric.clients.get(number) or client_id
+    return client_id
+
+
+def _error_codes(message: Any) -> Iterator[int]:
+    """Every error code in a response, at any depth."""
+    for field in message.__struct_fields__:
+        value = getattr(message, field)
+        if field == "error_code":
+            yield value
+        elif isinstance(value, list) and value and isinstance(value[0], Struct):
+            for item in value:
+                yield from _error_codes(item)
+
+
+def _error(code: int) -> str:
+    return "" if code == ErrorCode.NONE else error_of(code).name
+
+
+def _name(topic: Any, names: dict[bytes, str]) -> str:
+    """A topic's name in a message that gives its name or its id."""
+    name: str = topic.name
+    return name or names.get(topic.topic_id, "")

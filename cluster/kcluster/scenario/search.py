@@ -1,0 +1,67 @@
+"""The files that a person means: a path, a name that ships with kcluster, a directory.
+
+Owns: which file a word stands for; near names for wrong ones.  Never: reads more of a file than its
+kind.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from kcluster.config.files.tree import Map, from_yaml
+from kcluster.scenario.library import LibraryKind, library_path, nearest_name
+
+_SUFFIXES: Final = (".yaml", ".yml")
+_OF_OTHERS: Final = {"brokers", "kinds", "grid"}
+"""Top-level keys of topologies, fault profiles and sweeps: no scenario has them."""
+
+
+def file_or_name(word: str, kind: LibraryKind) -> str:
+    """The path of a file: the word itself if there is such a file, else the file of this name that
+    ships with kcluster.  LookupError, with the near name."""
+    if Path(word).exists():
+        return word
+    shipped = library_path(kind, word)
+    if shipped is not None:
+        return str(shipped)
+    near = nearest_name(kind, Path(word).name)
+    ships = f"nor does a {kind} of this name ship with kcluster"
+    hint = f"did you mean {near}?" if near else "kcluster scenario list shows all"
+    raise LookupError(f"{word}: cannot be read: no such file, {ships}; {hint}")
+
+
+def scenario_files(word: str, problems: list[str]) -> list[str]:
+    """The scenario files that a word stands for; a directory stands for all that are in it, without
+    its folders.  What is wrong is added to `problems`."""
+    try:
+        path = Path(file_or_name(word, LibraryKind.SCENARIO))
+    except LookupError as error:
+        problems.append(str(error))
+        return []
+    if not path.is_dir():
+        return [str(path)]
+    files = [each for each in sorted(path.iterdir()) if each.suffix in _SUFFIXES]
+    found = [str(each) for each in files if _may_be_scenario(each)]
+    if not found:
+        problems.append(f"{word}: a directory without a scenario file (*.yaml)")
+    return found
+
+
+def _may_be_scenario(path: Path) -> bool:
+    """Whether a file is no topology, profile or sweep.  A broken one may be: it is reported."""
+    root, _ = from_yaml(path.read_text("utf-8", "replace"), str(path))
+    return not isinstance(root, Map) or not _OF_OTHERS & root.entries.keys()
+
+
+def library_text(name: str) -> str:
+    """The text of a scenario, profile or sweep that ships with kcluster.  LookupError, with the
+    near name."""
+    for kind in LibraryKind:
+        path = library_path(kind, name)
+        if path is not None:
+            return path.read_text("utf-8")
+    near = next(filter(None, (nearest_name(kind, name) for kind in LibraryKind)), None)
+    hint = f"did you mean {near}?" if near else "kcluster scenario list shows all"
+    raise LookupError(f"{name}: nothing of this name ships with kcluster; {hint}")

@@ -1,0 +1,98 @@
+"""The ledger of what an application processed: `done = kafka_cluster.processed("orders")`.
+
+Owns: taking reports from any thread and of any client's records, `check`.  Never: judges
+(checks/processing.py does).
+Kafka: no counterpart.
+
+    done = kafka_cluster.processed("orders")
+    ...
+    for message in consumer:
+        charge(message)
+        done.add(message)
+    ...
+    done.check()
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from kcluster.checks.processing import AnyProblem, Processed
+from kcluster.checks.processing_words import problem_text, shown
+from kcluster.operations.errors import ClusterError
+
+_FIELDS: Final = ("topic", "partition", "offset")
+
+
+class ProcessingError(AssertionError):
+    """Records were missed, processed twice or out of order; str() has one line per problem."""
+
+
+class ProcessedLedger:
+    """What was processed of one topic.  `group`: whose commits explain the problems; empty: those
+    of every group that reads the topic."""
+
+    def __init__(
+        self,
+        topic: str,
+        group: str,
+        now_ms: Callable[[], int],
+        began_ms: Callable[[], int],
+        judge: Callable[[ProcessedLedger], list[AnyProblem]],
+    ) -> None:
+        self.topic, self.group = topic, group
+        self._now_ms, self._began_ms, self._judge = now_ms, began_ms, judge
+        self._lock = threading.Lock()
+        self._entries: list[Processed] = []
+
+    def add(
+        self, record: Any, partition: int | None = None, offset: int | None = None, *, by: str = ""
+    ) -> None:
+        """Report a record as processed, now: a record or message of any client, or its topic,
+        partition and offset.  `by`: who processed it, by default this thread."""
+        place: tuple[Any, ...] = (record, partition, offset)
+        if not isinstance(record, str):
+            place = tuple(_field(record, name) for name in _FIELDS)
+        topic, number, at = place
+        if not (isinstance(topic, str) and isinstance(number, int) and isinstance(at, int)):
+            raise TypeError(f"{record!r} does not say its topic, partition and offset")
+        if topic != self.topic:
+            raise ValueError(f"a record of {topic}; this ledger is of {self.topic}")
+        worker = by or threading.current_thread().name
+        with self._lock:
+            self._entries.append(Processed(self._now_ms(), (topic, number), at, worker))
+
+    def entries(self) -> list[Processed]:
+        """What was reported, in order."""
+        with self._lock:
+            return list(self._entries)
+
+    def problems(self) -> list[AnyProblem]:
+        """What was missed, processed twice or out of order so far, with causes, as values."""
+        return self._judge(self)
+
+    def lines(self) -> list[str]:
+        """The same, one sentence each."""
+        return [problem_text(problem, self._began_ms()) for problem in self.problems()]
+
+    def check(self) -> None:
+        """ProcessingError unless each record was processed once, and in order."""
+        __tracebackhide__ = True
+        lines = self.lines()
+        if lines:
+            raise ProcessingError("\n".join(shown(lines)))
+
+
+def _field(record: Any, name: str) -> Any:
+    """A field of a record, which confluent-kafka has as a method."""
+    value = getattr(record, name, None)
+    return value() if callable(value) else value
+
+
+def check_topic(topic: str, known: list[str], nearest: str | None) -> None:
+    """ClusterError if there is no such topic."""
+    if topic not in known:
+        hint = f"; did you mean {nearest}?" if nearest else ""
+        raise ClusterError(f"no topic {topic}{hint}")
