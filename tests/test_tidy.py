@@ -283,6 +283,7 @@ _WORDS = frozenset(
     (
         "text_of",
         "sentence_of",
+        "text_after_subject",
         "short_text",
         "reason_text",
         "election_text",

@@ -39,7 +39,9 @@ class Verbs:
     def __init__(self, verbs: Mapping[str, Callable[[Mapping[str, Any]], Any]]) -> None:
         self._verbs = verbs
 
-    def answer(self, request: Mapping[str, Any]) -> ControlAnswer:
+    def answer(self, request: Mapping[str, Any], show: Callable[[str], None]) -> ControlAnswer:
+        for line in request.get("lines", ()):
+            show(line)
         return ControlAnswer(self._verbs[request["verb"]](request))
 
     def event_values(self, event: Any) -> Any:
@@ -200,9 +202,10 @@ def test_find_handler__imports_the_verbs_module() -> None:
 
 def test_request__survives_a_json_round_trip() -> None:
     sent = json.loads(KillRequest("1", how="wipe").to_json())
-    assert sent == {"verb": "kill", "broker": "1", "how": "wipe"}
-    assert vars(read_request(sent, KillRequest)) == {"broker": "1", "how": "wipe"}
-    assert vars(read_request({"broker": 1}, KillRequest)) == {"broker": 1, "how": "kill"}
+    assert sent == {"verb": "kill", "broker": "1", "how": "wipe", "wait": True}
+    assert vars(read_request(sent, KillRequest)) == {"broker": "1", "how": "wipe", "wait": True}
+    by_default = {"broker": 1, "how": "kill", "wait": True}
+    assert vars(read_request({"broker": 1}, KillRequest)) == by_default
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,8 @@ def click_up_options(words: list[str]) -> dict[str, Any] | None:
         "--base-port 0 --json --trace-requests",
         "my.yaml --profile fast --name lab",
         "--name=lab my.yaml",
+        "-q my.yaml",
+        "--quiet --profile slow",
         "--brokers 0",
         "--brokers many",
         "--base-port 65536",

@@ -88,7 +88,7 @@ def test_up__a_chosen_name_that_is_taken_is_refused(start_up: Start) -> None:
 def test_up__a_wrong_topology_reports_every_problem_with_exit_code_2(
     start_up: Start, tmp_path: Path
 ) -> None:
-    (tmp_path / "topology.yaml").write_text("brokers: 3\nnme: x\nprofile: slow\n")
+    (tmp_path / "topology.yaml").write_text("brokers: 3\nnme: x\nprofile: quick\n")
     up = start_up()
     assert up.process.wait(20) == 2
     err = up.process.stderr.read().splitlines()
@@ -175,7 +175,7 @@ def test_elect__restores_the_preferred_leader(lab: Any, kcluster: Verb) -> None:
         ("kill broker-1", 2, "'broker-1' is not a broker id; did you mean 1?"),
         ("kill 7", 2, "there is no broker 7; the brokers are 1, 2, 3"),
         ("start 1", 1, "broker 1 is already up"),
-        ("resume 1", 1, "broker 1 is not paused; pause it: kcluster kill 1 --how pause"),
+        ("resume 1", 1, "broker 1 is not paused; pause it: kcluster pause 1"),
         ("elect orders", 2, "orders is a topic; name a partition: there are orders-0 to"),
         ("elect order-1", 2, "there is no topic order; did you mean orders-1?"),
         ("elect orders:1", 2, "a partition is written with a dash: orders-1"),

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from kcluster.contract import Event, Note, Request
+from kcluster.events import KINDS
+from kcluster.events.brokers import BrokerFenced, Fencing
 from kcluster.events.partitions import IsrShrunk, LeaderElected
 from kcluster.events.reasons import ElectionKind, Unfenced
 from kcluster.events.render import (
+    KIND_WIDTH,
     FoldedNotes,
     fold,
     folded_line,
@@ -22,6 +25,7 @@ from kcluster.events.render import (
     request_values,
     subjects_text,
 )
+from kcluster.events.topics import TopicCreated
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from tests.rig.requests import produce_topic
@@ -64,8 +68,8 @@ def request(api_key: ApiKey, version: int, body: Any, client_id: str | None = "a
 def test_note_line__has_time_kind_subject_text_and_cause() -> None:
     line = note_line(note(LeaderElected, 0, (3000, 12)), origin_ms=1_000)
     assert line == (
-        "    +500 ms  leader_elected    orders-0     leader 1 -> 2, epoch 3: broker 2 unfenced;"
-        " first active replica in the ISR  [3000.12]"
+        "    +500 ms  leader_elected         orders-0     leader 1 -> 2, epoch 3: broker 2"
+        " unfenced; first active replica in the ISR  [3000.12]"
     )
 
 
@@ -235,3 +239,18 @@ def test_mentions__every_message_of_every_api_can_be_walked() -> None:
             except (AttributeError, KeyError):
                 continue
             list(mentions(cls(), {}))
+
+
+def test_note_line__every_kind_fits_its_column() -> None:
+    assert max(len(kind) for kind in KINDS) <= KIND_WIDTH
+
+
+def test_note_line__names_the_subject_once() -> None:
+    lines = [
+        note_line(Note((3000, 1), 0, event))
+        for event in (
+            BrokerFenced(broker=3, fencing=Fencing.REQUESTED),
+            TopicCreated(topic="orders", partition_count=2, replication_factor=3, configs={}),
+        )
+    ]
+    assert [line.count("broker 3") + line.count("orders") for line in lines] == [1, 1]

@@ -31,6 +31,7 @@ def overdue(replies: Replies, at_ms: int) -> bool:
         (1, m.FetchRequest(max_wait_ms=500), 1_500),
         (19, m.CreateTopicsRequest(timeout_ms=10_000), 41_000),
         (8, m.OffsetCommitRequest(), 31_000),
+        (9, m.OffsetFetchRequest(), 31_000),
         (11, m.JoinGroupRequest(session_timeout_ms=10_000, rebalance_timeout_ms=20_000), 71_000),
     ],
 )

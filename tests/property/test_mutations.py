@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.broker.handlers.data import fetch
 from kcluster.broker.node import BrokerNode
 from kcluster.broker.serving import reading
@@ -19,6 +18,7 @@ from kcluster.controller.membership.membership import Membership
 from kcluster.controller.partitions import elections
 from kcluster.controller.partitions.partitions import Partitions
 from kcluster.evidence.outside import outside_ledger
+from kcluster.metadata.placement import coordinator_partition
 from kcluster.partition.producers import ProducerStates
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m

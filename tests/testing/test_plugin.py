@@ -337,7 +337,7 @@ def test_processed__a_missed_record_is_named_with_the_commit_that_skipped_it(
     result.stdout.fnmatch_lines([f"E *{missed}"])
     result.stdout.fnmatch_lines(
         [
-            "*group_member_joined group billing member billing-* of client billing joined",
+            "*group_member_joined *group billing member billing-* of client billing joined",
             "*group_rebalanced * generation 1: 1 member; *",
             "*group_assigned * generation 1: orders-0 to billing-*",
             "*offset_lookup * orders-0 * client billing asked for the start of the log and got 0*",

@@ -37,7 +37,7 @@ LATE_VIRTUAL_MS: Final = 10
 STALL_MS: Final = 5_000
 """A high watermark that waits for nothing may stand still for this long: followers fetch twice a
 second, and retry after a second."""
-PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50}
+PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50, "slow": 1_000}
 """By profile: an answer that takes longer counts as an outage."""
 NOT_JUDGED: Final = "not judged: what applications did with the records that they read"
 MAX_SHOWN: Final = 20

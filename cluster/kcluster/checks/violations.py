@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from kcluster.contract import Event, Note
@@ -38,10 +39,21 @@ _OF_PARTITION: Final[tuple[type[Event], ...]] = (
 )
 
 
-class ExplainedViolation(Violation, frozen=True):
-    """A broken invariant and what led to it, oldest first."""
+class ExplainedViolation(Struct, frozen=True):
+    """A Violation and what led to it, oldest first.  (Not a subclass: Violation is compiled, and a
+    class of Python cannot inherit its methods.)"""
 
-    chain: tuple[Link, ...] = ()
+    name: str
+    at_ms: int
+    subject: str
+    text: str
+    topic: str
+    partition: int
+    broker: int
+    chain: tuple[Link, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.at_ms} ms: {self.subject}: {self.text}"
 
 
 def explained_violations(

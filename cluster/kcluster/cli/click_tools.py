@@ -16,12 +16,13 @@ import sys
 from collections.abc import Callable
 from enum import StrEnum
 from importlib import import_module
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, ClassVar, Final, NoReturn, TypeVar
 
 import click
 
 from kcluster import __version__, build
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.completion import complete_targets
+from kcluster.cli.control.protocol import ControlError, ControlRequest
 from kcluster.cli.interrupts import INTERRUPTED, raise_on_interrupt
 
 _UNTRUNCATED: Final = 200
@@ -58,16 +59,19 @@ class LazyGroup(click.Group):
     """A group whose commands are the modules of a package, imported when they are called."""
 
     package = "kcluster.cli.verbs"
+    synonyms: ClassVar[dict[str, str]] = {}
+    """Words that people type, with the verb that they mean."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         (folder,) = import_module(self.package).__path__
         names = (entry.removesuffix(".py") for entry in os.listdir(folder) if entry.endswith(".py"))
-        return sorted(name for name in names if not name.startswith("_"))
+        return sorted(name.replace("_", "-") for name in names if not name.startswith("_"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = import_module(f"{self.package}.{cmd_name}").command
+        module = import_module(f"{self.package}.{cmd_name.replace('-', '_')}")
+        command: click.Command = module.command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -96,7 +100,9 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         verbs = self.list_commands(ctx)
         if args and args[0] not in verbs and not args[0].startswith("-"):
-            ctx.fail(f"No verb {args[0]!r}.{did_you_mean(args[0], verbs)}")
+            meant = self.synonyms.get(args[0])
+            hint = f" Did you mean {meant}?" if meant else did_you_mean(args[0], verbs)
+            ctx.fail(f"No verb {args[0]!r}.{hint}")
         return super().resolve_command(ctx, args)
 
 
@@ -105,7 +111,34 @@ def version_line() -> str:
     return f"kcluster {__version__} ({build()})"
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+class VerbGroup(LazyGroup):
+    """The verbs of `kcluster`."""
+
+    synonyms: ClassVar = {
+        "stop": "down, or kill --how clean for one broker",
+        "shutdown": "down, or kill --how clean for one broker",
+        "ps": "status",
+        "ls": "status",
+        "list": "status",
+        "show": "status",
+        "describe": "status",
+        "topics": "status, or topic create",
+        "brokers": "status",
+        "create": "topic create",
+        "create-topic": "topic create",
+        "delete": "topic delete",
+        "logs": "events",
+        "tail": "events --follow",
+        "run": "up, or scenario run",
+        "unpause": "resume",
+        "partition": "isolate",
+        "latency": "slow",
+        "delay": "slow",
+        "reassign": "move, or fault 'reassign: …'",
+    }
+
+
+@click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", message=version_line())
 def kcluster() -> None:
     """A Kafka cluster of several brokers, with real replication, in one process."""
@@ -152,9 +185,37 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False))
 
 
-def print_change(answer: dict[str, Any], as_json: bool) -> None:
-    """Print what followed from a change: its lines, or the answer as JSON."""
-    if as_json:
-        print_json(answer)
-    else:
-        print("\n".join(answer["lines"]))
+def make_change(request: ControlRequest, name: str | None, as_json: bool) -> None:
+    """Ask the cluster for a change, and print what follows from it: each line when it happens or,
+    with `--json`, one object when the cluster has settled."""
+    from kcluster.cli.control.client import Conversation
+
+    shown = 0
+
+    def show(line: str) -> None:
+        nonlocal shown
+        shown += 1
+        print(line, flush=True)
+
+    with Conversation(name) as conversation:
+        if as_json:
+            print_json(conversation.ask(request))
+            return
+        for line in conversation.ask(request, show)["lines"][shown:]:
+            print(line)
+
+
+def targets_argument(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add TARGETS to a verb; the function is called with `targets`."""
+    argument = click.argument("targets", shell_complete=complete_targets)
+    return argument(function)
+
+
+def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--no-wait` to a verb; the function is called with `wait`."""
+    option = click.option(
+        "--wait/--no-wait",
+        default=True,
+        help="Wait until the cluster has settled, or return at once.  [default: wait]",
+    )
+    return option(function)

@@ -14,16 +14,18 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from msgspec import Struct
 
+from kcluster.cli.control.changes import ECHOES, GATHER_S
 from kcluster.cli.control.directory import check_name, running_clusters
 from kcluster.cli.control.protocol import ControlError
 from kcluster.cli.control.server import ControlServer, EventFeed
-from kcluster.cli.control.session import ECHOES, ControlSession
+from kcluster.cli.control.session import ControlSession
 from kcluster.cli.topology_choice import choose_topology, require_free_ports
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
@@ -41,8 +43,6 @@ GC_THRESHOLDS: Final = (20_000, 50, 100)
 the cluster's own process; in a test process Python's settings stay."""
 TRACE_BACKLOG: Final = 20_000
 """Traced requests that may wait for a slow terminal; further ones are counted, not shown."""
-GATHER_S: Final = 0.02
-"""Events within this time of each other are printed together, with equal lines folded."""
 _NAMING_APIS: Final = (ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_TOPIC_PARTITIONS)
 
 
@@ -56,6 +56,7 @@ class UpOptions(Struct, frozen=True):
     name: str | None = None
     as_json: bool = False
     trace_requests: bool = False
+    quiet: bool = False
 
 
 class Traced(Struct, gc=False):
@@ -101,13 +102,12 @@ def run(options: UpOptions, began_s: float) -> int:
         try:
             printer = Printer(options, session.origin_ms)
             _listen(cluster, inbox, feed, options.trace_requests)
-            printer.ready(cluster, name, time.monotonic() - began_s)
+            with surviving_output():
+                printer.ready(cluster, name, time.monotonic() - began_s)
             gc.enable()
             gc.freeze()
             gc.set_threshold(*GC_THRESHOLDS)
             _print_until_stop(inbox, printer)
-        except BrokenPipeError:
-            _close_stdout()
         finally:
             server.close()
     return 0
@@ -115,9 +115,10 @@ def run(options: UpOptions, began_s: float) -> int:
 
 def free_name(wanted: str | None, topology: Topology) -> str:
     """The name by which verbs will find the cluster.  The default name gets a number if it is
-    taken; a chosen name must be free, which ControlServer checks."""
-    if wanted is not None:
-        return check_name(wanted)
+    taken; a chosen name, by `--name` or KCLUSTER_NAME, must be free, which ControlServer checks."""
+    chosen = wanted or os.environ.get("KCLUSTER_NAME")
+    if chosen:
+        return check_name(chosen)
     if topology.name != DEFAULT_NAME:
         return check_name(topology.name)
     running = running_clusters()
@@ -143,6 +144,7 @@ class Printer:
 
     def __init__(self, options: UpOptions, origin_ms: int) -> None:
         self._as_json = options.as_json
+        self._is_quiet = options.quiet
         self._origin_ms = origin_ms
         self.names: dict[bytes, str] = {}
         """Topic names by id, learned from answers to clients: a client that uses an id has
@@ -180,7 +182,9 @@ class Printer:
         sys.stdout.flush()
 
     def show(self, items: list[Any]) -> None:
-        """Print notes, traced requests and log lines, in order."""
+        """Print notes, unless `--quiet`, traced requests and log lines, in order."""
+        if self._is_quiet:
+            items = [item for item in items if not isinstance(item, Note)]
         if self._as_json:
             for item in items:
                 self._json(self._values(item))
@@ -276,7 +280,8 @@ def _print_until_stop(inbox: SimpleQueue[Any], printer: Printer) -> None:
             except Empty:
                 break
         stop = any(isinstance(item, StopWanted) for item in items)
-        printer.show([item for item in items if not isinstance(item, StopWanted)])
+        with surviving_output():
+            printer.show([item for item in items if not isinstance(item, StopWanted)])
         if stop:
             return
 
@@ -299,6 +304,13 @@ def _stop_on_signals(stop: Callable[[], None]) -> None:
     threading.Thread(target=wait, name="signals", daemon=True).start()
 
 
-def _close_stdout() -> None:
-    """The reader has closed the pipe: write nothing more, not even at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+@contextmanager
+def surviving_output() -> Iterator[None]:
+    """The cluster goes on when the reader of its output has closed the pipe: `kcluster up | head
+    -1`.  From then on nothing is printed, not even at exit."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        text = "nobody reads the output any more; the cluster goes on (kcluster down stops it)"
+        print(f"kcluster: {text}", file=sys.stderr)

@@ -16,7 +16,12 @@ from typing import Any, Final
 STARTED_S: Final = time.monotonic()
 """When this process started, without the interpreter's own start."""
 
-_UP_FLAGS: Final = {"--json": "as_json", "--trace-requests": "trace_requests"}
+_UP_FLAGS: Final = {
+    "--json": "as_json",
+    "--trace-requests": "trace_requests",
+    "--quiet": "quiet",
+    "-q": "quiet",
+}
 _UP_VALUES: Final = {
     "--brokers": "brokers",
     "--base-port": "base_port",
@@ -24,7 +29,7 @@ _UP_VALUES: Final = {
     "--name": "name",
 }
 _UP_NUMBERS: Final = {"brokers": (1, 100), "base_port": (0, 65535)}
-_PROFILES: Final = ("kafka", "fast")
+_PROFILES: Final = ("kafka", "fast", "slow")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -24,10 +24,19 @@ from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.events.render import note_line
 from kcluster.faults.rules import Rule
 from kcluster.network.node_ids import FIRST_CLIENT_ID
+from kcluster.operations.conditions import (
+    ConditionFacts,
+    condition_in,
+    limit_ms_of,
+    no_workload,
+    not_held,
+)
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.names import partition_in
 from kcluster.operations.network_verbs import NetworkVerbs
 from kcluster.operations.node_sets import NetworkControl
 from kcluster.operations.status import ClusterStatus, cluster_status
+from kcluster.operations.targets import Finder, Nodes
 from kcluster.operations.verbs import Verbs, death_kind
 from kcluster.runtime.build import Plan, build
 from kcluster.runtime.gate import RuleStatus
@@ -56,6 +65,7 @@ class VirtualDriver(NetworkVerbs):
         )
         self.dispatcher = self.time.dispatcher
         self.verbs = Verbs(self.plan, self.dispatcher)
+        self._finder = Finder(self.plan, self.dispatcher, self.verbs, Random(f"{seed}/targets"))
         self.notes: list[Note] = []
         self.clients = self.time.clients
         self._start_us = start_ms * 1000
@@ -115,34 +125,87 @@ class VirtualDriver(NetworkVerbs):
 
     # ------------------------------------------------------------------------------- operations
 
-    def kill(self, broker_id: int, how: str = "kill") -> None:
-        """End a broker's process: `kill`, `power`, `wipe`; `clean` asks it to shut down."""
-        self._do(lambda: self.verbs.kill(broker_id, death_kind(how)))
+    def find(self, nodes: Nodes) -> tuple[int, ...]:
+        """The ids of the nodes that are meant now; see NetworkVerbs."""
+        return self._finder.nodes(nodes)
 
-    def start(self, broker_id: int) -> None:
-        """Start a broker that is down."""
-        self._do(lambda: self.verbs.start(broker_id))
+    def kill(self, brokers: Nodes, how: str = "kill") -> None:
+        """End brokers' processes: `kill`, `power`, `wipe`; `clean` asks them to shut down."""
+        death = death_kind(how)
+        self._on_each(brokers, lambda broker_id: self.verbs.kill(broker_id, death))
 
-    def pause(self, broker_id: int) -> None:
-        """Pause a broker, as by SIGSTOP."""
-        self.verbs.pause(broker_id)
+    def start(self, brokers: Nodes) -> None:
+        """Start brokers that are down."""
+        self._on_each(brokers, self.verbs.start)
 
-    def resume(self, broker_id: int) -> None:
-        """Resume a paused broker."""
-        self._do(lambda: self.verbs.resume(broker_id))
+    def restart(self, brokers: Nodes, how: str = "clean", *, limit_ms: int = 60_000) -> None:
+        """Stop brokers, start them again, and let time pass until they serve and are in sync."""
+        chosen, settled = self.find(brokers), self.verbs.settled
+        self.kill(chosen, how)
+        self._run_until(lambda: all(map(settled.is_down, chosen)), limit_ms, "have not shut down")
+        self.start(chosen)
+        self._run_until(
+            lambda: all(settled.is_serving(x) and settled.is_in_sync(x) for x in chosen),
+            limit_ms,
+            "are not in sync again",
+        )
 
-    def move(self, topic: str, partition: int, to: int) -> None:
-        """Make `to` the leader of a partition."""
-        self._do(lambda: self.verbs.move(topic, partition, to))
+    def rolling_restart(self, brokers: Nodes = "all", how: str = "clean") -> None:
+        """Restart brokers one after the other, each when the one before is in sync again."""
+        for broker_id in self.find(brokers):
+            self.restart(broker_id, how)
 
-    def elect(self, topic: str, partition: int, unclean: bool = False) -> int:
+    def pause(self, brokers: Nodes) -> None:
+        """Pause brokers, as by SIGSTOP."""
+        for broker_id in self.find(brokers):
+            self.verbs.pause(broker_id)
+
+    def resume(self, brokers: Nodes) -> None:
+        """Resume paused brokers."""
+        self._on_each(brokers, self.verbs.resume)
+
+    def move(self, topic: str, partition: int | None = None, to: Nodes = "") -> None:
+        """Make `to` the leader of a partition: `move("orders-0", to=2)`."""
+        name = partition_in(topic, partition)
+        (broker_id,) = self.find(to)[:1]
+        self._do(lambda: self.verbs.move(*name, broker_id))
+
+    def elect(self, topic: str, partition: int | None = None, unclean: bool = False) -> int:
         """Elect the preferred leader, or any live replica; returns the leader."""
+        name = partition_in(topic, partition)
         answers: list[Any] = []
-        self._do(lambda: self.verbs.elect(topic, partition, unclean, answers.append))
-        if not self.run_until_condition(lambda: bool(answers), 10_000):
-            raise ClusterError("the controller did not answer within 10 s")
-        self.verbs.check_elected(topic, partition, answers[0])
-        return self.verbs.leader(topic, partition)
+        self._do(lambda: self.verbs.elect(*name, unclean, answers.append))
+        self._run_until(lambda: bool(answers), 10_000, "have no answer of the controller")
+        self.verbs.check_elected(*name, answers[0])
+        return self.verbs.leader(*name)
+
+    def wait_for(self, condition: str, within: str | float = "10s") -> None:
+        """Let time pass until a condition of scenario files holds: `isr(orders-0) = 3`.  `within`:
+        `10s`, or seconds.  Events count from now on."""
+        wanted = condition_in(condition)
+        notes: list[Note] = []
+        facts = ConditionFacts(self.dispatcher, self.verbs, notes, no_workload)
+        limit_ms = limit_ms_of(within)
+        sinks = self.dispatcher.note_sinks
+        self.dispatcher.note_sinks = (*sinks, notes.append)
+        try:
+            if not self.run_until_condition(lambda: wanted.holds(facts), limit_ms):
+                raise ClusterError(not_held(wanted, facts, limit_ms))
+        finally:
+            self.dispatcher.note_sinks = sinks
+
+    def _on_each(self, brokers: Nodes, operation: Callable[[int], None]) -> None:
+        chosen = self.find(brokers)
+
+        def act() -> None:
+            for broker_id in chosen:
+                operation(broker_id)
+
+        self._do(act)
+
+    def _run_until(self, condition: Callable[[], bool], limit_ms: int, failure: str) -> None:
+        if not self.run_until_condition(condition, limit_ms):
+            raise ClusterError(f"after {limit_ms} ms the brokers {failure}")
 
     def add_rule(self, rule: Rule) -> str:
         """Add a rule of protocol faults; returns its name."""

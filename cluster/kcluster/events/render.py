@@ -32,7 +32,7 @@ from msgspec import Struct, to_builtins
 
 from kcluster.contract import Event, Note, NoteId, Request
 from kcluster.events.partitions import PartitionEvent
-from kcluster.events.words import sentence_of, text_of
+from kcluster.events.words import sentence_of, text_after_subject, text_of
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
@@ -41,6 +41,9 @@ SUBJECTS_SHOWN: Final = 8
 
 FOLD_FROM: Final = 4
 """From this number on, equal changes of one topic with one cause share a line."""
+
+KIND_WIDTH: Final = 22
+"""Of the column of kinds: as wide as the longest, reassignment_completed."""
 
 _ERRORS: Final[dict[int, ErrorCode]] = {int(error): error for error in ErrorCode}
 _TOPIC_LISTS: Final = frozenset({"topics", "topic_data", "responses"})
@@ -84,7 +87,7 @@ def note_line(note: Note, origin_ms: int = 0) -> str:
     """A note as a line; the docstring of the module lists the columns."""
     event = note.event
     at = offset_text(note.at_ms, origin_ms)
-    line = f"{at}  {event.kind:<17} {event.subject:<12} {text_of(event)}"
+    line = f"{at}  {event.kind:<{KIND_WIDTH}} {event.subject:<12} {text_after_subject(event)}"
     cause = cause_text(note.cause)
     return one_line(f"{line}  {cause}" if cause else line)
 
@@ -146,7 +149,7 @@ def folded_line(entry: Note | FoldedNotes, origin_ms: int = 0) -> str:
     first = entry.notes[0]
     event, at = first.event, offset_text(first.at_ms, origin_ms)
     return one_line(
-        f"{at}  {event.kind:<17} {entry.topic:<12} {len(entry.notes)} partitions"
+        f"{at}  {event.kind:<{KIND_WIDTH}} {entry.topic:<12} {len(entry.notes)} partitions"
         f" ({numbers_text(entry.partitions)}), e.g. {sentence_of(event)}"
     )
 

@@ -5,6 +5,7 @@ No code may decide by what it returns (tests/test_tidy.py): facts are read from 
 Kafka: the messages of its logs, e.g. state.change.logger.
 
 `text_of`: the change and its reason, for a line that already names the subject.
+`text_after_subject`: the same, without the subject where the text begins with it.
 `sentence_of`: the same, for a line that does not.
 """
 
@@ -149,6 +150,15 @@ def sentence_of(event: Event) -> str:
     return text if isinstance(event, _NAMES_ITS_SUBJECT) else f"{event.subject}: {text}"
 
 
+def text_after_subject(event: Event) -> str:
+    """As `text_of`, for a line in which the subject stands just before it: not named again."""
+    text, subject = text_of(event), event.subject
+    for beginning in (f"{subject} ", f"topic {subject} ", f"topic {subject}: "):
+        if text.startswith(beginning):
+            return text.removeprefix(beginning)
+    return text
+
+
 _NAMES_ITS_SUBJECT: Final = (
     BrokerRegistered, BrokerFenced, BrokerUnfenced, ControlledShutdown, BecameLeader,
     BecameFollower, LogTruncated, ControllerElected, TopicCreated, TopicDeleted, PartitionsAdded,
@@ -282,7 +292,7 @@ def _(event: ControlledShutdown) -> str:
     if event.leaders_to_move is None:
         return f"broker {event.broker} requests a controlled shutdown"
     leaders = _counted(event.leaders_to_move, "leader")
-    return f"controlled shutdown of broker {event.broker}: {leaders} to move"
+    return f"broker {event.broker} has {leaders} to move before it stops"
 
 
 @text_of.register
@@ -578,6 +588,8 @@ def _(event: NetworkShaped) -> str:
     if event.undone:
         return shape_text(event)
     nodes, others = node_names(event.nodes, event.clients), node_names(event.others, event.clients)
+    if all(node in event.others for node in event.nodes):
+        return f"all links {'from' if event.one_way else 'of'} {nodes}: {shape_text(event)}"
     return f"{nodes} {'to' if event.one_way else 'and'} {others}: {shape_text(event)}"
 
 

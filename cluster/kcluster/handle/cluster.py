@@ -13,22 +13,27 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from functools import partial
+from random import Random
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import gevent
 from gevent.event import Event as GeventEvent
 
 from kcluster.config.topology.model import Topology
+from kcluster.config.topology.specs import TopicSpec
 from kcluster.contract import Note
 from kcluster.deaths import DeathKind
 from kcluster.drivers.live import LiveDriver
 from kcluster.drivers.sockets.listener import ReservedPort
 from kcluster.faults.rules import Rule
+from kcluster.operations.admin import OnEnd
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.names import partition_in
 from kcluster.operations.network_verbs import NetworkVerbs
 from kcluster.operations.node_sets import NetworkControl
 from kcluster.operations.status import ClusterStatus, NoteEntry, cluster_status
@@ -36,12 +41,17 @@ from kcluster.operations.verbs import SHUT_DOWN_LIMIT_S, Verbs, death_kind
 from kcluster.runtime.build import Plan, build
 from kcluster.runtime.gate import RuleStatus
 
+if TYPE_CHECKING:
+    from kcluster.operations.conditions import Condition
+    from kcluster.operations.targets import Finder, Nodes
+
 T = TypeVar("T")
 
 MAX_EVENTS_KEPT: Final = 100_000
 START_TIMEOUT_S: Final = 30.0
 EXTRA_WAIT_S: Final = 10.0
 """Added to the session timeout, for what follows a broker's death."""
+_NOT_ALL_KNOW: Final = "not all brokers have applied the newest metadata"
 
 
 class Cluster(NetworkVerbs):
@@ -68,6 +78,7 @@ class Cluster(NetworkVerbs):
         self.driver = LiveDriver(self.plan, self._ports, log)
         self._verbs = Verbs(self.plan, self.driver.dispatcher)
         self._settled = self._verbs.settled
+        self._finder: Finder | None = None
         self._thread: threading.Thread | None = None
         self._sequence = 0
         self._events: deque[NoteEntry] = deque(maxlen=MAX_EVENTS_KEPT)
@@ -150,80 +161,233 @@ class Cluster(NetworkVerbs):
 
     # -------------------------------------------------------------------------- processes
 
+    def find(self, nodes: Nodes) -> tuple[int, ...]:
+        """The ids of the nodes that are meant now; see NetworkVerbs."""
+        return self._do(lambda: self._words().nodes(nodes))
+
+    def _words(self) -> Finder:
+        """Made when first used: a start need not load the words."""
+        from kcluster.operations.targets import Finder
+
+        if self._finder is None:
+            rng = Random(f"{self.seed}/targets")
+            self._finder = Finder(self.plan, self.driver.dispatcher, self._verbs, rng)
+        return self._finder
+
     def kill(
         self,
-        broker_id: int,
+        brokers: Nodes,
         how: str = "kill",
         *,
         wait: bool = True,
         timeout_s: float | None = None,
-    ) -> None:
-        """End a broker's process: `kill` (SIGKILL), `clean` (controlled shutdown), `power`
+    ) -> tuple[int, ...]:
+        """End brokers' processes: `kill` (SIGKILL), `clean` (controlled shutdown), `power`
         (unflushed records are lost), `wipe` (the disk is lost too).  With `wait`, returns when
-        every partition that it led has another leader or is offline, and the other brokers know."""
+        every partition that they led has another leader or is offline, and the other brokers know.
+        Returns their ids."""
         death = death_kind(how)
-        self._do(lambda: self._verbs.kill(broker_id, death))
+        chosen = self.find(brokers)
+        self._on_each(chosen, lambda broker_id: self._verbs.kill(broker_id, death))
         if death is DeathKind.CLEAN:
-            self._wait(
-                lambda: self._settled.is_down(broker_id),
-                timeout_s or SHUT_DOWN_LIMIT_S + 1,
-                f"broker {broker_id} did not shut down",
-            )
+            self._wait_down(chosen, timeout_s)
         if wait:
-            self._wait(
-                lambda: self._settled.is_without(broker_id),
-                timeout_s or self._session_s() * 2 + EXTRA_WAIT_S,
-                f"broker {broker_id} is down, but the cluster has not taken over from it",
-            )
+            self.wait_until_without(chosen, timeout_s=timeout_s)
+        return chosen
 
     def start(
         self,
-        broker_id: int,
+        brokers: Nodes,
         *,
         kafka_version: str | None = None,
         wait: bool = True,
         timeout_s: float = 30.0,
-    ) -> None:
-        """Start a broker that is down, on the disk that it had.  With `kafka_version` ("3.9") it
-        runs as that release from now on: an upgrade.  Returns when it serves clients and is back in
-        the ISRs, or after `timeout_s` in those that it could join by then."""
-        self._do(lambda: self._verbs.start(broker_id, kafka_version))
+    ) -> tuple[int, ...]:
+        """Start brokers that are down, on the disks that they had.  With `kafka_version` ("3.9")
+        they run as that release from now on: an upgrade.  Returns when they serve clients and are
+        back in the ISRs, or after `timeout_s` in those that they could join by then."""
+        chosen = self.find(brokers)
+        self._on_each(chosen, lambda broker_id: self._verbs.start(broker_id, kafka_version))
         if wait:
-            failure = f"broker {broker_id} was started and is still fenced"
-            self._wait(lambda: self._settled.is_serving(broker_id), timeout_s, failure)
-            self._wait(lambda: self._settled.is_in_sync(broker_id), timeout_s, None)
+            self.wait_until_in_sync(chosen, timeout_s=timeout_s)
+        return chosen
 
-    def pause(self, broker_id: int) -> None:
-        """Pause a broker, as in a long garbage collection; its sockets stay open."""
-        self._do(lambda: self._verbs.pause(broker_id))
+    def restart(
+        self, brokers: Nodes, how: str = "clean", *, wait: bool = True, timeout_s: float = 30.0
+    ) -> tuple[int, ...]:
+        """Stop brokers, all at once, and start them again when all are down.  Returns when they
+        serve clients and are back in the ISRs, as `start` does."""
+        chosen = self.kill(brokers, how, wait=False)
+        self._wait_down(chosen, None)
+        return self.start(chosen, wait=wait, timeout_s=timeout_s)
 
-    def resume(self, broker_id: int) -> None:
-        """Resume a paused broker."""
-        self._do(lambda: self._verbs.resume(broker_id))
+    def rolling_restart(
+        self, brokers: Nodes = "all", how: str = "clean", *, timeout_s: float = 30.0
+    ) -> tuple[int, ...]:
+        """Restart brokers one after the other, each when the one before is back in the ISRs.
+        Raises ClusterError if one is not within `timeout_s`."""
+        chosen = self.find(brokers)
+        for broker_id in chosen:
+            self.restart(broker_id, how, timeout_s=timeout_s)
+            failure = f"broker {broker_id} is not back in all ISRs"
+            self._wait(partial(self._settled.is_in_sync, broker_id), timeout_s, failure)
+        return chosen
+
+    def pause(
+        self, brokers: Nodes, *, wait: bool = True, timeout_s: float | None = None
+    ) -> tuple[int, ...]:
+        """Pause brokers, as in a long garbage collection; their sockets stay open.  With `wait`,
+        returns when the cluster has taken over from them, as `kill` does."""
+        chosen = self.find(brokers)
+        self._on_each(chosen, self._verbs.pause)
+        if wait:
+            self.wait_until_without(chosen, timeout_s=timeout_s)
+        return chosen
+
+    def resume(
+        self, brokers: Nodes, *, wait: bool = True, timeout_s: float = 30.0
+    ) -> tuple[int, ...]:
+        """Resume paused brokers.  With `wait`, returns as `start` does."""
+        chosen = self.find(brokers)
+        self._on_each(chosen, self._verbs.resume)
+        if wait:
+            self.wait_until_in_sync(chosen, timeout_s=timeout_s)
+        return chosen
+
+    def _on_each(self, chosen: tuple[int, ...], operation: Callable[[int], None]) -> None:
+        def act() -> None:
+            for broker_id in chosen:
+                operation(broker_id)
+
+        self._do(act)
+
+    # ---------------------------------------------------------------------------- settling
+
+    @property
+    def notice_limit_s(self) -> float:
+        """How long it takes at most until the controller misses a broker: its session timeout."""
+        return self.topology.broker_config(self.broker_ids[0]).broker_session_timeout_ms / 1000
+
+    def wait_until_without(
+        self, brokers: tuple[int, ...], *, timeout_s: float | None = None
+    ) -> None:
+        """Wait until every partition that these brokers led has another leader or is offline."""
+        limit_s = timeout_s or self.notice_limit_s * 2 + EXTRA_WAIT_S
+        for broker_id in brokers:
+            if broker_id != self._settled.controller_id:
+                self._wait(
+                    partial(self._settled.is_without, broker_id),
+                    limit_s,
+                    f"broker {broker_id} is gone, but the cluster has not taken over from it",
+                )
+
+    def wait_until_in_sync(self, brokers: tuple[int, ...], *, timeout_s: float = 30.0) -> None:
+        """Wait until these brokers serve clients; then, at most as long again, until they are in
+        every ISR."""
+        chosen = [x for x in brokers if x != self._settled.controller_id]
+        for broker_id in chosen:
+            failure = f"broker {broker_id} runs and is still fenced"
+            self._wait(partial(self._settled.is_serving, broker_id), timeout_s, failure)
+        self._wait(lambda: all(map(self._settled.is_in_sync, chosen)), timeout_s, None)
+
+    @property
+    def settle_limit_s(self) -> float:
+        """How long Kafka's time constants may take until ISRs and leaders are what they can be."""
+        config = self.topology.broker_config(self.broker_ids[0])
+        return self.notice_limit_s * 2 + config.replica_lag_time_max_ms / 1000 * 2 + EXTRA_WAIT_S
+
+    def is_settled(self) -> bool:
+        """The controller treats each broker as what it is, and ISRs are what they can be."""
+        return self._do(self._settled.is_settled)
+
+    def wait_until_settled(self, *, timeout_s: float | None = None) -> bool:
+        """Wait until `is_settled()`, by default `settle_limit_s` at most; returns whether it is."""
+        self._wait(self._settled.is_settled, timeout_s or self.settle_limit_s, None)
+        return self.is_settled()
+
+    def _wait_down(self, chosen: tuple[int, ...], timeout_s: float | None) -> None:
+        down = self._settled.is_down
+        names = ", ".join(map(str, chosen))
+        self._wait(
+            lambda: all(map(down, chosen)),
+            timeout_s or SHUT_DOWN_LIMIT_S + 1,
+            f"broker {names} did not shut down",
+        )
 
     # ---------------------------------------------------------------------------- leaders
 
-    def leader(self, topic: str, partition: int) -> int:
-        """The broker that leads a partition; ClusterError if there is none."""
-        return self._do(lambda: self._verbs.leader(topic, partition))
+    def leader(self, topic: str, partition: int | None = None) -> int:
+        """The broker that leads a partition, `("orders", 0)` or `"orders-0"`; ClusterError if there
+        is none."""
+        name = partition_in(topic, partition)
+        return self._do(lambda: self._verbs.leader(*name))
 
-    def move(self, topic: str, partition: int, to: int, *, timeout_s: float = 10.0) -> None:
-        """Make `to` the leader of a partition; it must be in the ISR."""
-        self._do(lambda: self._verbs.move(topic, partition, to))
-        failure = f"broker {to} did not become leader of {topic}-{partition}"
-        self._wait(lambda: self._settled.is_led_by(topic, partition, to), timeout_s, failure)
+    def move(
+        self,
+        topic: str,
+        partition: int | None = None,
+        to: Nodes = "",
+        *,
+        wait: bool = True,
+        timeout_s: float = 10.0,
+    ) -> int:
+        """Make `to` the leader of a partition, which it must be in sync with: `move("orders-0",
+        to=2)`.  Returns its id."""
+        name = partition_in(topic, partition)
+        broker_id = self.find(to)[0]
+        self._do(lambda: self._verbs.move(*name, broker_id))
+        if wait:
+            failure = f"broker {broker_id} did not become leader of {name[0]}-{name[1]}"
+            self._wait(lambda: self._settled.is_led_by(*name, broker_id), timeout_s, failure)
+        return broker_id
 
     def elect(
-        self, topic: str, partition: int, *, unclean: bool = False, timeout_s: float = 10.0
+        self,
+        topic: str,
+        partition: int | None = None,
+        *,
+        unclean: bool = False,
+        timeout_s: float = 10.0,
     ) -> int:
         """Elect the preferred leader (or, `unclean`, any live replica if there is no leader), as
         kafka-leader-election does; returns the leader."""
+        name = partition_in(topic, partition)
         answer: Future[Any] = Future()
-        self._do(lambda: self._verbs.elect(topic, partition, unclean, answer.set_result))
+        self._do(lambda: self._verbs.elect(*name, unclean, answer.set_result))
         body = self._result(answer, timeout_s, "the controller did not answer")
-        self._verbs.check_elected(topic, partition, body)
-        self._wait(self._settled.has_applied_all, timeout_s, "not all brokers know the new leader")
-        return self.leader(topic, partition)
+        self._verbs.check_elected(*name, body)
+        self._wait(self._settled.has_applied_all, timeout_s, _NOT_ALL_KNOW)
+        return self.leader(*name)
+
+    # ----------------------------------------------------------------------------- topics
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int | None = None,
+        config: Mapping[str, str] | None = None,
+        *,
+        timeout_s: float = 30.0,
+    ) -> None:
+        """Create a topic; `config` by Kafka's names.  Returns when all brokers know it."""
+        spec = TopicSpec(name, partitions, replication_factor or -1, config=dict(config or {}))
+        self._administer(name, timeout_s, lambda end: self._verbs.admin.create_topic(spec, end))
+
+    def delete_topic(self, name: str, *, timeout_s: float = 30.0) -> None:
+        """Delete a topic.  Returns when all brokers know."""
+        topic_id = self._do(lambda: self._verbs.partition(name, 0)).topic_id
+        self._administer(
+            name, timeout_s, lambda end: self._verbs.admin.delete_topic(name, topic_id, end)
+        )
+
+    def _administer(self, name: str, timeout_s: float, ask: Callable[[OnEnd], None]) -> None:
+        ended: Future[str] = Future()
+        self._do(lambda: ask(ended.set_result))
+        refusal = self._result(ended, timeout_s, "the controller did not answer")
+        if refusal:
+            raise ClusterError(f"{name}: {refusal}")
+        self._wait(self._settled.has_applied_all, timeout_s, _NOT_ALL_KNOW)
 
     # ------------------------------------------------------------------------------ rules
 
@@ -253,6 +417,16 @@ class Cluster(NetworkVerbs):
         """The events after the one with sequence `since`, oldest first."""
         return self._do(lambda: [entry for entry in self._events if entry.sequence > since])
 
+    def sequence_at(self, ago_ms: int) -> int:
+        """The sequence of the last event that is older than this."""
+
+        def find() -> int:
+            since_ms = self.driver.now_ms() - ago_ms
+            older = (entry.sequence for entry in self._events if entry.note.at_ms < since_ms)
+            return max(older, default=0)
+
+        return self._do(find)
+
     def subscribe(self, callback: Callable[[NoteEntry], None]) -> Callable[[], None]:
         """Call `callback(entry)` for every event from now on, in the driver's thread: it must be
         quick and must not call the cluster.  Returns a function that ends the subscription."""
@@ -265,24 +439,35 @@ class Cluster(NetworkVerbs):
 
     def wait_for(
         self,
+        condition: str | None = None,
         *,
+        within: str | float = 10.0,
         isr: tuple[str, int, int] | None = None,
         leader: tuple[str, int, int] | None = None,
         event: str | None = None,
         since: int | None = None,
-        timeout_s: float = 10.0,
+        timeout_s: float | None = None,
     ) -> None:
-        """Wait until the ISR of (topic, partition) has n members, until broker b leads (topic,
-        partition), or until an event of this kind after `since` (default: from now on)."""
-        assert sum(x is not None for x in (isr, leader, event)) == 1, (
-            "wait_for takes one of isr, leader, event"
+        """Wait until a condition of scenario files holds: `wait_for("isr(orders-0) = 3",
+        within="10s")`, `"leader(orders-0) = 2"`, `"event leader_elected of orders-0"`, `"settled"`.
+        `within`: such a time, or seconds.  Or wait until the ISR of (topic, partition) has n
+        members, until broker b leads (topic, partition), or for an event of this kind.  Events
+        count after the one with sequence `since`, by default from now on."""
+        from kcluster.operations.conditions import condition_in, limit_ms_of
+
+        asked = (condition, isr, leader, event)
+        assert sum(x is not None for x in asked) == 1, (
+            "wait_for takes one of a condition, isr, leader, event"
         )
-        if isr is not None:
+        limit_ms = limit_ms_of(within if timeout_s is None else timeout_s)
+        if condition is not None:
+            self._wait_for_condition(condition_in(condition), limit_ms, since)
+        elif isr is not None:
             topic, partition, size = isr
             self._do(lambda: self._verbs.partition(topic, partition))
             self._wait(
                 lambda: len(self._verbs.partition(topic, partition).isr) == size,
-                timeout_s,
+                limit_ms / 1000,
                 f"the ISR of {topic}-{partition} does not have {size} members",
             )
         elif leader is not None:
@@ -290,16 +475,36 @@ class Cluster(NetworkVerbs):
             self._do(lambda: self._verbs.partition(topic, partition))
             self._wait(
                 lambda: self._settled.is_led_by(topic, partition, broker_id),
-                timeout_s,
+                limit_ms / 1000,
                 f"broker {broker_id} does not lead {topic}-{partition}",
             )
         else:
             first = self._sequence if since is None else since
             self._wait(
                 lambda: any(x.kind == event and x.sequence > first for x in self._events),
-                timeout_s,
+                limit_ms / 1000,
                 f"no event {event}",
             )
+
+    def _wait_for_condition(self, wanted: Condition, limit_ms: int, since: int | None) -> None:
+        from kcluster.operations.conditions import ConditionFacts, no_workload, not_held
+
+        dispatcher = self.driver.dispatcher
+        notes: list[Note] = []
+        facts = ConditionFacts(dispatcher, self._verbs, notes, no_workload)
+
+        def begin() -> Callable[[], None]:
+            if since is not None:
+                notes.extend(entry.note for entry in self._events if entry.sequence > since)
+            return self.subscribe(lambda entry: notes.append(entry.note))
+
+        end = self._do(begin)
+        try:
+            self._wait(lambda: wanted.holds(facts), limit_ms / 1000, None)
+            if not self._do(lambda: wanted.holds(facts)):
+                raise ClusterError(self._do(lambda: not_held(wanted, facts, limit_ms)))
+        finally:
+            end()
 
     def _keep(self, note: Note) -> None:
         self._sequence += 1
@@ -344,9 +549,6 @@ class Cluster(NetworkVerbs):
             return future.result(timeout_s)
         except FutureTimeoutError:
             raise ClusterError(f"{failure} within {timeout_s:g} s") from None
-
-    def _session_s(self) -> float:
-        return self.topology.broker_config(self.broker_ids[0]).broker_session_timeout_ms / 1000
 
 
 def _in_thread(todo: list[Callable[[], None]]) -> None:

@@ -34,12 +34,12 @@ _AT_ONCE: Final = frozenset(
             ApiKey.LEAVE_GROUP,
             ApiKey.LIST_OFFSETS,
             ApiKey.METADATA,
-            ApiKey.OFFSET_FETCH,
             ApiKey.PRODUCE,
         ),
     )
 )
-"""A broker answers these alone, without the controller and without a commit."""
+"""A broker answers these alone, without the controller and without a commit.  OffsetFetch is not
+among them: what it returns may wait for commits before it."""
 
 
 class Patience(Struct, frozen=True):

@@ -9,9 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kcluster.operations.node_sets import NetworkControl, Nodes, Undo
+from kcluster.operations.node_sets import NetworkControl, Undo
+
+if TYPE_CHECKING:
+    from kcluster.operations.targets import Nodes
 
 T = TypeVar("T")
 
@@ -42,7 +45,7 @@ class NetworkFault:
 
 
 class NetworkVerbs(ABC):
-    """Faults on the links between nodes.  How nodes are named: node_sets.py.
+    """Faults on the links between nodes.  How nodes are named: targets.py.
 
     with cluster.isolate(1): ...
     cluster.slow_link("rack a", "rack b", latency_ms=40, jitter_ms=5)
@@ -53,6 +56,14 @@ class NetworkVerbs(ABC):
     def _on_network(self, action: Callable[[NetworkControl], T]) -> T:
         """Run an action between two dispatches."""
 
+    @abstractmethod
+    def find(self, nodes: Nodes) -> tuple[int, ...]:
+        """The ids of the nodes that are meant now: ids, words (`"leader(orders-0)"`, `"rack a"`,
+        `"all but 1"`), or a list of both.  ClusterError if there is none."""
+
+    def _others(self, nodes: Nodes | None) -> tuple[int, ...] | None:
+        return None if nodes is None else self.find(nodes)
+
     def cut(self, a: Nodes, b: Nodes, one_way: bool = False) -> NetworkFault:
         """Cut the links from `a` to `b`, and back unless `one_way`."""
         return self.isolate(a, b, one_way=one_way)
@@ -62,11 +73,13 @@ class NetworkVerbs(ABC):
     ) -> NetworkFault:
         """Cut `nodes` off from `others`, by default from all nodes but clients from outside;
         `one_way`: only messages from `nodes` are lost."""
-        return self._fault(lambda network: network.isolate(nodes, others, one_way=one_way))
+        ids, other_ids = self.find(nodes), self._others(others)
+        return self._fault(lambda network: network.isolate(ids, other_ids, one_way=one_way))
 
     def bridge(self, left: Nodes, right: Nodes) -> NetworkFault:
         """Cut two sets off from each other; nodes in neither reach both and form a bridge."""
-        return self._fault(lambda network: network.bridge(left, right))
+        first, second = self.find(left), self.find(right)
+        return self._fault(lambda network: network.bridge(first, second))
 
     def slow_link(
         self,
@@ -79,11 +92,13 @@ class NetworkVerbs(ABC):
         one_way: bool = False,
     ) -> NetworkFault:
         """Add latency and jitter (`constant`, `uniform`, `normal`, `exponential`) to messages
-        between `nodes` and `others`."""
+        between `nodes` and `others`; without `others` on all links of `nodes`, those among them
+        too."""
+        ids, other_ids = self.find(nodes), self._others(others)
         return self._fault(
             lambda network: network.slow_link(
-                nodes,
-                others,
+                ids,
+                other_ids,
                 latency_ms=latency_ms,
                 jitter_ms=jitter_ms,
                 distribution=distribution,
@@ -96,24 +111,27 @@ class NetworkVerbs(ABC):
     ) -> NetworkFault:
         """Lose a share (0 to 1) of the messages between `nodes` and `others`: TCP retransmits them,
         with growing timeouts."""
+        ids, other_ids = self.find(nodes), self._others(others)
         return self._fault(
-            lambda network: network.lose(nodes, others, share=share, one_way=one_way)
+            lambda network: network.lose(ids, other_ids, share=share, one_way=one_way)
         )
 
     def limit_bandwidth(
         self, nodes: Nodes, others: Nodes | None = None, *, bytes_per_s: int, one_way: bool = False
     ) -> NetworkFault:
         """Limit the bandwidth of each link between `nodes` and `others`, in each direction."""
+        ids, other_ids = self.find(nodes), self._others(others)
         return self._fault(
             lambda network: network.limit_bandwidth(
-                nodes, others, bytes_per_s=bytes_per_s, one_way=one_way
+                ids, other_ids, bytes_per_s=bytes_per_s, one_way=one_way
             )
         )
 
     def heal(self, nodes: Nodes | None = None, others: Nodes | None = None) -> None:
         """Heal cuts and remove shapes: of all links, of those of `nodes`, or of those between
         `nodes` and `others`."""
-        self._on_network(lambda network: network.heal(nodes, others))
+        ids, other_ids = self._others(nodes), self._others(others)
+        self._on_network(lambda network: network.heal(ids, other_ids))
 
     def network(self) -> Any:
         """A networkx.DiGraph of the present network: nodes with `kind` (broker, controller, client)

@@ -1,17 +1,16 @@
-"""Network faults between sets of nodes: which nodes are meant, whether it is possible, how to undo.
+"""Network faults between sets of nodes: which links are meant, if they are possible, how to undo.
 
-Owns: NetworkControl, the words for nodes (`controller`, `rack a`, `client shop`), refusals.
-Never: cuts or shapes a link itself (links.py does), waits.
+Owns: NetworkControl, the sets that are meant where none is named, refusals.  Never: cuts or shapes
+a link itself (links.py does), reads a word for nodes (targets.py does), waits.
 Kafka: iptables and tc on the machines of brokers and clients; Jepsen's net and nemesis/partition.
 
-Nodes are ids or words, alone or in any collection: `1`, `[1, "controller"]`, `"rack a"`.  `clients`
-and `client NAME` mean the project's own and, on the live driver, clients from outside by client.id,
-with the wildcards `*` and `?`; `host ADDRESS` means clients from outside by IP address.
+Clients by name are the project's own and, on the live driver, those from outside by client.id or IP
+address, with the wildcards `*` and `?`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -26,7 +25,8 @@ from kcluster.operations.settled import Settled
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 
-Nodes = int | str | Iterable[int | str]
+Ids = Sequence[int]
+"""The ids of nodes."""
 Undo = Callable[[], None]
 
 ANYBODY: Final = "*"
@@ -45,13 +45,13 @@ class NetworkControl:
 
     # ------------------------------------------------------------------------------------ verbs
 
-    def isolate(self, nodes: Nodes, others: Nodes | None = None, *, one_way: bool = False) -> Undo:
+    def isolate(self, nodes: Ids, others: Ids | None = None, *, one_way: bool = False) -> Undo:
         """Cut `nodes` off from `others`, by default from all nodes but clients from outside;
         `one_way`: only messages from `nodes` are lost."""
         links = self._links.isolate(*self._ends(nodes, others), one_way=one_way)
         return lambda: self._links.heal_links(links)
 
-    def bridge(self, left: Nodes, right: Nodes) -> Undo:
+    def bridge(self, left: Ids, right: Ids) -> Undo:
         """Cut two sets off from each other; nodes in neither reach both and form a bridge."""
         first, second = self._ends(left, right)
         if all(node in first or node in second for node in self.servers):
@@ -61,8 +61,8 @@ class NetworkControl:
 
     def slow_link(
         self,
-        nodes: Nodes,
-        others: Nodes | None = None,
+        nodes: Ids,
+        others: Ids | None = None,
         *,
         latency_ms: float = 0,
         jitter_ms: float = 0,
@@ -83,7 +83,7 @@ class NetworkControl:
         return self._shape(nodes, others, shape, one_way)
 
     def lose(
-        self, nodes: Nodes, others: Nodes | None = None, *, share: float, one_way: bool = False
+        self, nodes: Ids, others: Ids | None = None, *, share: float, one_way: bool = False
     ) -> Undo:
         """Lose a share (0 to 1) of the messages between `nodes` and `others`.  TCP retransmits them
         with growing timeouts, so all arrive in the end, unless that takes 30 s."""
@@ -94,7 +94,7 @@ class NetworkControl:
         return self._shape(nodes, others, LinkShape(loss=share), one_way)
 
     def limit_bandwidth(
-        self, nodes: Nodes, others: Nodes | None = None, *, bytes_per_s: int, one_way: bool = False
+        self, nodes: Ids, others: Ids | None = None, *, bytes_per_s: int, one_way: bool = False
     ) -> Undo:
         """Limit the bandwidth of each link between `nodes` and `others`, in each direction."""
         if bytes_per_s < 1:
@@ -103,14 +103,14 @@ class NetworkControl:
             )
         return self._shape(nodes, others, LinkShape(bytes_per_s=bytes_per_s), one_way)
 
-    def heal(self, nodes: Nodes | None = None, others: Nodes | None = None) -> None:
+    def heal(self, nodes: Ids | None = None, others: Ids | None = None) -> None:
         """Heal cuts and remove shapes: of all links, of those of `nodes`, or of those between
         `nodes` and `others`."""
         if nodes is None:
             self._links.heal()
             return
-        for node in self.find(nodes):
-            for other in (None,) if others is None else self.find(others):
+        for node in nodes:
+            for other in (None,) if others is None else others:
                 self._links.heal(node, other)
 
     def graph(self) -> Any:
@@ -121,11 +121,17 @@ class NetworkControl:
         kinds[CONTROLLER_ID] = "controller"
         return graph_of(self._dispatcher.fabric, kinds, racks)
 
-    def _shape(self, nodes: Nodes, others: Nodes | None, shape: LinkShape, one_way: bool) -> Undo:
-        layers = self._links.shape(*self._ends(nodes, others), shape, one_way=one_way)
+    def _shape(self, nodes: Ids, others: Ids | None, shape: LinkShape, one_way: bool) -> Undo:
+        """Shape the links from `nodes` to `others`; without `others` all links of `nodes`, those
+        among them too."""
+        if others is None and len(nodes) > 1:
+            ends = tuple(nodes), self.all_nodes
+        else:
+            ends = self._ends(nodes, others)
+        layers = self._links.shape(*ends, shape, one_way=one_way)
         return lambda: self._links.remove_layers(layers)
 
-    # --------------------------------------------------------------------------- nodes by words
+    # ------------------------------------------------------------------------------------ nodes
 
     @property
     def servers(self) -> tuple[int, ...]:
@@ -142,14 +148,6 @@ class NetworkControl:
         """Brokers, the controller, the project's own clients; others must be named."""
         return (*self.servers, *self._own)
 
-    def find(self, nodes: Nodes) -> tuple[int, ...]:
-        """The ids of the nodes that are named, each once, in the order of naming."""
-        named = (nodes,) if isinstance(nodes, int | str) else tuple(nodes)
-        node_ids = tuple(dict.fromkeys(node for word in named for node in self._find(word)))
-        if not node_ids:
-            raise ClusterError(f"{nodes}: names no node")
-        return node_ids
-
     def client(self, name: str) -> tuple[int, ...]:
         """Clients by name, client.id or a pattern."""
         own = tuple(node for node, known in self._own.items() if fnmatchcase(known, name))
@@ -160,39 +158,15 @@ class NetworkControl:
             raise ClusterError(f"client {name}: {unknown('client', name, self._own.values())}")
         return node_ids
 
-    def _find(self, word: int | str) -> tuple[int, ...]:
-        if isinstance(word, int):
-            return (self._node(word),)
-        kind, _, name = word.strip().partition(" ")
-        match kind:
-            case "controller":
-                return (self._settled.controller_id,)
-            case "brokers":
-                return tuple(self._plan.addresses)
-            case "clients":
-                return self.clients
-            case "client" if name:
-                return self.client(name)
-            case "host" if name:
-                outside = self._outside(name, by_host=True)
-                if not outside:
-                    raise ClusterError(f"{word}: clients have no addresses in virtual time")
-                return outside
-            case "rack" if name:
-                return self._rack(name)
-        raise ClusterError(
-            f"unknown node {word!r}; use a broker's id, controller, brokers, rack NAME, clients,"
-            " client NAME or host ADDRESS"
-        )
+    def host(self, pattern: str) -> tuple[int, ...]:
+        """Clients from outside by IP address, or a pattern."""
+        found = self._outside(pattern, by_host=True)
+        if not found:
+            raise ClusterError(f"host {pattern}: clients have no addresses in virtual time")
+        return found
 
-    def _rack(self, rack: str) -> tuple[int, ...]:
-        racks = {spec.id: spec.rack for spec in self._plan.topology.brokers if spec.rack}
-        named = sorted(set(racks.values())) or ["none"]
-        if rack not in racks.values():
-            raise ClusterError(f"rack {rack}: {unknown('rack', rack, named)}")
-        return tuple(broker for broker in self._plan.addresses if racks.get(broker) == rack)
-
-    def _node(self, node: int) -> int:
+    def node(self, node: int) -> int:
+        """The id, if it is a broker's, the controller's or a client's; else ClusterError."""
         if node not in self.servers and node not in self._dispatcher.fabric.clients:
             there = ", ".join(map(str, self._plan.addresses))
             text = f"there is no broker {node}; the brokers are {there}"
@@ -207,13 +181,13 @@ class NetworkControl:
     def _outside(self, pattern: str, by_host: bool = False) -> tuple[int, ...]:
         return self._dispatcher.outlet.outside_clients(pattern, by_host)
 
-    def _ends(self, nodes: Nodes, others: Nodes | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The two sets."""
-        first = self.find(nodes)
+    def _ends(self, nodes: Ids, others: Ids | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The two sets, which have no node in common."""
+        first = tuple(nodes)
         if others is None:
             second = tuple(node for node in self.all_nodes if node not in first)
         else:
-            second = self.find(others)
+            second = tuple(others)
         both = [node for node in first if node in second]
         if both:
             raise ClusterError(f"{self._links.names(both)} cannot be on both sides")

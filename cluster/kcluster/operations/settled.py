@@ -47,10 +47,10 @@ class Settled:
         return True
 
     def all_serving(self) -> bool:
-        """Every broker is unfenced, every partition has a leader, and all brokers know."""
+        """Every broker runs and is unfenced, every partition has a leader, and all brokers know."""
         image = self.image
         return (
-            all(x in image.brokers and not image.brokers[x].fenced for x in self._brokers())
+            all(map(self.is_running, self.brokers()))
             and all(
                 partition.leader >= 0
                 for topic in image.topics.values()
@@ -66,7 +66,7 @@ class Settled:
     def unsettled(self) -> Iterator[str]:
         """What is missing until all is in sync, one line each: brokers, then partitions."""
         dispatcher, image = self._dispatcher, self.image
-        brokers = self._brokers()
+        brokers = self.brokers()
         for broker_id in brokers:
             process, registration = dispatcher.processes[broker_id], image.brokers.get(broker_id)
             if process.state is not ProcessState.UP:
@@ -77,6 +77,8 @@ class Settled:
                 yield f"broker {broker_id} is not registered"
             elif registration.fenced:
                 yield f"broker {broker_id} is fenced"
+            elif not self.is_registered(broker_id):
+                yield f"broker {broker_id} is not registered in its current life"
         for name, topic in image.topics.items():
             for partition in topic.partitions:
                 if partition.leader == NO_LEADER:
@@ -92,7 +94,7 @@ class Settled:
 
     def _behind_in_metadata(self) -> Iterator[str]:
         newest = self.image.offset
-        for broker_id in self._brokers():
+        for broker_id in self.brokers():
             node: Any = self._dispatcher.processes[broker_id].node
             if node is not None and node.image.offset < newest:
                 applied = node.image.offset
@@ -124,33 +126,74 @@ class Settled:
             text += f"; the leader's proposal of the ISR {proposed} has not been decided"
         return text
 
-    def _brokers(self) -> list[int]:
+    def brokers(self) -> list[int]:
+        """All brokers that have not been removed, up or not."""
         return [
             process.node_id
             for process in self._dispatcher.processes.values()
             if process.node_id != self.controller_id and not process.is_removed
         ]
 
-    def is_down(self, broker_id: int) -> bool:
-        """The broker's process has ended."""
-        return self._dispatcher.processes[broker_id].state is ProcessState.DOWN
+    def is_settled(self) -> bool:
+        """The controller treats each broker as what it is, and ISRs are what they can be."""
+        return self.has_noticed() and self.are_in_sync()
 
-    def is_without(self, broker_id: int) -> bool:
-        """The controller has fenced the broker, it leads no partition, and the others know."""
-        image = self.image
-        registration = image.brokers.get(broker_id)
+    def has_noticed(self) -> bool:
+        """The controller treats each broker as what it is: one that runs and reaches it is
+        unfenced, any other is fenced and leads nothing.  No leader counts a replica as in sync that
+        lacks records and cannot fetch them.  While no controller is active, nothing is noticed."""
+        if self.is_down(self.controller_id):
+            return True
         return (
-            (registration is None or registration.fenced)
+            all(map(self._is_seen_as_it_is, self.brokers()))
             and not any(
-                partition.leader == broker_id
-                for topic in image.topics.values()
+                self._is_cut(partition.leader, member) and self._is_behind(partition, member)
+                for topic in self.image.topics.values()
                 for partition in topic.partitions
+                for member in partition.isr
             )
             and self.has_applied_all()
         )
 
-    def is_serving(self, broker_id: int) -> bool:
-        """The broker is unfenced in its current life, and all brokers know."""
+    def _is_seen_as_it_is(self, broker_id: int) -> bool:
+        process = self._dispatcher.processes[broker_id]
+        if process.state is ProcessState.UP and not self._is_cut(self.controller_id, broker_id):
+            return self.is_registered(broker_id)
+        return not self.is_active(broker_id)
+
+    def _is_cut(self, a: int, b: int) -> bool:
+        """Whether either direction of a link is cut."""
+        fabric = self._dispatcher.fabric
+        return a != b and (fabric.is_cut(a, b) or fabric.is_cut(b, a))
+
+    def _is_behind(self, partition: PartitionRegistration, member: int) -> bool:
+        """Whether a replica's log is shorter than the leader's."""
+        ends = []
+        for broker_id in (partition.leader, member):
+            process = self._dispatcher.processes.get(broker_id)
+            node: Any = None if process is None else process.node
+            if node is None:
+                return False
+            replica = node.replicas.get(partition.topic_id, partition.partition)
+            ends.append(0 if replica is None else int(replica.log.log_end_offset))
+        return ends[1] < ends[0]
+
+    def is_running(self, broker_id: int) -> bool:
+        """The broker's process is up, and the broker is unfenced."""
+        process = self._dispatcher.processes[broker_id]
+        return process.state is ProcessState.UP and self.is_registered(broker_id)
+
+    def is_active(self, broker_id: int) -> bool:
+        """The broker is unfenced, or leads a partition."""
+        registration = self.image.brokers.get(broker_id)
+        return (registration is not None and not registration.fenced) or any(
+            partition.leader == broker_id
+            for topic in self.image.topics.values()
+            for partition in topic.partitions
+        )
+
+    def is_registered(self, broker_id: int) -> bool:
+        """The broker is unfenced in its current life."""
         node: Any = self._dispatcher.processes[broker_id].node
         registration = self.image.brokers.get(broker_id)
         return (
@@ -158,8 +201,35 @@ class Settled:
             and registration is not None
             and registration.epoch == node.epoch
             and not registration.fenced
-            and self.has_applied_all()
         )
+
+    def are_in_sync(self) -> bool:
+        """Every broker that is unfenced is in the ISR of each partition that has it as a replica,
+        or its leader is not there to let it in."""
+        image = self.image
+        active = [x for x in self.brokers() if self.is_registered(x)]
+        return all(
+            broker_id in partition.isr or partition.leader < 0
+            for topic in image.topics.values()
+            for partition in topic.partitions
+            for broker_id in partition.replicas
+            if broker_id in active and not self._is_cut(partition.leader, broker_id)
+        )
+
+    def is_down(self, broker_id: int) -> bool:
+        """The broker's process has ended."""
+        return self._dispatcher.processes[broker_id].state is ProcessState.DOWN
+
+    def is_without(self, broker_id: int) -> bool:
+        """The controller has fenced the broker, it leads no partition, and the others know.  While
+        no controller is active, nobody can notice."""
+        if self.is_down(self.controller_id):
+            return True
+        return not self.is_active(broker_id) and self.has_applied_all()
+
+    def is_serving(self, broker_id: int) -> bool:
+        """The broker is unfenced in its current life, and all brokers know."""
+        return self.is_registered(broker_id) and self.has_applied_all()
 
     def is_in_sync(self, broker_id: int) -> bool:
         """The broker is in the ISR of every partition that has it as a replica."""

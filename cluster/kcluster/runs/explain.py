@@ -26,7 +26,7 @@ from kcluster.events.partitions import (
     PartitionEvent,
 )
 from kcluster.events.standing import label_of, standing_of
-from kcluster.events.words import is_said_by, sentence_of, text_of
+from kcluster.events.words import is_said_by, sentence_of, text_after_subject
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.broker_states import processes_at
 from kcluster.runs.record import AppendRow, LeaderRow, MoveRow, NoteRow, RunRecord
@@ -105,7 +105,8 @@ def _belongs(event: AnyEvent, chosen: Sequence[str], only_one: bool) -> bool:
 
 def _line(note: NoteRow, notes: dict[tuple[int, int], NoteRow], began_ms: int) -> str:
     event, at = note.event, f"{note.at_ms - began_ms:>+8} ms"
-    line = f"{at}  [bold]{event.kind}[/]  {_escaped(event.subject)}: {_escaped(text_of(event))}"
+    text = _escaped(text_after_subject(event))
+    line = f"{at}  [bold]{event.kind}[/]  {_escaped(event.subject)}: {text}"
     cause = notes.get(note.cause) if note.cause is not None else None
     if cause is None or is_said_by(event, cause.event):
         return line

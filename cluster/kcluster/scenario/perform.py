@@ -47,11 +47,22 @@ def perform_on(stage: Stage, step: Step) -> Callable[[], None]:
         stage.remember(step.options.as_, step.action.affected(stage))
     undo = step.action.do(stage)
     if len(stage.problems) > problems:
-        raise ClusterError(stage.problems[-1])
+        raise ClusterError(stage.problems.pop())
     undo = _once(undo) if undo is not None else _nothing
     if step.options.for_ is not None:
         stage.at(stage.now_ms + step.options.for_.low_ms, undo)
     return undo
+
+
+def late_problem(cluster: Cluster) -> str | None:
+    """Why an action could not be performed, if that was known only after `perform`; reported
+    once."""
+
+    def take() -> str | None:
+        problems = _stage(cluster).problems
+        return problems.pop() if problems else None
+
+    return cluster.call(take)
 
 
 def _stage(cluster: Cluster) -> LiveStage:

@@ -11,7 +11,6 @@ import itertools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -24,7 +23,6 @@ from kcluster.config.files.tree import from_python
 from kcluster.config.kafka.spelling import config_name
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.topology.model import Topology
-from kcluster.config.topology.specs import TopicSpec
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.group_history import group_history
 from kcluster.evidence.recorder import Recorder
@@ -255,25 +253,11 @@ class TestedCluster(_Recorded, Cluster):
         Configs are keywords with underscores, `min_insync_replicas=2`, or a mapping `config`, with
         underscores or with Kafka's dots."""
         chosen = name or f"topic-{next(_NUMBERS)}"
-        spec = TopicSpec(
-            chosen,
-            partitions,
-            replication_factor or -1,
-            config={
-                config_name(key, TOPIC_CONFIGS): str(value)
-                for key, value in {**(config or {}), **configs}.items()
-            },
-        )
-        ended: Future[str] = Future()
-        self.call(lambda: self.verbs.admin.create_topic(spec, ended.set_result))
-        refusal = self._result(ended, REPAIR_LIMIT_S, "the controller did not answer")
-        if refusal:
-            raise ClusterError(f"{chosen}: {refusal}")
-        self._wait(
-            self.verbs.settled.has_applied_all,
-            REPAIR_LIMIT_S,
-            "not all brokers know the new leader",
-        )
+        named = {
+            config_name(key, TOPIC_CONFIGS): str(value)
+            for key, value in {**(config or {}), **configs}.items()
+        }
+        self.create_topic(chosen, partitions, replication_factor or None, named)
         return chosen
 
     def repair(self) -> None:

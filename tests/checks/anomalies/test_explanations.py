@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.checks.verdict import UNKNOWN, VALID, Verdict
 from kcluster.events.brokers import LostRange, RecordsLost
+from kcluster.metadata.placement import coordinator_partition
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from tests.rig.stage import Hand, P, Stage

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kcluster.config.kafka.broker import PROFILES
 from kcluster.config.kafka.catalog import (
     broker_catalog,
     documentation,
@@ -97,6 +98,13 @@ def test_broker_config__fast_divides_the_machinerys_times_by_100() -> None:
     assert BrokerConfig.resolve("fast").controller_socket_timeout_ms == 300
 
 
+def test_broker_config__slow_has_three_times_the_machinerys_times() -> None:
+    config = BrokerConfig.resolve("slow")
+    assert config.broker_session_timeout_ms == 27_000
+    assert config.replica_lag_time_max_ms == 90_000
+    assert config.log_retention_hours == BrokerConfig().log_retention_hours
+
+
 def test_broker_config__fast_leaves_some_times_longer() -> None:
     config = BrokerConfig.resolve("fast")
     assert config.replica_fetch_wait_max_ms == 50
@@ -125,7 +133,7 @@ def test_broker_config__no_topic_config_is_scaled() -> None:
     assert not [name for name, definition in TOPIC_CONFIGS.items() if definition.scaled]
 
 
-@pytest.mark.parametrize("profile", ["kafka", "fast"])
+@pytest.mark.parametrize("profile", PROFILES)
 def test_broker_config__each_profile_fits_together(profile: str) -> None:
     assert check_broker_config(BrokerConfig.resolve(profile)) == []
 

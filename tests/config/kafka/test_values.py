@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kcluster.config.kafka.broker import PROFILES
 from kcluster.config.kafka.definitions import (
     BROKER_CONFIGS,
     TOPIC_CONFIGS,
@@ -107,7 +108,7 @@ ALL = [*BROKER_CONFIGS.values(), *TOPIC_CONFIGS.values()]
 
 @pytest.mark.parametrize("definition", ALL, ids=lambda d: f"{d.scope}-{d.name}")
 def test_values__every_default_is_valid_and_survives_a_round_trip(definition: ConfigDef) -> None:
-    for profile in ("kafka", "fast"):
+    for profile in PROFILES:
         default = definition.default_for(profile)
         written = format_value(default)
         if written is None:

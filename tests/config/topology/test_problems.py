@@ -33,7 +33,7 @@ topics:
   audit: {assignment: [[1, 2], [2, 9]]}
 """
     ) == [
-        "t.yaml:1:10 profile: quick: no such profile; there are kafka, fast",
+        "t.yaml:1:10 profile: quick: no such profile; there are kafka, fast, slow",
         "t.yaml:4:19 brokers[1].port: 9092 is already broker 1's;"
         " set another or leave it out for a free one",
         "t.yaml:4:25 brokers[1].rock: no such key of a broker; did you mean rack?",

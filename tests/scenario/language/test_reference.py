@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
+from kcluster.operations.conditions import FORMS, condition
+from kcluster.operations.targets import TARGET_WORDS, targets
 from kcluster.scenario.actions import ACTIONS
 from kcluster.scenario.language.reference import KeyTable, pages
 from kcluster.scenario.language.reference_text import as_markdown
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.play.conditions import FORMS, condition
 from kcluster.scenario.play.running import run_scenario
-from kcluster.scenario.play.targets import TARGET_WORDS, targets
 
 DOCS = Path(__file__).parents[3] / "docs"
 CLUSTER: dict[str, Any] = {

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from kcluster.scenario.language import words
-from kcluster.scenario.play import conditions, targets
-from kcluster.scenario.play.targets import (
+from kcluster.operations import conditions, targets
+from kcluster.operations.targets import (
     AllButTarget,
     AllTarget,
     AnyTarget,
@@ -24,6 +23,7 @@ from kcluster.scenario.play.targets import (
     RackTarget,
     Target,
 )
+from kcluster.scenario.language import words
 
 
 @pytest.mark.parametrize(
@@ -107,6 +107,7 @@ def test_moment_and_count__read_each_form() -> None:
     assert words.moment("0") == words.MomentRange(0, 0)
     assert words.time_check("< 1s") == words.CountCheck("<", 1_000)
     assert words.time_check("some") == words.CountCheck(">=", 1)
+    assert words.moment("250ms") == words.MomentRange(250, 250)
     assert words.count("some").holds(1)
     assert not words.count("some").holds(0)
     assert words.count("none").holds(0)

@@ -18,8 +18,8 @@ from kcluster.broker.auto_topics import auto_created_topic
 from kcluster.broker.coordinator.classic_group import ClassicGroup
 from kcluster.broker.coordinator.group import Group
 from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled
-from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.broker.coordinator.shard import GroupShard
+from kcluster.metadata.placement import coordinator_partition
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import GROUP_METADATA_TOPIC

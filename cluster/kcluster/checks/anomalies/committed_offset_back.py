@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.checks.anomalies.base import (
     Anomaly,
     CommitAnomaly,
@@ -23,6 +22,7 @@ from kcluster.clients.ledger import Ledger, Partition
 from kcluster.events.brokers import BrokerDown, RecordsLost
 from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts, between, link
+from kcluster.metadata.placement import coordinator_partition
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 

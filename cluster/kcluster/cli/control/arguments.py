@@ -1,4 +1,4 @@
-"""Brokers and partitions as people type them: `1`, `orders-0`.
+"""Nodes and partitions as people type them: `1`, `leader(orders-0)`, `orders-0`.
 
 Owns: reading what was typed against the cluster's status; suggestions for wrong words.  Never:
 decides whether the cluster can do what was asked.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kcluster.cli.control.protocol import ControlError
 
 if TYPE_CHECKING:
+    from kcluster.handle.cluster import Cluster
     from kcluster.operations.status import BrokerStatus, ClusterStatus, PartitionStatus
 
 
@@ -23,15 +24,53 @@ def find_broker(status: ClusterStatus, typed: str | int) -> BrokerStatus:
     if text in by_id:
         return by_id[text]
     digits = "".join(char for char in text if char.isascii() and char.isdecimal()).lstrip("0")
-    by_address = {f"{broker.host}:{broker.port}": broker for broker in status.brokers} | {
-        str(broker.port): broker for broker in status.brokers
-    }
     known = ", ".join(by_id)
-    if text in by_address:
-        raise ControlError(f"{text} is the address of broker {by_address[text].id}; use the id", 2)
+    find_address(status, text)
     if digits in by_id and digits != text:
         raise ControlError(f"{text!r} is not a broker id; did you mean {digits}?", 2)
     raise ControlError(f"there is no broker {text}; the brokers are {known}", 2)
+
+
+def find_address(status: ClusterStatus, text: str) -> None:
+    """ControlError with the id, if this is a broker's address or port."""
+    for broker in status.brokers:
+        if text in (f"{broker.host}:{broker.port}", str(broker.port)):
+            raise ControlError(f"{text} is the address of broker {broker.id}; use the id", 2)
+
+
+def find_nodes(cluster: Cluster, typed: str | int) -> tuple[int, ...]:
+    """The nodes that are meant now, in the words of scenarios: `1,2`, `leader(orders-0)`."""
+    from kcluster.operations.targets import BrokerTarget, NameTarget, targets
+
+    text = str(typed)
+    try:
+        found = targets(text)
+    except ValueError as error:
+        find_address(cluster.status(), text)
+        raise ControlError(f"{text}: {error}", 2) from None
+    for target in found:
+        if isinstance(target, BrokerTarget) and not target.is_controller:
+            find_broker(cluster.status(), str(target.broker_id))
+        if isinstance(target, NameTarget) and any(char.isdecimal() for char in target.name):
+            find_broker(cluster.status(), target.name)
+    return cluster.find(text)
+
+
+def brokers_of(cluster: Cluster, nodes: Sequence[int]) -> list[BrokerStatus]:
+    """The state of those of these nodes that are brokers."""
+    return [broker for broker in cluster.status().brokers if broker.id in nodes]
+
+
+def brokers_text(nodes: Sequence[int]) -> str:
+    """`broker 1`, or `brokers 1 and 2`."""
+    if len(nodes) == 1:
+        return f"broker {nodes[0]}"
+    return f"brokers {', '.join(map(str, nodes[:-1]))} and {nodes[-1]}"
+
+
+def seconds_text(seconds: float) -> str:
+    """`9 s`, `90 ms`."""
+    return f"{seconds:g} s" if seconds >= 1 else f"{seconds * 1000:g} ms"
 
 
 def find_partition(status: ClusterStatus, typed: str) -> PartitionStatus:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from kcluster.cli.control.protocol import ControlError, ControlRequest
@@ -46,24 +47,42 @@ class Conversation:
         self._lines.close()
         self._socket.close()
 
-    def ask(self, request: ControlRequest) -> Any:
-        """The cluster's answer; ControlError with the cluster's reason if it refuses."""
-        self._socket.settimeout(ANSWER_TIMEOUT_S)
-        try:
-            self._socket.sendall(request.to_json())
-            line = self._lines.readline()
-        except TimeoutError as error:
-            raise ControlError(
-                f"the cluster did not answer within {ANSWER_TIMEOUT_S:.0f} s"
-            ) from error
-        except OSError as error:
-            raise ControlError(f"the connection to the cluster broke: {error.strerror}") from error
-        if not line.endswith(b"\n"):
-            raise ControlError("the cluster stopped before it answered")
-        answer = json.loads(line)
+    def ask(
+        self,
+        request: ControlRequest,
+        on_line: Callable[[str], None] | None = None,
+        timeout_s: float | None = ANSWER_TIMEOUT_S,
+    ) -> Any:
+        """The cluster's answer; ControlError with the cluster's reason if it refuses.  `on_line`:
+        called with each line that the cluster shows before.  `timeout_s`: without any word from the
+        cluster; None for ever."""
+        self._socket.settimeout(timeout_s)
+        with self._failures(timeout_s):
+            self._socket.sendall(request.to_json(**({"stream": True} if on_line else {})))
+        answer = self._read(timeout_s)
+        while on_line is not None and "line" in answer:
+            on_line(answer["line"])
+            answer = self._read(timeout_s)
         if not answer["ok"]:
             raise ControlError(answer["error"], answer["exit_code"])
         return answer["result"]
+
+    def _read(self, timeout_s: float | None) -> Any:
+        """The next line."""
+        with self._failures(timeout_s):
+            line = self._lines.readline()
+        if not line.endswith(b"\n"):
+            raise ControlError("the cluster stopped before it answered")
+        return json.loads(line)
+
+    @contextmanager
+    def _failures(self, timeout_s: float | None) -> Iterator[None]:
+        try:
+            yield
+        except TimeoutError as error:
+            raise ControlError(f"the cluster did not answer within {timeout_s:g} s") from error
+        except OSError as error:
+            raise ControlError(f"the connection to the cluster broke: {error.strerror}") from error
 
     def follow(self) -> Iterator[Any]:
         """The events after a request with `follow`, until the cluster stops."""

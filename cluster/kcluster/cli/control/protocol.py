@@ -9,7 +9,8 @@ Newline-delimited JSON over a unix stream socket, one request per connection:
     -> {"verb": "kill", "broker": "1", "how": "kill"}
     <- {"ok": true, "result": …}    or    {"ok": false, "error": "…", "exit_code": 1}
 A request with `"follow": true` joins the event feed: after the answer come {"event": {…}} lines
-until either side closes.
+until either side closes.  A request with `"stream": true` is answered by {"line": "…"} for each
+thing that happens meanwhile, and then as above.
 
     class KillRequest(ControlRequest, verb="kill"):
         broker: str
@@ -58,22 +59,25 @@ class ControlRequest:
                 raise TypeError(f"{name} is missing")
             vars(self)[name] = by_name[name] if name in by_name else getattr(self, name)
 
-    def to_json(self) -> bytes:
-        """The request as one line."""
-        return json.dumps({"verb": self.VERB, **vars(self)}).encode() + b"\n"
+    def to_json(self, **more: bool) -> bytes:
+        """The request as one line; `more`: what the protocol itself adds, such as `stream`."""
+        return json.dumps({"verb": self.VERB, **vars(self), **more}).encode() + b"\n"
 
 
 class ChangeResult(NamedTuple):
     """The answer of a verb that changes the cluster.
 
-    `lines`: to print.  `events`: what happened until the cluster had settled.  `broker`: the state
-    of the broker that was acted on, if it was one.
+    `cluster`: its name.  `lines`: to print; a request with `"stream": true` has been sent them
+    before.  `events`: what happened until the cluster had settled.  `broker`, `brokers`: the state
+    of the one or the several that were acted on.
     """
 
+    cluster: str
     changed: bool
     lines: list[str]
     events: list[dict[str, Any]]
     broker: dict[str, Any] | None = None
+    brokers: list[dict[str, Any]] | None = None
 
     def to_values(self) -> dict[str, Any]:
         """The fields that are set, for JSON."""

@@ -15,7 +15,7 @@ import select
 import socket
 import struct
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from queue import Empty, Full, Queue
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -46,8 +46,9 @@ class ControlAnswer(NamedTuple):
 class Service(Protocol):
     """Answers the requests."""
 
-    def answer(self, request: Mapping[str, Any]) -> ControlAnswer:
-        """The answer, or ControlError with the reason for a refusal."""
+    def answer(self, request: Mapping[str, Any], show: Callable[[str], None]) -> ControlAnswer:
+        """The answer, or ControlError with the reason for a refusal.  `show(line)` passes on what
+        happens before it is there."""
 
     def event_values(self, event: Any) -> Any:
         """An event of the feed as a value for JSON; called in the follower's thread."""
@@ -157,7 +158,9 @@ class ControlServer:
             request = parse_request(line)
             # Joined before the past events are read, so that none is missed in between.
             queue = self._feed.join() if request.get("follow") else None
-            answer = self._service.answer(request)
+            streams = bool(request.get("stream"))
+            show = (lambda line: send_line(connection, {"line": line})) if streams else _ignore
+            answer = self._service.answer(request, show)
         except ControlError as error:
             if queue is not None:
                 self._feed.leave(queue)
@@ -183,6 +186,10 @@ class ControlServer:
                     return
                 continue
             send_line(connection, {"event": self._service.event_values(event)})
+
+
+def _ignore(line: str) -> None:
+    """The client reads the answer only."""
 
 
 def is_own_user(connection: socket.socket) -> bool:

@@ -7,13 +7,15 @@ Kafka: none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final, get_type_hints
 
 import msgspec
 
+from kcluster.cli.control.changes import LiveChange, Say, no_line
 from kcluster.cli.control.protocol import (
     ChangeResult,
     ControlError,
@@ -23,18 +25,11 @@ from kcluster.cli.control.protocol import (
 )
 from kcluster.cli.control.server import ControlAnswer
 from kcluster.contract import Note
-from kcluster.events.brokers import BrokerRegistered
-from kcluster.events.network import LinkCut, LinkHealed
-from kcluster.events.partitions import BecameFollower, BecameLeader
-from kcluster.events.render import fold, folded_line, note_line, note_values
+from kcluster.events.render import note_line, note_values
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
-from kcluster.operations.status import NoteEntry
 
 VERBS_PACKAGE: Final = "kcluster.cli.verbs"
-
-ECHOES: Final = (BecameLeader, BecameFollower, BrokerRegistered, LinkCut, LinkHealed)
-"""Events that repeat another event for each broker.  Only `events` shows them."""
 
 
 class ControlSession:
@@ -47,14 +42,15 @@ class ControlSession:
         past = cluster.events()
         self.origin_ms = past[0].note.at_ms if past else cluster.status().at_ms
         """Times in lines count from the cluster's first event."""
-        self._last_sequence = past[-1].sequence if past else 0
-        cluster.subscribe(self._on_event)
+        self._show: Say = no_line
 
-    def answer(self, request: Mapping[str, Any]) -> ControlAnswer:
+    def answer(self, request: Mapping[str, Any], show: Say = no_line) -> ControlAnswer:
         """Call the verb's handler; see server.Service."""
         handler = find_handler(str(request["verb"]))
+        session = copy(self)
+        session._show = show
         try:
-            result = handler.handle(self, read_request(request, handler.request))
+            result = handler.handle(session, read_request(request, handler.request))
         except ClusterError as error:
             raise ControlError(str(error)) from error
         if isinstance(result, ChangeResult):
@@ -65,24 +61,35 @@ class ControlSession:
         """An event for JSON, with the line that shows it."""
         return {**note_values(event), "line": note_line(event, self.origin_ms)}
 
-    def change(self, operation: Callable[[], object], broker_id: int | None = None) -> ChangeResult:
-        """Change the cluster.  The answer has the events until it has settled and, if a broker is
-        named, that broker's state."""
-        since = self._last_sequence
-        operation()
-        notes = [entry.note for entry in self.cluster.events(since)]
-        shown = [note for note in notes if not isinstance(note.event, ECHOES)]
-        lines = [folded_line(entry, self.origin_ms) for entry in fold(shown)]
-        broker = None
-        if broker_id is not None:
-            states = {status.id: status.state for status in self.cluster.status().brokers}
-            broker = {"id": broker_id, "state": states[broker_id]}
-            lines.append(f"broker {broker_id} is {states[broker_id]}")
-        events = [note_values(note) for note in notes]
-        return ChangeResult(changed=True, lines=lines, events=events, broker=broker)
+    def change(
+        self,
+        operation: Callable[[Say], object],
+        brokers: tuple[int, ...] = (),
+        hints: Callable[[], Iterable[str]] = tuple,
+        remark: str = "",
+    ) -> ChangeResult:
+        """Change the cluster by `operation(say)`; what happens is shown at once.  The answer has
+        the events until it returned, the state of these brokers with the remark, and the hints."""
+        change = LiveChange(self.cluster, self.origin_ms, self._show)
+        change.carry_out(operation)
+        states = {status.id: status.state for status in self.cluster.status().brokers}
+        found = [{"id": broker, "state": states[broker]} for broker in brokers if broker in states]
+        for broker in found:
+            change.say(f"broker {broker['id']} is {broker['state']}{remark}")
+        for line in hints():
+            change.say(line)
+        return ChangeResult(
+            cluster=self.name,
+            changed=True,
+            lines=change.lines,
+            events=[note_values(note) for note in change.notes],
+            broker=found[0] if len(found) == 1 else None,
+            brokers=found if len(found) > 1 else None,
+        )
 
-    def _on_event(self, entry: NoteEntry) -> None:
-        self._last_sequence = entry.sequence
+    def unchanged(self, line: str) -> ChangeResult:
+        """The answer where there is nothing to do."""
+        return ChangeResult(cluster=self.name, changed=False, lines=[line], events=[])
 
 
 def read_request(fields: Mapping[str, Any], kind: type[ControlRequest]) -> ControlRequest:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kcluster.cli.click_tools import Section, control_options, print_change, section
-from kcluster.cli.control.arguments import find_broker, find_partition
-from kcluster.cli.control.client import ask
+from kcluster.cli.click_tools import Section, control_options, make_change, section
+from kcluster.cli.completion import complete_partitions, complete_targets
+from kcluster.cli.control.arguments import find_nodes, find_partition
 from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
 
 if TYPE_CHECKING:
@@ -28,15 +28,20 @@ class ElectRequest(ControlRequest, verb="elect"):
 
 @section(Section.FAULTS)
 @click.command("elect")
-@click.argument("partition", metavar="TOPIC-PARTITION")
-@click.option("--to", metavar="ID", help="The broker to elect; it must be in the ISR.")
+@click.argument("partition", metavar="TOPIC-PARTITION", shell_complete=complete_partitions)
+@click.option(
+    "--to",
+    metavar="TARGET",
+    help="The broker to elect; it must be in the ISR.",
+    shell_complete=complete_targets,
+)
 @control_options
 def command(partition: str, to: str | None, name: str | None, as_json: bool) -> None:
     """Elect the preferred leader of a partition, or another replica.
 
     The partition is written like orders-0.
     """
-    print_change(ask(ElectRequest(partition, to), name), as_json)
+    make_change(ElectRequest(partition, to), name, as_json)
 
 
 @handles(ElectRequest)
@@ -47,7 +52,7 @@ def handle(session: ControlSession, request: ElectRequest) -> ChangeResult:
     partition = find_partition(status, request.partition)
     name = f"{partition.topic}-{partition.partition}"
     to = request.to
-    broker_id = partition.replicas[0] if to is None else find_broker(status, to).id
+    broker_id = partition.replicas[0] if to is None else find_nodes(cluster, to)[0]
     if broker_id not in partition.replicas:
         replicas = ", ".join(map(str, partition.replicas))
         raise ControlError(
@@ -55,13 +60,12 @@ def handle(session: ControlSession, request: ElectRequest) -> ChangeResult:
         )
     if broker_id == partition.leader:
         role = "leader, and preferred" if to is None else "leader"
-        line = f"{name}: broker {broker_id} is already the {role}"
-        return ChangeResult(changed=False, lines=[line], events=[])
+        return session.unchanged(f"{name}: broker {broker_id} is already the {role}")
     if broker_id not in partition.isr:
         isr = ", ".join(map(str, partition.isr)) or "empty"
         raise ControlError(
             f"broker {broker_id} is not in the ISR of {name} ({isr}), so it cannot be elected"
         )
     if to is None:
-        return session.change(lambda: cluster.elect(partition.topic, partition.partition))
-    return session.change(lambda: cluster.move(partition.topic, partition.partition, broker_id))
+        return session.change(lambda say: cluster.elect(partition.topic, partition.partition))
+    return session.change(lambda say: cluster.move(partition.topic, partition.partition, broker_id))

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kcluster.cli.click_tools import Section, control_options, print_change, section
-from kcluster.cli.control.client import ask
+from kcluster.cli.click_tools import Section, control_options, make_change, section, wait_option
+from kcluster.cli.control.arguments import seconds_text
 from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
 
 if TYPE_CHECKING:
+    from kcluster.cli.control.changes import Say
     from kcluster.cli.control.session import ControlSession
 
 _TYPED: Final = "kcluster.fault.typed"
@@ -42,10 +43,12 @@ class FaultCommand(click.Command):
 
 
 class FaultRequest(ControlRequest, verb="fault"):
-    """`action`: as in a scenario file.  `duration`: undo it after this time; None for never."""
+    """`action`: as in a scenario file.  `duration`: undo it after this time; None for never.
+    `wait`: answer when the cluster has settled."""
 
     action: str
     duration: str | None = None
+    wait: bool = True
 
 
 @section(Section.FAULTS)
@@ -54,29 +57,34 @@ class FaultRequest(ControlRequest, verb="fault"):
 @click.option(
     "--for", "duration", metavar="TIME", help="Undo the action after this time, such as 5s."
 )
+@wait_option
 @control_options
-def command(words: tuple[str, ...], duration: str | None, name: str | None, as_json: bool) -> None:
+def command(
+    words: tuple[str, ...], duration: str | None, wait: bool, name: str | None, as_json: bool
+) -> None:
     """Perform an action of a scenario on the running cluster.
 
     ACTION is written as in a scenario file: 'isolate: leader(orders-0)', 'heal',
-    'slow: {nodes: 3, latency: 50ms}'.  Without ACTION, all actions are listed.
+    'slow: {nodes: 3, latency: 50ms}'.  Without ACTION, all actions are listed.  Returns when the
+    controller has noticed which brokers are gone and ISRs have changed accordingly.
     """
     if not words:
         from kcluster.scenario.language.reference import action_lines
 
         print("\n".join(f"{verb:<16} {text}" for verb, text in action_lines()))
     else:
-        print_change(ask(FaultRequest(" ".join(words), duration), name), as_json)
+        make_change(FaultRequest(" ".join(words), duration, wait), name, as_json)
 
 
 @handles(FaultRequest)
 def handle(session: ControlSession, request: FaultRequest) -> ChangeResult:
-    """Perform the action; the answer has what follows at once."""
+    """Perform the action; the answer has what follows until the cluster has settled."""
     from msgspec.structs import replace
 
+    from kcluster.operations.errors import ClusterError
     from kcluster.scenario.language.loader import ScenarioError, one_line, parse_action
     from kcluster.scenario.language.words import moment
-    from kcluster.scenario.perform import perform
+    from kcluster.scenario.perform import late_problem, perform
 
     try:
         step = parse_action(request.action)
@@ -87,4 +95,18 @@ def handle(session: ControlSession, request: FaultRequest) -> ChangeResult:
         raise ControlError(one_line(error), 2) from None
     except ValueError as error:
         raise ControlError(f"--for {request.duration}: {error}", 2) from None
-    return session.change(lambda: perform(session.cluster, step))
+    cluster = session.cluster
+
+    def operation(say: Say) -> None:
+        perform(cluster, step)
+        if not request.wait:
+            return
+        if not cluster.is_settled():
+            limit = seconds_text(cluster.settle_limit_s)
+            say(f"{session.name}: waiting until the cluster has settled (up to {limit})")
+            if not cluster.wait_until_settled():
+                say(f"{session.name}: not settled yet: kcluster status")
+        if (problem := late_problem(cluster)) is not None:
+            raise ClusterError(problem)
+
+    return session.change(operation)

@@ -1,4 +1,4 @@
-"""`kcluster kill ID`: end a broker's process, or pause it.
+"""`kcluster kill TARGETS`: end brokers' processes, or pause them.
 
 Owns: the verb: its options, its request, when it is refused.  Never: carries it out
 (handle/cluster.py).  Kafka: kill.
@@ -6,30 +6,49 @@ Owns: the verb: its options, its request, when it is refused.  Never: carries it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from kcluster.cli.click_tools import Section, control_options, print_change, section
-from kcluster.cli.control.arguments import find_broker, resume_hint, start_hint
-from kcluster.cli.control.client import ask
+from kcluster.cli.click_tools import (
+    Section,
+    control_options,
+    make_change,
+    section,
+    targets_argument,
+    wait_option,
+)
+from kcluster.cli.control.arguments import (
+    brokers_of,
+    brokers_text,
+    find_nodes,
+    resume_hint,
+    seconds_text,
+    start_hint,
+)
 from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
 from kcluster.deaths import PAUSE, WAYS_TO_FAIL, DeathKind, meanings
 
 if TYPE_CHECKING:
+    from kcluster.cli.control.changes import Say
     from kcluster.cli.control.session import ControlSession
+    from kcluster.handle.cluster import Cluster
+
+PARTITIONS_NAMED: Final = 5
 
 
 class KillRequest(ControlRequest, verb="kill"):
-    """`broker`: as typed.  `how`: one of WAYS_TO_FAIL."""
+    """`broker`: targets as typed.  `how`: one of WAYS_TO_FAIL."""
 
     broker: str | int
     how: str = DeathKind.KILL
+    wait: bool = True
 
 
 @section(Section.FAULTS)
 @click.command("kill")
-@click.argument("broker", metavar="ID")
+@targets_argument
 @click.option(
     "--how",
     type=click.Choice(WAYS_TO_FAIL),
@@ -37,31 +56,66 @@ class KillRequest(ControlRequest, verb="kill"):
     show_default=True,
     help=meanings(*WAYS_TO_FAIL),
 )
+@wait_option
 @control_options
-def command(broker: str, how: str, name: str | None, as_json: bool) -> None:
-    """Take broker ID down, or pause it.
+def command(targets: str, how: str, wait: bool, name: str | None, as_json: bool) -> None:
+    """Take brokers down, or pause them.
 
-    Returns when the cluster has settled.
+    TARGETS: 1 or 1,2 or 'leader(orders-0)', 'followers(orders-0)', 'rack a', 'all but 1', as in
+    scenario files.  Returns when the cluster has taken over from them.
     """
-    print_change(ask(KillRequest(broker, how), name), as_json)
+    make_change(KillRequest(targets, how, wait), name, as_json)
 
 
 @handles(KillRequest)
 def handle(session: ControlSession, request: KillRequest) -> ChangeResult:
-    """Kill or pause the broker, unless it is down already."""
+    """Kill or pause the brokers, unless one is down already."""
     cluster = session.cluster
-    broker = find_broker(cluster.status(), request.broker)
+    chosen = find_nodes(cluster, request.broker)
     if request.how not in WAYS_TO_FAIL:
         raise ControlError(f"how: {request.how!r} is not one of {', '.join(WAYS_TO_FAIL)}", 2)
-    if broker.state == "down":
-        raise ControlError(f"broker {broker.id} is already down; {start_hint(broker)}")
-    if request.how == PAUSE:
-        if broker.state == "paused":
+    for broker in brokers_of(cluster, chosen):
+        if broker.state == "down":
+            raise ControlError(f"broker {broker.id} is already down; {start_hint(broker)}")
+        if broker.state == "paused" and request.how == PAUSE:
             raise ControlError(f"broker {broker.id} is already paused; {resume_hint(broker)}")
-        return session.change(lambda: cluster.pause(broker.id), broker.id)
-    if request.how == DeathKind.CLEAN and broker.state == "paused":
-        raise ControlError(
-            f"broker {broker.id} is paused and cannot shut down cleanly; {resume_hint(broker)}, "
-            f"or kill it: kcluster kill {broker.id}"
-        )
-    return session.change(lambda: cluster.kill(broker.id, request.how), broker.id)
+        if broker.state == "paused" and request.how == DeathKind.CLEAN:
+            raise ControlError(
+                f"broker {broker.id} is paused and cannot shut down cleanly; "
+                f"{resume_hint(broker)}, or kill it: kcluster kill {broker.id}"
+            )
+    is_pause = request.how == PAUSE
+
+    def operation(say: Say) -> None:
+        limit = seconds_text(cluster.notice_limit_s)
+        done = f"{session.name}: {brokers_text(chosen)} {'paused' if is_pause else 'killed'}"
+        waiting = f"{done}; waiting until the cluster notices (up to {limit})"
+        if is_pause:
+            cluster.pause(chosen, wait=False)
+        elif request.how == DeathKind.CLEAN:
+            say(f"{session.name}: {brokers_text(chosen)} asked to shut down")
+            cluster.kill(chosen, request.how, wait=False)
+            waiting = ""
+        else:
+            cluster.kill(chosen, request.how, wait=False)
+        if waiting:
+            say(waiting if request.wait else done)
+        if request.wait:
+            cluster.wait_until_without(chosen)
+
+    return session.change(operation, chosen, lambda: alone(cluster, chosen))
+
+
+def alone(cluster: Cluster, brokers: Sequence[int]) -> Iterator[str]:
+    """A hint for partitions that are offline since their only replica is gone."""
+    offline = [
+        f"{found.topic}-{found.partition}"
+        for found in cluster.status().partitions
+        if found.leader is None and len(found.replicas) == 1 and found.replicas[0] in brokers
+    ]
+    if offline:
+        named = ", ".join(offline[:PARTITIONS_NAMED])
+        if len(offline) > PARTITIONS_NAMED:
+            named += f" and {len(offline) - PARTITIONS_NAMED} more"
+        have = "has" if len(offline) == 1 else "have"
+        yield f"{named} {have} one replica: no broker can take over (replication_factor: 3)"

@@ -1,4 +1,4 @@
-"""`kcluster start ID`: start a broker that is down, with the id, port and disk that it had.
+"""`kcluster start TARGETS`: start brokers that are down, with the id, port and disk that they had.
 
 Owns: the verb: its options, its request, when it is refused.  Never: carries it out
 (handle/cluster.py).  Kafka: kafka-server-start.sh.
@@ -10,50 +10,71 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kcluster.cli.click_tools import Section, control_options, print_change, section
-from kcluster.cli.control.arguments import find_broker, resume_hint
-from kcluster.cli.control.client import ask
+from kcluster.cli.click_tools import (
+    Section,
+    control_options,
+    make_change,
+    section,
+    targets_argument,
+    wait_option,
+)
+from kcluster.cli.control.arguments import brokers_of, brokers_text, find_nodes, resume_hint
 from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
 
 if TYPE_CHECKING:
+    from kcluster.cli.control.changes import Say
     from kcluster.cli.control.session import ControlSession
 
 
 class StartRequest(ControlRequest, verb="start"):
-    """`broker`: as typed.  `kafka_version`: the release to run from now on; None for the same."""
+    """`broker`: targets as typed.  `kafka_version`: the release to run from now on; None for the
+    same."""
 
     broker: str | int
     kafka_version: str | None = None
+    wait: bool = True
 
 
 @section(Section.FAULTS)
 @click.command("start")
-@click.argument("broker", metavar="ID")
+@targets_argument
 @click.option(
     "--kafka-version",
     metavar="X.Y",
     help="Run as this Kafka release from now on: an upgrade or a downgrade.",
 )
+@wait_option
 @control_options
-def command(broker: str, kafka_version: str | None, name: str | None, as_json: bool) -> None:
-    """Start broker ID again.
+def command(
+    targets: str, kafka_version: str | None, wait: bool, name: str | None, as_json: bool
+) -> None:
+    """Start brokers again: 1, or 1,2, or down for all that are down.
 
-    Returns when it serves clients and is back in its ISRs.
+    Returns when they serve clients and are back in their ISRs.
     """
-    print_change(ask(StartRequest(broker, kafka_version), name), as_json)
+    make_change(StartRequest(targets, kafka_version, wait), name, as_json)
 
 
 @handles(StartRequest)
 def handle(session: ControlSession, request: StartRequest) -> ChangeResult:
-    """Start the broker, if it is down."""
+    """Start the brokers, if all of them are down."""
     cluster = session.cluster
-    broker = find_broker(cluster.status(), request.broker)
-    if broker.state == "paused":
-        raise ControlError(f"broker {broker.id} is paused, not down; {resume_hint(broker)}")
-    if broker.state != "down":
-        raise ControlError(f"broker {broker.id} is already up")
+    chosen = find_nodes(cluster, request.broker)
+    for broker in brokers_of(cluster, chosen):
+        if broker.state == "paused":
+            raise ControlError(f"broker {broker.id} is paused, not down; {resume_hint(broker)}")
+        if broker.state != "down":
+            raise ControlError(f"broker {broker.id} is already up")
     version = request.kafka_version
-    change = session.change(lambda: cluster.start(broker.id, kafka_version=version), broker.id)
-    if version is None:
-        return change
-    return change._replace(lines=[*change.lines[:-1], f"{change.lines[-1]}, as Kafka {version}"])
+
+    def operation(say: Say) -> None:
+        cluster.start(chosen, kafka_version=version, wait=False)
+        started = f"{session.name}: {brokers_text(chosen)} started"
+        if request.wait:
+            say(f"{started}; waiting until all replicas are in sync")
+            cluster.wait_until_in_sync(chosen)
+        else:
+            say(started)
+
+    remark = "" if version is None else f", as Kafka {version}"
+    return session.change(operation, chosen, remark=remark)

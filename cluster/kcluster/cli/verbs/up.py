@@ -32,11 +32,16 @@ from kcluster.cli.click_tools import Section, section
 )
 @click.option(
     "--profile",
-    type=click.Choice(["kafka", "fast"]),
-    help="kafka: Kafka's time constants. fast: the same divided by 100.",
+    type=click.Choice(["kafka", "fast", "slow"]),
+    help="kafka: Kafka's time constants. fast: a hundredth of them, for tests; only leaders move"
+    " back after 300 s, as in Kafka. slow: three times as long, for a class.  [default: the"
+    " topology's, else kafka]",
 )
-@click.option("--name", help="The name for other verbs.  [default: the topology's]")
+@click.option(
+    "--name", help="The name for other verbs.  [default: $KCLUSTER_NAME, else the topology's]"
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no events: other verbs show them.")
 @click.option("--trace-requests", is_flag=True, help="Print a line for each request.")
 def command(**options: Any) -> None:
     """Start a cluster in the foreground.

@@ -6,7 +6,8 @@ broker.rack, listeners), or configs without an effect here (catalog.txt: TLS, SA
 the KRaft quorum, KIP-848 groups, thread pools, …).
 Kafka: KafkaConfig, AbstractKafkaConfig, GroupCoordinatorConfig, ReplicationConfigs, …
 
-`scaled` marks time constants of the machinery, which `profile: fast` makes 100 times shorter.
+`scaled` marks time constants of the machinery: `profile: fast` makes them 100 times shorter, `slow`
+3 times longer.
 How long data or ids are kept is never scaled, nor are the upper bounds of clients' values.
 """
 
@@ -34,8 +35,8 @@ from kcluster.config.kafka.values import (
     parse_value,
 )
 
-Profile = Literal["kafka", "fast"]
-PROFILES: Final = ("kafka", "fast")
+Profile = Literal["kafka", "fast", "slow"]
+PROFILES: Final = ("kafka", "fast", "slow")
 
 _MAX_INT: Final = 2**31 - 1
 _MAX_LONG: Final = 2**63 - 1
@@ -235,7 +236,7 @@ class BrokerConfig(Struct, frozen=True):
         Raises ConfigError for an unknown name or a bad value: topology files are checked before.
         """
         assert profile in PROFILES, profile
-        fields: dict[str, Any] = dict(_SCALED) if profile == "fast" else {}
+        fields: dict[str, Any] = dict(_SCALED[profile])
         for mapping in overrides:
             values = parse_overrides(BROKER_CONFIGS, mapping, "broker")
             fields.update((field_of(name), value) for name, value in values.items())
@@ -288,11 +289,15 @@ class BrokerConfig(Struct, frozen=True):
 BROKER_CONFIGS: Final[dict[str, ConfigDef]] = definitions_of(BrokerConfig, "broker")
 """Every broker config known here, by name."""
 
-_SCALED: Final = {
-    definition.field: definition.default_for("fast")
-    for definition in BROKER_CONFIGS.values()
-    if definition.scaled
+_SCALED: Final[dict[str, dict[str, Any]]] = {
+    profile: {
+        definition.field: definition.default_for(profile)
+        for definition in BROKER_CONFIGS.values()
+        if definition.scaled and profile != "kafka"
+    }
+    for profile in PROFILES
 }
+"""What each profile sets differently from Kafka."""
 
 
 _REPLICAS: Final = 3

@@ -49,7 +49,8 @@ class Spec(Struct, frozen=True):
     """For what a range cannot express: returns the message, or None."""
     dynamic: Dynamic = "read-only"
     scaled: bool = False
-    """Whether `profile: fast` has a hundredth of it, unless `fast` is set."""
+    """Whether `profile: fast` has a hundredth of it, unless `fast` is set, and `slow` three times
+    as much."""
     fast: int | None = None
     synonyms: tuple[str, ...] = ()
     feature: bool = False
@@ -64,7 +65,7 @@ class ConfigDef(Struct, frozen=True):
     name: str
     scope: Scope
     default: Value
-    """Kafka's default, before `profile: fast` scales it."""
+    """Kafka's default, before a profile scales it."""
     spec: Spec
 
     @property
@@ -84,7 +85,7 @@ class ConfigDef(Struct, frozen=True):
 
     @property
     def scaled(self) -> bool:
-        """Whether `profile: fast` divides the default by 100."""
+        """Whether profiles scale the default: fast to a hundredth, slow to three times as much."""
         return self.spec.scaled
 
     @property
@@ -103,9 +104,13 @@ class ConfigDef(Struct, frozen=True):
         return field_of(self.name)
 
     def default_for(self, profile: str) -> Value:
-        """The default under `kafka` or `fast`: there a hundredth as a rule, but never 0."""
-        if profile != "fast" or not self.spec.scaled:
+        """The default under a profile: `fast` has a hundredth as a rule, but never 0; `slow` three
+        times as much."""
+        if profile == "kafka" or not self.spec.scaled:
             return self.default
+        if profile == "slow":
+            assert isinstance(self.default, int), self
+            return self.default * SLOW_FACTOR if self.default > 0 else self.default
         if self.spec.fast is not None:
             return self.spec.fast
         assert isinstance(self.default, int), self
@@ -113,6 +118,8 @@ class ConfigDef(Struct, frozen=True):
 
 
 FAST_DIVISOR: Final = 100
+SLOW_FACTOR: Final = 3
+"""In profile slow a dead broker is missed after 27 s: time for a class to say what will follow."""
 
 
 def field_of(name: str) -> str:

@@ -27,9 +27,9 @@ TOPOLOGY: Final = (
     TopologyKey("host", "host name or address", "127.0.0.1", "Where all brokers listen."),
     TopologyKey(
         "profile",
-        " or ".join(PROFILES),
+        f"{', '.join(PROFILES[:-1])} or {PROFILES[-1]}",
         "kafka",
-        "kafka: Kafka's time constants; fast: the same divided by 100.",
+        "kafka: Kafka's time constants; fast: the same divided by 100; slow: times 3.",
     ),
     TopologyKey("config", _CONFIG, "", "Configs of all brokers by Kafka's names."),
     TopologyKey("brokers", "number, or a list", "", "The number of brokers, or a list of them."),

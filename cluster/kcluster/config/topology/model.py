@@ -111,6 +111,10 @@ def check_ports(topology: Topology, probe: Callable[[str, int], str | None]) -> 
         if reason is not None:
             path = f"brokers[{index}].port"
             advice = "set another or leave it out for a free one"
+            if not topology.source:
+                path, advice = f"port {broker.port}", "--base-port 0 takes free ones"
+                problems.append(topology.problem(path, f"{reason}; {advice}"))
+                continue
             if path not in topology.places and "base_port" in topology.places:
                 path, advice = "base_port", "set another, or leave it out for free ones"
             problems.append(topology.problem(path, f"{broker.port}: {reason}; {advice}"))

@@ -13,12 +13,13 @@ from typing import Annotated
 
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.operations.admin import BROKER, TOPIC
+from kcluster.operations.names import PartitionName
+from kcluster.operations.targets import Targets
 from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import ListOf, Whole, text
 from kcluster.scenario.language.kafka_configs import ANY_CONFIG, TOPIC_CONFIG
-from kcluster.scenario.language.words import PARTITION, PartitionName
+from kcluster.scenario.language.words import BROKERS, PARTITION
 from kcluster.scenario.play.stage import Stage
-from kcluster.scenario.play.targets import BROKERS, Targets
 
 
 def _refused(

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from kcluster.deaths import DeathKind, ProcessState
+from kcluster.operations.targets import Targets
 from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import OneOf
+from kcluster.scenario.language.words import BROKERS
 from kcluster.scenario.play.stage import Stage
-from kcluster.scenario.play.targets import BROKERS, Targets
 
 _WAYS: Final = OneOf("way to die", tuple(DeathKind))
 

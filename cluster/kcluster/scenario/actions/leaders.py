@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.names import PartitionName
+from kcluster.operations.targets import Targets
 from kcluster.scenario.actions.base import Action, action
 from kcluster.scenario.language.fields import Flag
-from kcluster.scenario.language.words import PARTITION, PartitionName
+from kcluster.scenario.language.words import BROKERS, PARTITION
 from kcluster.scenario.play.stage import Stage
-from kcluster.scenario.play.targets import BROKERS, Targets
 
 
 @action("move", example="move: {partition: orders-0, to: 2}")

@@ -12,10 +12,11 @@ from typing import Annotated, Final
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.network.shapes import LinkShape
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.targets import Targets
 from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import Flag, OneOf, duration
+from kcluster.scenario.language.words import BROKERS
 from kcluster.scenario.play.stage import Stage
-from kcluster.scenario.play.targets import BROKERS, Targets
 
 _HOW: Final = OneOf("way to stop", tuple(kind for kind in DeathKind if kind is not DeathKind.WIPE))
 _NO_ADDRESS: Final = "the controller has no address to change"

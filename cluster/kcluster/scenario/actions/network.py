@@ -4,6 +4,7 @@ Owns: these actions.  Never: cuts a link, or refuses to (operations/node_sets.py
 Kafka: iptables and tc, as ducktape's and Jepsen's nemeses use them.
 
 Without `others`, all other nodes are meant: brokers, the controller, and the workload's clients.
+Shapes then act on all links of `nodes`, those among them too; a cut leaves these as they are.
 Live, clients from outside are included only where they are named: `clients`, `client billing*`.
 """
 
@@ -12,10 +13,11 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from kcluster.network.shapes import DISTRIBUTIONS
+from kcluster.operations.targets import Targets
 from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import Flag, OneOf, duration, fraction, size
+from kcluster.scenario.language.words import TARGETS
 from kcluster.scenario.play.stage import Stage
-from kcluster.scenario.play.targets import TARGETS, Targets
 
 _DISTRIBUTION: Final = OneOf("distribution", DISTRIBUTIONS)
 
@@ -67,7 +69,8 @@ class Bridge(Action, frozen=True):
 
 @action("slow", example="slow: {nodes: 3, latency: 50ms, jitter: 10ms}")
 class Slow(_BetweenSets, frozen=True):
-    """Slow links down.  Undone by taking the added latency away."""
+    """Slow links down.  Without `others`: all links of these nodes, those among them too.  Undone
+    by taking the added latency away."""
 
     latency_ms: Annotated[float, duration(), "Latency that is added to each message, one way."] = 0
     jitter_ms: Annotated[float, duration(), "How much the added latency varies."] = 0
@@ -85,7 +88,8 @@ class Slow(_BetweenSets, frozen=True):
 
 @action("lose", example="lose: {nodes: 3, share: 5%}")
 class Lose(_BetweenSets, frozen=True):
-    """Lose a share of the segments on links; TCP retransmits them with growing delays."""
+    """Lose a share of the segments on links; TCP retransmits them with growing delays.  Without
+    `others`: all links of these nodes."""
 
     share: Annotated[float, fraction(), "The share of segments that are lost."] = 0.1
 
@@ -96,7 +100,8 @@ class Lose(_BetweenSets, frozen=True):
 
 @action("limit_bandwidth", example="limit_bandwidth: {nodes: 3, to: 100KB}")
 class LimitBandwidth(_BetweenSets, frozen=True):
-    """Limit the bytes per second of each link, in each direction."""
+    """Limit the bytes per second of each link, in each direction.  Without `others`: all links of
+    these nodes."""
 
     to_bytes: Annotated[int, size(1), "Bytes per second of each link."] = 1_000_000
 

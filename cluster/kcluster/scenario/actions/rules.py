@@ -10,6 +10,8 @@ from typing import Annotated, Any, Final
 
 from kcluster.faults.rules import Rule, RuleError, rule
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.names import PartitionName
+from kcluster.operations.targets import Targets
 from kcluster.protocol.apis import APIS
 from kcluster.protocol.errors import ErrorCode
 from kcluster.scenario.actions.base import Action, Undo, action
@@ -23,9 +25,8 @@ from kcluster.scenario.language.fields import (
     fraction,
     text,
 )
-from kcluster.scenario.language.words import PARTITION, PartitionName
+from kcluster.scenario.language.words import BROKERS, PARTITION
 from kcluster.scenario.play.stage import Stage
-from kcluster.scenario.play.targets import BROKERS, Targets
 
 _API: Final = OneOf("API", tuple(line.name for line in APIS.values()))
 _ERRORS: Final = tuple(name for name in ErrorCode.__members__ if name != "NONE")

@@ -16,6 +16,8 @@ from kcluster.clients.consumer.settings import ConsumerSettings
 from kcluster.clients.producer.settings import ProducerSettings
 from kcluster.config.files.problems import Place, unknown
 from kcluster.evidence.causes import MEANINGS
+from kcluster.operations.conditions import EVENTS, Condition
+from kcluster.operations.names import PartitionName, partition_name
 from kcluster.protocol.errors import ErrorCode
 from kcluster.scenario.actions.base import Action
 from kcluster.scenario.language.client_configs import ClientConfigs
@@ -33,15 +35,13 @@ from kcluster.scenario.language.fields import (
     text,
 )
 from kcluster.scenario.language.words import (
+    CONDITION,
     COUNT,
     MOMENT,
     TIME_CHECK,
     CountCheck,
     MomentRange,
-    PartitionName,
-    partition_name,
 )
-from kcluster.scenario.play.conditions import CONDITION, EVENTS, Condition
 
 CLIENTS_OWN_ERRORS: Final = (
     "DISCONNECTED",

@@ -14,13 +14,14 @@ from typing import Any
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Node, Scalar
 from kcluster.config.topology.model import Topology
+from kcluster.operations.conditions import Condition
+from kcluster.operations.names import Names
+from kcluster.operations.targets import Target
 from kcluster.scenario.actions.admin import AddBroker, AddPartitions, CreateTopic
 from kcluster.scenario.language.fields import fields_of
 from kcluster.scenario.language.loader import Claims
 from kcluster.scenario.language.model import Checks, ConsumerSpec, ProducerSpec, Step, WorkloadSpec
-from kcluster.scenario.language.names import Names
-from kcluster.scenario.play.conditions import Condition
-from kcluster.scenario.play.targets import BROKERS, Target
+from kcluster.scenario.language.words import BROKERS
 from kcluster.scenario.play.workload import consumer_plan, consumer_settings, producer_settings
 
 

@@ -16,6 +16,8 @@ from kcluster.checks.anomalies import ANOMALIES
 from kcluster.config.topology.keys import BROKER, LINK, NETWORK, TOPIC, TOPOLOGY, TopologyKey
 from kcluster.events import EVENT_TYPES
 from kcluster.evidence.causes import MEANINGS
+from kcluster.operations.conditions import FORMS
+from kcluster.operations.targets import TARGET_WORDS
 from kcluster.scenario.actions import ACTIONS
 from kcluster.scenario.language.fields import fields_of
 from kcluster.scenario.language.model import (
@@ -26,9 +28,7 @@ from kcluster.scenario.language.model import (
     Trigger,
 )
 from kcluster.scenario.language.scenario import ScenarioKeys
-from kcluster.scenario.play.conditions import FORMS
 from kcluster.scenario.play.nemesis import Profile
-from kcluster.scenario.play.targets import TARGET_WORDS
 
 
 class KeyLine(NamedTuple):

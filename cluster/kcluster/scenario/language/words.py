@@ -1,24 +1,23 @@
 """The small words of scenario files: partitions, moments, counts.
 
-Owns: PartitionName, MomentRange, CountCheck; reading them.  Never: looks at a cluster.  Raises
-ValueError, with the right form, for text that is none of them.  Brokers are targets.py's,
-conditions conditions.py's.  Kafka: no counterpart.
+Owns: MomentRange, CountCheck, reading them; what a file may say for each word.  Never: looks at a
+cluster, knows the words for nodes and conditions (operations/targets.py, conditions.py).  Raises
+ValueError, with the right form, for text that is none of them.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from msgspec import Struct
 
 from kcluster.config.files.durations import milliseconds
 from kcluster.config.files.problems import show
+from kcluster.operations.conditions import compare, condition
+from kcluster.operations.names import partition_name
+from kcluster.operations.targets import TARGETS_SHOWN, targets
 from kcluster.scenario.language.fields import UNITS_SHOWN, Words, duration_text
 
-PartitionName = tuple[str, int]
-
-_PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-([0-9]{1,9})")
 _SYMBOLS: Final = ("<=", ">=", "==", "!=", "<", ">", "=")
 _LENGTH: Final = f"a time like 250ms, 5s or 2m; the units are {UNITS_SHOWN}"
 _MOMENT: Final = f"a time like 250ms, 5s, 2m or 5s..20s; the units are {UNITS_SHOWN}"
@@ -47,31 +46,6 @@ class CountCheck(Struct, frozen=True):
 
     def __str__(self) -> str:
         return str(self.number) if self.symbol == "==" else f"{self.symbol} {self.number}"
-
-
-def compare(value: float, symbol: str, number: float) -> bool:
-    """`value symbol number`."""
-    match symbol:
-        case "<":
-            return value < number
-        case "<=":
-            return value <= number
-        case ">":
-            return value > number
-        case ">=":
-            return value >= number
-        case "!=":
-            return value != number
-        case _:
-            return value == number
-
-
-def partition_name(text: str) -> PartitionName:
-    """`orders-0` -> ("orders", 0)."""
-    match = _PARTITION.fullmatch(text.strip())
-    if match is None:
-        raise ValueError("not a partition; one is written like orders-0")
-    return match[1], int(match[2])
 
 
 def moment(text: str) -> MomentRange:
@@ -124,3 +98,8 @@ COUNT: Final = Words(
 TIME_CHECK: Final = Words(
     "a time like < 1s, some or none", time_check, brief="time such as < 1s, some or none"
 )
+TARGETS: Final = Words(TARGETS_SHOWN, targets, lists=True, brief="targets")
+"""Nodes: brokers, the controller, clients."""
+BROKERS: Final = Words(TARGETS_SHOWN, targets, lists=True, brief="targets (brokers)")
+"""Brokers, and the controller where the action says so."""
+CONDITION: Final = Words("a condition like isr(orders-0) < 2", condition, brief="condition")

@@ -11,11 +11,11 @@ from typing import Annotated
 
 from msgspec import Struct
 
+from kcluster.operations.conditions import SETTLED
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.actions.base import Action, Undo
 from kcluster.scenario.language.fields import Flag, StoryText, Whole
 from kcluster.scenario.language.words import MOMENT, MomentRange
-from kcluster.scenario.play.conditions import SETTLED
 from kcluster.scenario.play.stage import Stage
 
 

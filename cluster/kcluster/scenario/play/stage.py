@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import partial
 from random import Random
 
-from kcluster.clients.ledger import Ledger, Partition
+from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.contract import Note
+from kcluster.operations.conditions import SETTLED, Condition, ConditionFacts
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.targets import Finder, Targets
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.scenario.play.conditions import SETTLED, Condition, ConditionFacts
-from kcluster.scenario.play.targets import Finder, Targets
 
 
 class Stage(ABC):
@@ -41,7 +42,7 @@ class Stage(ABC):
         self._finder = Finder(plan, dispatcher, verbs, self.rng)
         self._client_ids: dict[str, int] = {}
         self._finder.clients = self._client_ids
-        self._facts = ConditionFacts(dispatcher, verbs, ledger, self._notes)
+        self._facts = ConditionFacts(dispatcher, verbs, self._notes, partial(counted, ledger))
         dispatcher.note_sinks = (*dispatcher.note_sinks, self._notes.append)
 
     # ------------------------------------------------------------------------------ the clock
@@ -129,3 +130,19 @@ class Stage(ABC):
             callback()
         except ClusterError as error:
             self.refuse(f"{what}: {error}")
+
+
+def counted(ledger: Ledger, word: str, client: str) -> int:
+    """How many records were sent or read with this outcome, by a client or, for "", by all."""
+    if word == "read":
+        return sum(not client or read.consumer == client for read in ledger.reads)
+    sends = ledger.sends
+    if not client and word == "sent":
+        return len(sends)
+    outcome = Outcome(word) if word != "sent" else None
+    return sum(
+        (outcome is None or send.outcome is outcome)
+        and (not client or send.producer == client)
+        and (outcome is not Outcome.UNKNOWN or send.ended_ms >= 0)
+        for send in sends
+    )

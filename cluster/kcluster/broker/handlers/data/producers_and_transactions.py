@@ -12,10 +12,10 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from kcluster.broker.broker import Broker
-from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.broker.handlers.metadata.metadata import unknown_topic_error
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
+from kcluster.metadata.placement import coordinator_partition
 from kcluster.partition.producers import ProducerState
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey

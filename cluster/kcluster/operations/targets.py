@@ -11,27 +11,22 @@ Words are tried in the order of the classes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 from msgspec import Struct
 
-from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.config.files.problems import nearest, unknown
 from kcluster.contract import CONTROLLER_ID, Rng
 from kcluster.deaths import ProcessState
+from kcluster.metadata.placement import coordinator_partition
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.names import Names, PartitionName, partition_name
 from kcluster.operations.verbs import Verbs
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.scenario.language.fields import Words
-from kcluster.scenario.language.words import PartitionName, partition_name
-
-if TYPE_CHECKING:
-    from kcluster.scenario.language.names import Names
-
 
 _SEPARATOR: Final = re.compile(r",(?![^(]*\))")
 _CALL: Final = re.compile(r"([a-z_ ]+?) ?\( ?(.*?) ?\)")
@@ -92,6 +87,8 @@ class Target(Struct, frozen=True, kw_only=True):
 
 
 Targets = tuple[Target, ...]
+Nodes = int | str | Iterable[int | str]
+"""Nodes as Python users name them: ids, words, or both in a collection."""
 
 _WORDS: Final[list[type[Target]]] = []
 
@@ -237,7 +234,7 @@ class RackTarget(Target, frozen=True, kw_only=True):
     def resolve(self, finder: Finder) -> tuple[int, ...]:
         racks = {spec.id: spec.rack for spec in finder.plan.topology.brokers}
         if self.rack not in racks.values():
-            known = sorted({name for name in racks.values() if name})
+            known = sorted({name for name in racks.values() if name}) or ["none"]
             raise ClusterError(f"rack {self.rack}: {unknown('rack', self.rack, known)}")
         return tuple(x for x in finder.brokers() if racks.get(x) == self.rack)
 
@@ -289,6 +286,25 @@ class ClientsTarget(Target, frozen=True, kw_only=True):
 
     def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
         yield f"{verb} takes brokers, not clients"
+
+
+@target
+class HostTarget(Target, frozen=True, kw_only=True):
+    """Clients from outside by IP address, or a pattern."""
+
+    CALL = PREFIX = "host"
+    EXAMPLE = "host 10.0.0.*"
+    host: str
+
+    @classmethod
+    def of_argument(cls, argument: str, text: str) -> Self:
+        return cls(host=argument, shown=text)
+
+    def resolve(self, finder: Finder) -> tuple[int, ...]:
+        return finder.verbs.network.host(self.host)
+
+    def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
+        yield f"{self} names clients; {verb} takes brokers"
 
 
 # -------------------------------------------------------------------------- brokers by number
@@ -415,9 +431,10 @@ class NameTarget(Target, frozen=True, kw_only=True):
             return finder.names[self.name]
         if self.name in finder.clients:
             return (finder.clients[self.name],)
-        meant = nearest(self.name, (*finder.names, *finder.clients))
-        hint = f"; did you mean {meant}?" if meant else ""
-        raise ClusterError(f"{self.name}: no step has given this name{hint}")
+        known = (*finder.names, *finder.clients)
+        meant = nearest(self.name, (*known, *_PLAIN_WORDS))
+        hint = f"did you mean {meant}?" if meant else f"there are {TARGETS_SHOWN}"
+        raise ClusterError(f"{self.name}: no such node; {hint}")
 
     def problems(self, names: Names) -> Iterator[str]:
         yield from self._problems((*names.from_steps, *names.clients))
@@ -439,6 +456,8 @@ class NameTarget(Target, frozen=True, kw_only=True):
 # ------------------------------------------------------------------------------------- reading
 
 TARGET_WORDS: Final = tuple(_WORDS)
+"""All words, in the order in which they are tried; for the reference."""
+_PLAIN_WORDS: Final = tuple(shown for word in _WORDS for shown in word.PLAIN)
 _EXAMPLES: Final = tuple(word.EXAMPLE for word in _WORDS)
 TARGETS_SHOWN: Final = f"{', '.join(_EXAMPLES[:-1])}, or {_EXAMPLES[-1]}"
 
@@ -463,10 +482,12 @@ def _target(text: str) -> Target:
     raise ValueError(f"not known; there are {TARGETS_SHOWN}")
 
 
-TARGETS: Final = Words(TARGETS_SHOWN, targets, lists=True, brief="targets")
-"""Nodes: brokers, the controller, clients."""
-BROKERS: Final = Words(TARGETS_SHOWN, targets, lists=True, brief="targets (brokers)")
-"""Brokers, and the controller where the action says so."""
+def targets_in(text: str) -> Targets:
+    """As `targets`; ClusterError for a word that is not known."""
+    try:
+        return targets(text)
+    except ValueError as error:
+        raise ClusterError(f"{text}: {error}") from None
 
 
 class Finder:
@@ -488,6 +509,17 @@ class Finder:
         if not nodes:
             raise ClusterError(f"{', '.join(map(str, targets))}: there is no such broker now")
         return nodes
+
+    def nodes(self, nodes: Nodes) -> tuple[int, ...]:
+        """The same for Python users, who may also name a client by its id."""
+        if isinstance(nodes, int):
+            return (self.verbs.network.node(nodes),)
+        if isinstance(nodes, str):
+            return self.find(targets_in(nodes))
+        found = tuple(dict.fromkeys(node for one in nodes for node in self.nodes(one)))
+        if not found:
+            raise ClusterError("no node is named")
+        return found
 
     def brokers(self) -> tuple[int, ...]:
         """All brokers, up or not."""

@@ -1,7 +1,7 @@
 """Conditions: `isr(orders-0) < 2`, `1,000 acked`, `event leader_elected of orders-0`, `settled`.
 
 Owns: one class per kind of condition, with how it is written, whether it holds now, and what it
-names that must exist.  Never: waits (stage.py does).
+names that must exist.  Never: waits (stages and handles do).
 Kafka: no counterpart.
 
 A partition that does not exist yet has no leader (-1), and counts zero.
@@ -10,22 +10,19 @@ A partition that does not exist yet has no leader (-1), and counts zero.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from msgspec import Struct
 
-from kcluster.clients.ledger import Ledger, Outcome
+from kcluster.config.files.durations import milliseconds
 from kcluster.config.files.problems import unknown
 from kcluster.contract import Note
 from kcluster.events import KINDS
+from kcluster.operations.errors import ClusterError
+from kcluster.operations.names import Names, PartitionName, partition_name
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.scenario.language.fields import Words
-from kcluster.scenario.language.words import PartitionName, compare, partition_name
-
-if TYPE_CHECKING:
-    from kcluster.scenario.language.names import Names
 
 EVENTS: Final = KINDS
 COUNTED: Final = ("acked", "sent", "read", "failed", "unknown")
@@ -67,6 +64,10 @@ class Condition(Struct, frozen=True, kw_only=True):
         """The number that is compared, for messages; None if no number is."""
         return None
 
+    def standing(self, facts: ConditionFacts) -> str:
+        """How it stands now, for a message that it does not hold."""
+        return f"it is {self.value(facts)}"
+
     def problems(self, names: Names) -> Iterator[str]:
         """What the condition names that a scenario does not have."""
         yield from ()
@@ -81,6 +82,22 @@ class SettledCondition(Condition, frozen=True, kw_only=True):
     def holds(self, facts: ConditionFacts, since: int = 0) -> bool:
         return facts.verbs.settled.all_in_sync()
 
+    def standing(self, facts: ConditionFacts) -> str:
+        settled = facts.verbs.settled
+        behind = [x for x in settled.brokers() if not settled.is_running(x)]
+        if behind:
+            return f"not in service: broker {', '.join(map(str, behind))}"
+        lacking = [
+            f"{name}-{found.partition}"
+            for name, topic in settled.image.topics.items()
+            for found in topic.partitions
+            if found.leader < 0 or len(found.isr) < len(found.replicas)
+        ]
+        if not lacking:
+            return next(settled.unsettled(), "it holds now")
+        more = f" and {len(lacking) - 5} more" if len(lacking) > 5 else ""
+        return f"replicas out of sync: {', '.join(lacking[:5])}{more}"
+
 
 class EventCondition(Condition, frozen=True, kw_only=True):
     """`event leader_elected of orders-0`: an event of this kind has happened."""
@@ -94,6 +111,9 @@ class EventCondition(Condition, frozen=True, kw_only=True):
             and (not self.subject or note.event.subject == self.subject)
             for note in facts.notes[since:]
         )
+
+    def standing(self, facts: ConditionFacts) -> str:
+        return "there was no such event"
 
 
 class _Comparison(Condition, frozen=True, kw_only=True):
@@ -145,18 +165,35 @@ class PartitionCondition(_Comparison, frozen=True, kw_only=True):
         is_watermark = self.word == "high_watermark"
         return int(replica.high_watermark if is_watermark else replica.log.log_end_offset)
 
+    def standing(self, facts: ConditionFacts) -> str:
+        try:
+            partition = facts.verbs.partition(*self.partition)
+        except ClusterError as error:
+            return str(error)
+        if self.word == "leader" and partition.leader < 0:
+            return "it has no leader"
+        members = {"isr": partition.isr, "elr": partition.elr}.get(self.word)
+        shown = f" ({', '.join(map(str, members))})" if members else ""
+        return f"it is {self.value(facts)}{shown}"
+
     def problems(self, names: Names) -> Iterator[str]:
         yield from filter(None, [names.partition_problem(*self.partition)])
 
 
-class ConditionFacts:
-    """What conditions are tested against: one cluster, its notes, its workload's ledger."""
+Counter = Callable[[str, str], int]
+"""(word, client) -> how many records were sent or read with this outcome; client "" for all."""
 
-    def __init__(self, dispatcher: Dispatcher, verbs: Verbs, ledger: Ledger, notes: list[Note]):
+
+class ConditionFacts:
+    """What conditions are tested against: one cluster, its notes, its workload's counts."""
+
+    def __init__(
+        self, dispatcher: Dispatcher, verbs: Verbs, notes: list[Note], count: Counter
+    ) -> None:
         self.verbs = verbs
         self.notes = notes
+        self.count = count
         self._dispatcher = dispatcher
-        self._ledger = ledger
 
     def high_watermark(self, topic: str, partition: int) -> int:
         """The high watermark at a partition's leader; 0 if it has none."""
@@ -176,22 +213,6 @@ class ConditionFacts:
         process = self._dispatcher.processes.get(partition.leader)
         node: Any = None if process is None else process.node
         return None if node is None else node.replicas.get(partition.topic_id, number)
-
-    def count(self, word: str, client: str) -> int:
-        """How many records were sent or read with this outcome, by a client or by all."""
-        if word == "read":
-            reads = self._ledger.reads
-            return sum(not client or read.consumer == client for read in reads)
-        sends = self._ledger.sends
-        if not client and word == "sent":
-            return len(sends)
-        outcome = Outcome(word) if word != "sent" else None
-        return sum(
-            (outcome is None or send.outcome is outcome)
-            and (not client or send.producer == client)
-            and (outcome is not Outcome.UNKNOWN or send.ended_ms >= 0)
-            for send in sends
-        )
 
 
 # ------------------------------------------------------------------------------------- reading
@@ -247,5 +268,49 @@ def _number(text: str) -> int:
     return int(text.replace(",", "").replace("_", ""))
 
 
+def condition_in(text: str) -> Condition:
+    """As `condition`; ClusterError for text that is none."""
+    try:
+        return condition(text)
+    except ValueError as error:
+        raise ClusterError(f"{text}: {error}") from None
+
+
+def limit_ms_of(within: str | float) -> int:
+    """`10s`, or a number of seconds, in ms; ClusterError for text that is no time."""
+    if not isinstance(within, str):
+        return round(within * 1000)
+    try:
+        return milliseconds(within)
+    except ValueError as error:
+        raise ClusterError(f"within: {error}") from None
+
+
+def not_held(condition: Condition, facts: ConditionFacts, limit_ms: int) -> str:
+    """That a condition did not come to hold, and how it stands."""
+    return f"{condition} does not hold after {limit_ms / 1000:g} s: {condition.standing(facts)}"
+
+
+def no_workload(word: str, client: str) -> int:
+    """The counter of a cluster without a scenario's workload."""
+    raise ClusterError(f"{word}: only records of a scenario's workload are counted")
+
+
 SETTLED: Final = condition("settled")
-CONDITION: Final = Words("a condition like isr(orders-0) < 2", condition, brief="condition")
+
+
+def compare(value: float, symbol: str, number: float) -> bool:
+    """`value symbol number`."""
+    match symbol:
+        case "<":
+            return value < number
+        case "<=":
+            return value <= number
+        case ">":
+            return value > number
+        case ">=":
+            return value >= number
+        case "!=":
+            return value != number
+        case _:
+            return value == number

@@ -1,17 +1,24 @@
-"""Everything that one scenario may name: topics, brokers, racks, clients.
+"""Names: of partitions as people write them, and everything that one scenario may name.
 
-Owns: the names, and what is wrong with one that is not there.  Never: collects them from a scenario
-(naming.py does).  Kafka: no counterpart.
+Owns: PartitionName, Names, what is wrong with a name that is not there.  Never: collects the names
+of a scenario (scenario/language/naming.py does).  Kafka: kafka-topics --describe.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from kcluster.config.files.problems import nearest, show, unknown
+from kcluster.operations.errors import ClusterError
 from kcluster.protocol.names import has_internal_prefix
+
+PartitionName = tuple[str, int]
+
+_PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-([0-9]{1,9})")
 
 
 class Names(Struct, frozen=True):
@@ -47,3 +54,21 @@ class Names(Struct, frozen=True):
         """Whether it is a client of the workload, or may be one from outside, whose id is not known
         beforehand: then it must not look like a misspelt one of the workload's."""
         return name in self.clients or "*" in name or nearest(name, self.clients) is None
+
+
+def partition_name(text: str) -> PartitionName:
+    """`orders-0` -> ("orders", 0)."""
+    match = _PARTITION.fullmatch(text.strip())
+    if match is None:
+        raise ValueError("not a partition; one is written like orders-0")
+    return match[1], int(match[2])
+
+
+def partition_in(topic: str, partition: int | None = None) -> PartitionName:
+    """A partition as Python users name it: `("orders", 0)` or `"orders-0"`."""
+    if partition is not None:
+        return topic, partition
+    try:
+        return partition_name(topic)
+    except ValueError as error:
+        raise ClusterError(f"{topic}: {error}") from None

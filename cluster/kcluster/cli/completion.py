@@ -1,0 +1,60 @@
+"""What the shell completes after a verb: brokers, partitions and topics of the running cluster.
+
+Owns: the words that are offered.  Never: reports a problem: without a cluster nothing is offered.
+Kafka: none; click writes the shell's side.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import click
+
+from kcluster.cli.control.protocol import ControlError, ControlRequest
+
+TIMEOUT_S: Final = 2.0
+
+
+class NamesRequest(ControlRequest, verb="status"):
+    """Everything, of which the names are offered."""
+
+
+def complete_targets(ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:
+    """Ids of brokers, and `leader(orders-0)`; after a comma the next one."""
+    status = _status(ctx)
+    if not status:
+        return []
+    before, comma, last = typed.rpartition(",")
+    ids = [str(broker["id"]) for broker in status.get("brokers", ())]
+    words = [f"leader({name})" for name in _partitions(status)]
+    return [
+        f"{before}{comma}{word}" for word in (*ids, *words, "all", "down") if word.startswith(last)
+    ]
+
+
+def complete_partitions(ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:
+    """`orders-0`."""
+    return [name for name in _partitions(_status(ctx)) if name.startswith(typed)]
+
+
+def complete_topics(ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:
+    """`orders`."""
+    topics = dict.fromkeys(found["topic"] for found in _status(ctx).get("partitions", ()))
+    return [topic for topic in topics if topic.startswith(typed)]
+
+
+def _partitions(status: dict[str, Any]) -> list[str]:
+    """Partitions of users' topics."""
+    partitions = status.get("partitions", ())
+    return [f"{x['topic']}-{x['partition']}" for x in partitions if not x["topic"].startswith("__")]
+
+
+def _status(ctx: click.Context) -> dict[str, Any]:
+    from kcluster.cli.control.client import Conversation
+
+    try:
+        with Conversation(ctx.params.get("name")) as conversation:
+            status: dict[str, Any] = conversation.ask(NamesRequest(), timeout_s=TIMEOUT_S)
+            return status
+    except ControlError:
+        return {}

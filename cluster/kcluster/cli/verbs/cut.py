@@ -1,0 +1,29 @@
+"""`kcluster cut A B`: cut the links between two sets of nodes.
+
+Owns: the verb's options.  Never: carries it out: it is the action isolate (scenario/actions).
+Kafka: iptables.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kcluster.cli.click_tools import Section, section
+from kcluster.cli.completion import complete_targets
+from kcluster.cli.network_options import act, network_options
+
+
+@section(Section.FAULTS)
+@click.command("cut")
+@click.argument("nodes", shell_complete=complete_targets)
+@click.argument("others", shell_complete=complete_targets)
+@network_options
+def command(nodes: str, others: str, **options: Any) -> None:
+    """Cut the links between nodes: kcluster cut 1 2.
+
+    NODES and OTHERS are written as for isolate.  Returns when ISRs and leaders have changed
+    accordingly.  kcluster heal undoes it.
+    """
+    act("isolate", {"nodes": nodes, "others": others}, options)

@@ -1,0 +1,23 @@
+"""`kcluster help [VERB]`: the same as `kcluster [VERB] --help`.
+
+Owns: finding the verb.  Never: writes help (click does).  Kafka: none.
+"""
+
+from __future__ import annotations
+
+import click
+
+from kcluster.cli.click_tools import Section, section
+
+
+@section(Section.TOOLS)
+@click.command("help")
+@click.argument("verb", nargs=-1)
+def command(verb: tuple[str, ...]) -> None:
+    """Show the help of a verb, or the overview.
+
+    kcluster help kill is kcluster kill --help.
+    """
+    from kcluster.cli.click_tools import kcluster
+
+    kcluster.main(args=[*verb, "--help"], prog_name="kcluster")

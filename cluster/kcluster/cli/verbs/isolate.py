@@ -1,0 +1,29 @@
+"""`kcluster isolate NODES`: cut nodes off from all others.
+
+Owns: the verb's options.  Never: carries it out: it is the action isolate (scenario/actions).
+Kafka: iptables.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kcluster.cli.click_tools import Section, section
+from kcluster.cli.completion import complete_targets
+from kcluster.cli.network_options import act, network_options
+
+
+@section(Section.FAULTS)
+@click.command("isolate")
+@click.argument("nodes", shell_complete=complete_targets)
+@click.option("--from", "others", metavar="NODES", help="Only from these.  [default: all others]")
+@network_options
+def command(nodes: str, others: str | None, **options: Any) -> None:
+    """Cut nodes off from all others, or from some.
+
+    NODES: 1 or 1,2 or 'leader(orders-0)', 'rack a', controller, 'client billing*', as in scenario
+    files.  Returns when the cluster has taken over from them.  kcluster heal undoes it.
+    """
+    act("isolate", {"nodes": nodes, "others": others}, options)

@@ -1,0 +1,31 @@
+"""`kcluster move TOPIC-PARTITION TARGET`: make another broker the leader.
+
+Owns: the verb's options.  Never: moves a leader: it is `kcluster elect --to`.
+Kafka: kafka-reassign-partitions.sh and kafka-leader-election.sh, in one step.
+"""
+
+from __future__ import annotations
+
+import click
+
+from kcluster.cli.click_tools import Section, control_options, make_change, section
+from kcluster.cli.completion import complete_partitions, complete_targets
+from kcluster.cli.verbs.elect import ElectRequest
+
+
+@section(Section.FAULTS)
+@click.command("move")
+@click.argument("partition", metavar="TOPIC-PARTITION", shell_complete=complete_partitions)
+@click.argument("target", required=False, shell_complete=complete_targets)
+@click.option("--to", metavar="TARGET", help="The same as TARGET.", shell_complete=complete_targets)
+@control_options
+def command(
+    partition: str, target: str | None, to: str | None, name: str | None, as_json: bool
+) -> None:
+    """Make another broker the leader of a partition: kcluster move orders-0 2.
+
+    TARGET must be in the ISR.  It may be a word: 'any follower' is 'any followers(orders-0)'.
+    """
+    if (target is None) == (to is None):
+        raise click.UsageError("to which broker? kcluster move orders-0 2")
+    make_change(ElectRequest(partition, target or to), name, as_json)

@@ -1,0 +1,34 @@
+"""`kcluster pause TARGETS`: pause brokers' processes, as a long garbage collection does.
+
+Owns: the verb's options.  Never: carries it out: it is `kcluster kill --how pause`.
+Kafka: kill -STOP.
+"""
+
+from __future__ import annotations
+
+import click
+
+from kcluster.cli.click_tools import (
+    Section,
+    control_options,
+    make_change,
+    section,
+    targets_argument,
+    wait_option,
+)
+from kcluster.cli.verbs.kill import KillRequest
+from kcluster.deaths import PAUSE
+
+
+@section(Section.FAULTS)
+@click.command("pause")
+@targets_argument
+@wait_option
+@control_options
+def command(targets: str, wait: bool, name: str | None, as_json: bool) -> None:
+    """Pause brokers, as a long garbage collection does.
+
+    Their sockets stay open.  Returns when the cluster has taken over from them; with --no-wait at
+    once, for a pause that nobody is to notice.  kcluster resume ends it.
+    """
+    make_change(KillRequest(targets, PAUSE, wait), name, as_json)

@@ -1,0 +1,34 @@
+"""`kcluster slow NODES [OTHERS]`: slow links down.
+
+Owns: the verb's options.  Never: carries it out: it is the action slow (scenario/actions).
+Kafka: tc qdisc … netem delay.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kcluster.cli.click_tools import Section, section
+from kcluster.cli.completion import complete_targets
+from kcluster.cli.network_options import act, network_options
+
+
+@section(Section.FAULTS)
+@click.command("slow")
+@click.argument("nodes", shell_complete=complete_targets)
+@click.argument("others", required=False, shell_complete=complete_targets)
+@click.option("--latency", metavar="TIME", required=True, help="Added to each message: 40ms.")
+@click.option("--jitter", metavar="TIME", help="How far latencies vary: 5ms.")
+@network_options
+def command(
+    nodes: str, others: str | None, latency: str, jitter: str | None, **options: Any
+) -> None:
+    """Slow links down: kcluster slow 1 3 --latency 40ms.
+
+    Without OTHERS all links of NODES are slowed down, those among them too: kcluster slow all
+    --latency 40ms slows down replication as well.  kcluster heal undoes it.
+    """
+    keys = {"nodes": nodes, "others": others, "latency": latency, "jitter": jitter}
+    act("slow", keys, options)

@@ -1,0 +1,308 @@
+"""The verbs that change a running cluster: their words, waiting, lines and exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from kcluster.cli.control.changes import LiveChange, Say
+from kcluster.cli.control.client import ask
+from kcluster.cli.verbs.down import DownRequest
+from kcluster.cli.verbs.status import StatusRequest
+from kcluster.config.topology.model import Topology
+from kcluster.handle.cluster import Cluster
+from kcluster.operations.errors import ClusterError
+
+Start = Callable[..., Any]
+Verb = Callable[..., tuple[int, str, str]]
+
+TOPOLOGY = """\
+name: lab
+profile: fast
+brokers: [{id: 1}, {id: 2}, {id: 3}]
+topics:
+  orders: {assignment: [[1, 2, 3], [2, 3, 1]]}
+  solo: {assignment: [[2]]}
+"""
+
+
+@pytest.fixture
+def lab(start_up: Start, tmp_path: Path) -> Any:
+    (tmp_path / "topology.yaml").write_text(TOPOLOGY)
+    return start_up()
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    topics = {"orders": {"assignment": [[1, 2, 3]]}}
+    with Cluster(Topology.of(brokers=3, topics=topics, profile="fast")) as running:
+        yield running
+
+
+def states() -> list[str]:
+    return [broker["state"] for broker in ask(StatusRequest())["brokers"]]
+
+
+def orders() -> dict[str, Any]:
+    found: dict[str, Any] = ask(StatusRequest())["partitions"][0]
+    return found
+
+
+# ---------------------------------------------------------------------------------- streaming
+
+
+def test_change__a_line_is_shown_while_the_operation_goes_on(cluster: Cluster) -> None:
+    seen = Event()
+    lines: list[str] = []
+
+    def show(line: str) -> None:
+        lines.append(line)
+        if "broker_down" in line:
+            seen.set()
+
+    def operation(say: Say) -> None:
+        cluster.kill(1, wait=False)
+        say("killed")
+        assert seen.wait(20), "shown only at the end"
+
+    change = LiveChange(cluster, 0, show)
+    change.carry_out(operation)
+    assert change.lines == lines
+    assert [note.event.kind for note in change.notes][:1] == ["broker_down"]
+
+
+def test_change__what_was_shown_before_a_refusal_stays(cluster: Cluster) -> None:
+    def operation(say: Say) -> None:
+        say("begun")
+        cluster.kill(9)
+
+    change = LiveChange(cluster, 0, lambda line: None)
+    with pytest.raises(ClusterError, match="there is no broker 9"):
+        change.carry_out(operation)
+    assert change.lines == ["begun"]
+
+
+# ------------------------------------------------------------------------------ words for nodes
+
+
+def test_kill__a_leader_by_its_role_and_the_cluster_is_named(lab: Any, kcluster: Verb) -> None:
+    code, out, _ = kcluster("kill", "leader(orders-0)")
+    assert code == 0
+    assert "lab: broker 1 killed; waiting until the cluster notices (up to 90 ms)\n" in out
+    assert out.endswith("broker 1 is down\n")
+    assert orders()["leader"] == 2
+
+
+def test_kill__several_at_once_and_start_all_that_are_down(lab: Any, kcluster: Verb) -> None:
+    _, out, _ = kcluster("kill", "1,3", "--json")
+    answer = json.loads(out)
+    assert answer["cluster"] == "lab"
+    assert answer["brokers"] == [{"id": 1, "state": "down"}, {"id": 3, "state": "down"}]
+    _, out, _ = kcluster("start", "down")
+    assert out.endswith("broker 1 is up\nbroker 3 is up\n")
+    assert sorted(orders()["isr"]) == [1, 2, 3]
+
+
+def test_kill__says_which_partitions_had_no_other_replica(lab: Any, kcluster: Verb) -> None:
+    _, out, _ = kcluster("kill", "2")
+    assert out.splitlines()[-1] == (
+        "solo-0 has one replica: no broker can take over (replication_factor: 3)"
+    )
+
+
+def test_pause_resume__the_cluster_takes_over_and_takes_back(lab: Any, kcluster: Verb) -> None:
+    assert kcluster("pause", "leader(orders-0)")[1].endswith("broker 1 is paused\n")
+    assert orders()["leader"] == 2
+    assert kcluster("resume", "1")[1].endswith("broker 1 is up\n")
+    assert sorted(orders()["isr"]) == [1, 2, 3]
+
+
+def test_restart__one_or_all_in_turn(lab: Any, kcluster: Verb) -> None:
+    code, out, _ = kcluster("restart", "3")
+    assert code == 0
+    assert "broker_started" in out
+    code, out, _ = kcluster("rolling-restart")
+    assert code == 0
+    assert "lab: restarting broker 2 (2 of 3)" in out
+    assert states() == ["up", "up", "up"]
+    assert sorted(orders()["isr"]) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "words", ["move orders-0 3", "move orders-0 --to 3", "elect orders-0 --to 3"]
+)
+def test_move__makes_another_replica_the_leader(lab: Any, kcluster: Verb, words: str) -> None:
+    assert kcluster(*words.split())[0] == 0
+    assert orders()["leader"] == 3
+
+
+# ------------------------------------------------------------------------------------ network
+
+
+def test_isolate__waits_for_the_new_leader_and_heal_for_the_isr(lab: Any, kcluster: Verb) -> None:
+    code, out, _ = kcluster("isolate", "leader(orders-0)")
+    assert code == 0
+    assert "leader 1 -> 2" in out
+    assert orders()["isr"] == [2, 3]
+    assert kcluster("heal")[0] == 0
+    assert sorted(orders()["isr"]) == [1, 2, 3]
+
+
+def test_cut__a_follower_that_lacks_nothing_stays_in_the_isr(lab: Any, kcluster: Verb) -> None:
+    code, out, _ = kcluster("cut", "1", "3")
+    assert code == 0
+    assert "waiting" not in out
+    assert orders()["isr"] == [1, 2, 3]
+
+
+def test_slow__takes_one_link_or_all_of_them(lab: Any, kcluster: Verb) -> None:
+    _, out, _ = kcluster("slow", "1", "3", "--latency", "4ms")
+    assert "{1} and {3}: latency 4 ms" in out
+    code, out, _ = kcluster("slow", "all", "--latency", "2ms", "--for", "5s", "--json")
+    links = json.loads(out)["events"][0]["event"]["links"]
+    assert [1, 2] in links
+    assert [2, 1] in links
+    code, _, err = kcluster("slow", "1", "--latency", "40")
+    assert code == 2
+    assert "40 what? Write 40ms, 40s or 40m" in err
+
+
+# ------------------------------------------------------------------------------------- topics
+
+
+def test_topic__is_created_and_deleted(lab: Any, kcluster: Verb) -> None:
+    config = ("--config", "min.insync.replicas=2")
+    code, out, _ = kcluster("topic", "create", "invoices", "-p", "2", *config)
+    assert code == 0
+    assert "created: 2 partitions, replication factor 3" in out
+    assert "there is a topic invoices already" in kcluster("topic", "create", "invoices")[2]
+    assert "did you mean invoices" in kcluster("topic", "delete", "invoice")[2]
+    assert kcluster("topic", "delete", "invoices")[0] == 0
+    code, _, err = kcluster("topic", "create", "x", "--config", "retention.mss=1")
+    assert code == 1
+    assert "INVALID_CONFIG" in err
+
+
+def test_fault__a_late_refusal_by_the_controller_is_reported(lab: Any, kcluster: Verb) -> None:
+    code, _, err = kcluster("fault", "create_topic: orders")
+    assert code == 1
+    assert "create_topic: TOPIC_ALREADY_EXISTS" in err
+    code, _, err = kcluster("fault", "isolate: 1", "--for", "1")
+    assert code == 2
+    assert "--for 1: 1 what? Write 1ms, 1s or 1m" in err
+
+
+# -------------------------------------------------------------------------------------- wait
+
+
+def test_wait__for_a_condition_and_for_an_event(lab: Any, kcluster: Verb) -> None:
+    code, out, _ = kcluster("wait", "isr(orders-0) = 3")
+    assert code == 0
+    assert out.startswith("lab: isr(orders-0) = 3 holds after ")
+    kcluster("kill", "1")
+    assert kcluster("wait", "event leader_elected of orders-0", "--since", "1m")[0] == 0
+    assert kcluster("wait", "broker 2 leads orders-0", "--json")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "answer"),
+    [
+        (("isr(orders-0) = 2", "--within", "20ms"), 1, "after 0.02 s: it is 3 (1, 2, 3)"),
+        (("event leader_elected", "--within", "20ms"), 1, "there was no such event"),
+        (("leader(nope-0) = 2", "--within", "20ms"), 1, "there is no topic 'nope'"),
+        (("100 acked", "--within", "20ms"), 1, "only records of a scenario's workload are counted"),
+        (("leadr(orders-0) = 2",), 2, "did you mean leader?"),
+        (("settled", "--within", "1"), 2, "1 what? Write 1ms, 1s or 1m"),
+    ],
+)
+def test_wait__says_how_it_stands_or_what_is_wrong(
+    lab: Any, kcluster: Verb, words: tuple[str, ...], code: int, answer: str
+) -> None:
+    exit_code, out, err = kcluster("wait", *words)
+    assert (exit_code, out) == (code, "")
+    assert answer in err
+
+
+# ---------------------------------------------------------------------------------- the shell
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("stop", "down"), ("ps", "status"), ("topics", "status"), ("create", "topic create")],
+)
+def test_kcluster__a_word_of_another_tool_is_answered_with_ours(
+    kcluster: Verb, word: str, meant: str
+) -> None:
+    code, _, err = kcluster(word)
+    assert code == 2
+    assert f"Did you mean {meant}" in err
+
+
+def test_kcluster__help_and_version_in_every_spelling(kcluster: Verb) -> None:
+    assert kcluster("help", "kill") == kcluster("kill", "--help")
+    assert kcluster("help")[1] == kcluster("--help")[1]
+    assert kcluster("-V")[1] == kcluster("--version")[1]
+    done = subprocess.run(
+        [sys.executable, "-m", "kcluster", "--version"], capture_output=True, text=True
+    )
+    assert done.stdout == kcluster("--version")[1]
+
+
+def completed(words: str) -> list[str]:
+    """What bash is offered for the last of these words."""
+    environment = {
+        **os.environ,
+        "_KCLUSTER_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split(" ")) - 1),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "kcluster"], env=environment, capture_output=True, text=True
+    )
+    return [line.split(",", 1)[1] for line in done.stdout.splitlines() if line]
+
+
+def test_completion__offers_verbs_and_what_the_cluster_has(lab: Any, kcluster: Verb) -> None:
+    assert "_KCLUSTER_COMPLETE=bash_complete" in kcluster("completion", "bash")[1]
+    assert completed("kcluster roll") == ["rolling-restart"]
+    assert completed("kcluster kill ") == [
+        "1", "2", "3", "leader(orders-0)", "leader(orders-1)", "leader(solo-0)", "all", "down",
+    ]  # fmt: skip
+    assert completed("kcluster elect or") == ["orders-0", "orders-1"]
+    ask(DownRequest())
+    assert completed("kcluster kill ") == []
+
+
+def test_up__goes_on_when_nobody_reads_its_output(lab: Any, kcluster: Verb) -> None:
+    lab.process.stdout.close()
+    assert kcluster("kill", "1")[0] == 0
+    assert kcluster("start", "1")[0] == 0
+    assert "the cluster goes on" in lab.process.stderr.readline()
+
+
+def test_up__a_port_in_use_without_a_file_names_the_option(start_up: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        up = start_up("--brokers", "1", "--base-port", str(port))
+        assert up.process.wait(20) == 2
+        err = up.process.stderr.read()
+    assert err == f"port {port}: in use by another process; --base-port 0 takes free ones\n"
+
+
+def test_up__quiet_leaves_events_to_the_verbs_and_takes_its_name_from_the_environment(
+    start_up: Start, kcluster: Verb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KCLUSTER_NAME", "mine")
+    up = start_up("--brokers", "2", "--base-port", "0", "--profile", "fast", "-q")
+    assert "(mine: 2 brokers" in up.ready
+    assert "mine: broker 1 killed" in kcluster("kill", "1")[1]
+    assert up.stop() == (0, "", "")
