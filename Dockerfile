@@ -3,7 +3,7 @@
 #   docker run --rm -p 9092-9094:9092-9094 kcluster
 # With your own topology:
 #   docker run --rm -p 19092:19092 -v "$PWD/topology.yaml:/etc/kcluster/topology.yaml:ro" kcluster
-# With Spark and Java, for `kcluster pipeline` (docs/pipeline.md); files in /work outlive the container:
+# With Spark and Java, for `kcluster pipeline` (docs/how-to/ingest.md); files in /work outlive the container:
 #   docker build -t kcluster-spark --target spark .
 #   docker run --rm -v "$PWD:/work" kcluster-spark sweep grid.yaml --out sweep
 # Outside clients connect to the address that a broker advertises, so publish each port under its own

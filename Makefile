@@ -6,11 +6,13 @@
 #   make test-compiled pytest again, on the compiled build; .ci/run runs both
 #   make lint          ruff and mypy alone
 #   make compat        kafka-python's own integration tests against kcluster
-#   make compare       compare with Apache Kafka, response by response; writes docs/differences.md
+#   make compare       compare with Apache Kafka, response by response; writes docs/explanation/differences.md
 #   make compiled      compile the hot modules to build/compiled; PYTHONPATH=build/compiled uses it
 #   make wheels        build the sdist and the wheels into dist/, and try each in an empty environment
 #   make tools         Kafka's command line tools against kcluster; needs Java and Maven
-#   make bench         benchmark the compiled build and its peers; writes docs/benchmarks.md
+#   make docs          build the site of docs/ into build/docs; fails on a broken link or anchor
+#   make reference     write the generated pages of docs/reference
+#   make bench         benchmark the compiled build and its peers; writes docs/reference/benchmarks.md
 #   make bench-micro   benchmark the hot paths alone, in seconds
 #   make renew         update all pins in constraints.txt to the newest versions
 #   make clean         remove .venv, all caches, and everything compiled
@@ -24,7 +26,7 @@ SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-compiled can-compile jars tools lint compat compare compiled \
-  wheels bench bench-micro renew clean
+  docs reference wheels bench bench-micro renew clean
 
 CC ?= cc
 VENV := .venv
@@ -115,6 +117,13 @@ $(CONNECTOR_JARS): tests/pipeline/connector/pom.xml
 
 compiled: $(COMPILED)/.done
 
+docs: $(VENV)/.docs
+	@$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env --write-all --jobs auto docs build/docs $(ARGS)
+	@echo "build/docs/index.html"
+
+reference: $(VENV)/.dev
+	@$(BIN)/python tools/reference_pages.py
+
 # Compiled wheels for the CPythons at hand: ARGS="--python python3.12" chooses, ARGS=--no-compiled skips
 # them.
 wheels: $(VENV)/.dev
@@ -157,6 +166,10 @@ $(VENV)/.spark: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP_INSTALL) -e '.[clients,spark]'
 	@touch $(VENV)/.clients $@
 
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	@$(PIP_INSTALL) -e '.[docs]'
+	@touch $@
+
 $(VENV)/.clients: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP_INSTALL) -e '.[clients]'
 	@touch $@
@@ -188,7 +201,7 @@ renew: $(BIN)/python
 	@rm -rf $(VENV)-renew
 	@$(BIN)/python -m venv $(VENV)-renew
 	@$(VENV)-renew/bin/python -m pip install --quiet --disable-pip-version-check \
-	  -e '.[dev,plots,spark]'
+	  -e '.[dev,docs,plots,spark]'
 	@sed -n '/^#/p' constraints.txt > $(VENV)-renew/constraints.txt
 	@$(VENV)-renew/bin/python -m pip freeze --all --exclude pip --exclude-editable >> $(VENV)-renew/constraints.txt
 	@cp $(VENV)-renew/constraints.txt constraints.txt

@@ -1,4 +1,4 @@
-"""`python -m bench`: measures this cluster and its peers in one session, for docs/benchmarks.md.
+"""`python -m bench`: measures this cluster and its peers, for docs/reference/benchmarks.md.
 
 Owns: the command line, the order of the runs, progress output.  Never: measures (visit.py does).
 

@@ -1,6 +1,6 @@
 """A session as Markdown: ratios first, then the absolute figures.
 
-Owns: the text between two marks in docs/benchmarks.md.  Never: changes the text around them.
+Owns: the text between two marks in benchmarks.md.  Never: changes the text around them.
 """
 
 from __future__ import annotations

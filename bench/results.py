@@ -15,7 +15,7 @@ from bench.figures import OURS, Figure
 from bench.processes import ROOT
 
 LATEST: Final = ROOT / "bench" / "results" / "latest.json"
-DOCUMENT: Final = ROOT / "docs" / "benchmarks.md"
+DOCUMENT: Final = ROOT / "docs" / "reference" / "benchmarks.md"
 
 
 class Found(msgspec.Struct):

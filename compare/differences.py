@@ -1,6 +1,6 @@
 """The differences between two outcomes, and their reasons.
 
-Owns: Difference, matching with reasons, docs/differences.md.  Never: runs a case (running.py).
+Owns: Difference, matching with reasons, differences.md.  Never: runs a case (running.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec import Struct
 from compare.plain import MASKED, UNORDERED
 from compare.reasons import REASONS, WITHOUT_CASE, Reason
 
-DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "differences.md"
+DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "explanation" / "differences.md"
 _INDEX: Final = re.compile(r"#\d+")
 _KEYS: Final = ("api_key", "name")
 _SHOWN_CHARS: Final = 90
@@ -123,7 +123,7 @@ def shown(value: Any) -> str:
 
 
 def document(found: Iterable[Difference], counts: str) -> str:
-    """The text of docs/differences.md: each reason once, with an example."""
+    """The text of docs/explanation/differences.md: each reason once, with an example."""
     by_reason: dict[Reason, list[Difference]] = {}
     for one in found:
         if one.reason is not None:

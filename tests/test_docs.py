@@ -1,14 +1,16 @@
-"""Every command that the documents show is run, and prints the output shown.
+"""Every command and every test that the documents show is run, and prints the output shown.
 
-Owns: running the ```console and ```python blocks of README.md and of the guides.  Never: corrects a
-document.
+Owns: running the ```console and ```python blocks of README.md and of docs/.  Never: corrects a
+document; checks links (test_docs_pages.py does).
 
 A console block is one session: `$ command` lines in order in a directory with topology.yaml in it,
-`&` at the end for the background (ready at its first line). Each must end with exit code 0, and
-print the lines shown under it in this order. Numbers may differ, so may who leads what: lines are
+`&` at the end for the background (ready at its first line). All blocks of a tutorial are one
+session. Each command must end with exit code 0, or with what `echo $?` under it shows, and print
+the lines shown under it in this order. Numbers may differ, so may who leads what: lines are
 compared by their first words with digits left out. Other printed lines are ignored.
-A python block with a test in it is given to pytest.  A yaml block that begins with its name in a
-comment is there as a file, and so are the scenarios of this repository.
+A python block with a test in it is given to pytest.  A yaml or python block that begins with its
+name in a comment is there as a file, and so are the scenarios of this repository.
+`<!-- not run: reason -->` before a block leaves it out.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from typing import NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-DOCUMENTS = ("README.md", "docs/scenarios.md", "docs/testing.md", "docs/recipes.md")
+from tests.docs_pages import ROOT, documents, fenced
+
 EXTRAS = ("aiokafka",)
 """Libraries that an example may show although not every machine has them."""
 COMMAND_TIMEOUT_S = 50
@@ -38,14 +40,9 @@ class Shown(NamedTuple):
     output: list[str]
 
 
-def blocks(document: str, language: str) -> list[str]:
-    text = (ROOT / document).read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-
-
 def session(block: str) -> list[Shown]:
     shown: list[Shown] = []
-    for line in block.splitlines():
+    for line in block.replace("\\\n", " ").splitlines():
         if line.startswith("$ "):
             shown.append(Shown(line[2:], []))
         else:
@@ -70,13 +67,14 @@ def place(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     topology = (ROOT / "topology.yaml").read_text(encoding="utf-8")
     (tmp_path / "topology.yaml").write_text(re.sub(r"port: \d+", "port: 0", topology))
     (tmp_path / "bin").mkdir()
-    shim = tmp_path / "bin" / "kcluster"
-    shim.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m kcluster "$@"\n')
-    shim.chmod(0o755)
+    for name, command in (("kcluster", "kcluster"), ("pytest", "pytest -p no:cacheprovider")):
+        shim = tmp_path / "bin" / name
+        shim.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m {command} "$@"\n')
+        shim.chmod(0o755)
     with tempfile.TemporaryDirectory(prefix="kc", dir="/tmp") as runtime:
         environment = {
             **os.environ,
-            "PATH": f"{shim.parent}{os.pathsep}{os.environ['PATH']}",
+            "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT / "cluster"),
             "PYTHONUNBUFFERED": "1",
             "XDG_RUNTIME_DIR": runtime,
@@ -85,29 +83,60 @@ def place(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
         yield tmp_path, environment
 
 
-def console_blocks() -> list[tuple[str, str]]:
-    return [(document, block) for document in DOCUMENTS for block in blocks(document, "console")]
+def console_sessions() -> Iterator[pytest.param]:
+    for document in documents():
+        shown = [one for one in fenced(document) if one.language == "console" and not one.not_run]
+        if document.startswith("docs/tutorials/"):
+            texts = {shown[0].line: "".join(one.text for one in shown)} if shown else {}
+        else:
+            texts = {one.line: one.text for one in shown}
+        for line, text in texts.items():
+            yield pytest.param(document, text, id=f"{document}:{line}")
 
 
-def python_blocks() -> list[tuple[str, str]]:
-    return [(document, block) for document in DOCUMENTS for block in blocks(document, "python")]
+def python_tests() -> Iterator[pytest.param]:
+    for document in documents():
+        for block in fenced(document):
+            if block.language == "python" and "\ndef test_" in block.text and not block.not_run:
+                yield pytest.param(document, block.text, id=f"{document}:{block.line}")
+
+
+def test_docs__each_console_and_python_block_is_run_or_says_why_not() -> None:
+    idle = [
+        f"{document}:{block.line}"
+        for document in documents()
+        for block in fenced(document)
+        if block.language == "python" and "\ndef test_" not in block.text and not block.not_run
+    ]
+    assert idle == []
+    assert list(console_sessions())
+    assert list(python_tests())
+
+
+def write_named_files(document: str, directory: Path) -> None:
+    for block in fenced(document):
+        if (named := re.match(r"# (\S+\.(?:yaml|py|ini))\n", block.text)) is not None:
+            (directory / named[1]).write_text(block.text, encoding="utf-8")
 
 
 @pytest.mark.slow
 @pytest.mark.clients
 @pytest.mark.timeout_s(120)
-@pytest.mark.parametrize(("document", "block"), console_blocks())
+@pytest.mark.parametrize(("document", "text"), list(console_sessions()))
 def test_docs__a_console_session_prints_the_output_shown(
-    place: tuple[Path, dict[str, str]], document: str, block: str
+    place: tuple[Path, dict[str, str]], document: str, text: str
 ) -> None:
     directory, environment = place
-    for text in blocks(document, "yaml"):
-        if (named := re.match(r"# (\S+\.yaml)\n", text)) is not None:
-            (directory / named[1]).write_text(text, encoding="utf-8")
+    write_named_files(document, directory)
     (directory / "scenarios").symlink_to(ROOT / "scenarios")
     background: list[subprocess.Popen[str]] = []
+    shown = session(text)
+    code = 0
     try:
-        for command, output in session(block):
+        for (command, output), following in zip(shown, [*shown[1:], None], strict=True):
+            if command == "echo $?":
+                assert output == [str(code)], f"{document}: exit code {code}"
+                continue
             if command.endswith("&"):
                 process = subprocess.Popen(
                     shlex.split(command.removesuffix("&")),
@@ -131,7 +160,9 @@ def test_docs__a_console_session_prints_the_output_shown(
                     timeout=COMMAND_TIMEOUT_S,
                 )
                 printed = ended.stdout.splitlines()
-                assert ended.returncode == 0, f"{document}: {command}\n{ended.stdout}"
+                code = ended.returncode
+                if following is None or following.command != "echo $?":
+                    assert code == 0, f"{document}: {command}\n{ended.stdout}"
             lacking = missing(output, printed)
             assert not lacking, f"{document}: {command}\nlacks {lacking[0]!r} in\n" + "\n".join(
                 printed
@@ -145,7 +176,7 @@ def test_docs__a_console_session_prints_the_output_shown(
 @pytest.mark.slow
 @pytest.mark.clients
 @pytest.mark.timeout_s(60)
-@pytest.mark.parametrize(("document", "block"), python_blocks())
+@pytest.mark.parametrize(("document", "block"), list(python_tests()))
 def test_docs__a_python_example_passes(
     place: tuple[Path, dict[str, str]], document: str, block: str
 ) -> None:
@@ -167,13 +198,6 @@ def test_docs__a_python_example_passes(
     assert ended.returncode == 0, f"{document}:\n{ended.stdout}"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
-def test_docs__links_to_files_lead_somewhere(document: str) -> None:
-    text = (ROOT / document).read_text(encoding="utf-8")
-    targets = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
-    assert [link for link in targets if not (ROOT / document).parent.joinpath(link).exists()] == []
-
-
 def test_missing__a_line_that_was_not_printed_is_found() -> None:
     printed = ["ready in 0.1 s", "broker 2 is down"]
     assert missing(["ready in 0.3 s", "broker 1 is down"], printed) == []
@@ -182,7 +206,7 @@ def test_missing__a_line_that_was_not_printed_is_found() -> None:
 
 
 def test_docs__every_path_of_the_architecture_exists() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
     source = ROOT / "cluster" / "kcluster"
     paths = re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:/|\.(?:py|txt)))`", text)
     inside = {path.rstrip("/") for path in paths}

@@ -1,7 +1,7 @@
 """The rules of the code, as tests: layers, import circles, what the core must not touch, sizes,
 headers.
 
-Owns: the table of layers (docs/architecture.md describes it), the rules, and for each rule a
+Owns: the table of layers (architecture.md in docs/ describes it), the rules, and for each rule a
 snippet that must be caught.  Never: imports the code that it reads.
 """
 

@@ -9,7 +9,7 @@ real clients, and run a small project's test with the pytest plugin.  Where ther
 ingests and audits with the pure wheel and with the first compiled one.  Exit code 1, with the
 output of the first step that fails.
 
-Owns: the build and the trial of wheels.  Never: publishes anything (docs/releasing.md).
+Owns: the build and the trial of wheels.  Never: publishes anything (docs/how-to/releasing.md).
 """
 
 from __future__ import annotations

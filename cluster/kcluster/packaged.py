@@ -1,7 +1,7 @@
 """Text files that ship inside the package.
 
 Owns: how they are read.  Never: knows what they mean.  Kafka: no counterpart.
-pathlib is avoided because importing it costs a hundredth of the start (docs/benchmarks.md).
+pathlib is avoided because importing it costs a hundredth of the start (docs: benchmarks).
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def test_causes__of_an_event(event: Event, causes: str) -> None:
 def test_causes__each_has_a_meaning_and_is_in_the_docs() -> None:
     assert list(MEANINGS) == list(Cause)
     assert set(CAUSES) == set(Setting) - {Setting.NONE}
-    page = (Path(__file__).parents[3] / "docs" / "scenarios.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "scenarios.md").read_text("utf-8")
     assert [cause for cause in Cause if f"`{cause}`" not in page] == []
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from kcluster.scenario.language.reference import KeyLine, KeyTable, Page, WordTable, pages
 
 _WIDTH: Final = 88
-_COMMAND: Final = "kcluster scenario help --markdown > docs/reference.md"
+_COMMAND: Final = "kcluster scenario help --markdown > docs/reference/scenario-keys.md"
 
 
 # -------------------------------------------------------------------------------------- terminal
@@ -95,10 +95,11 @@ def _examples(page: Page) -> Iterator[str]:
 def as_markdown() -> str:
     """The whole reference as one file."""
     lines = [
-        "# Reference of scenario files",
+        "# Keys of scenario files",
         "",
         "On a terminal: `kcluster scenario help`, `kcluster scenario help checks`,",
-        "`kcluster fault slow --help`. For editors: the [JSON Schemas](schema), from the same",
+        "`kcluster fault slow --help`. For editors: the"
+        " [JSON Schema](../schema/scenario.schema.json), from the same",
         f"classes. `{_COMMAND}` writes this page; a test keeps it equal.",
         "",
     ]
