@@ -1,4 +1,4 @@
-"""The coordinator's ports: what it uses of its broker, and what a group uses of its shard.
+"""The coordinators' ports: what they use of their broker, and a group of its shard.
 
 Owns: `CoordinatorBroker`, `GroupHome`.  Never: any behaviour (broker.py, shard.py).
 Kafka: PartitionWriter, CoordinatorTimer, AutoTopicCreationManager as GroupCoordinatorService sees
@@ -27,7 +27,7 @@ Settled = Callable[["ErrorCode", int], None]
 
 
 class CoordinatorBroker(Protocol):
-    """The part of a broker that groups need."""
+    """The part of a broker that coordinators need."""
 
     @property
     def node_id(self) -> int: ...
