@@ -14,6 +14,7 @@ from kcluster.partition.producers import (
     check,
 )
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.markers import Marker, build_marker
 from kcluster.protocol.records.records import Batch, Record, build_batch, parse_batches
 
 
@@ -29,6 +30,14 @@ def batch(
         **more,
     )
     return parse_batches(data)[0]
+
+
+def marker(
+    *, offset: int, commit: bool = True, epoch: int = 0, pid: int = 7, coordinator: int = 0
+) -> Batch:
+    built = parse_batches(build_marker(pid, epoch, Marker(commit, coordinator), 1_000))[0]
+    built.base_offset = built.last_offset = offset
+    return built
 
 
 def after(*batches: Batch):
@@ -111,7 +120,7 @@ def test_states__a_transaction_is_unstable_until_its_marker():
     states.update(batch(1, offset=12, transactional=True))
     assert states.first_unstable_offset == 10
     assert states.has_transaction(7)
-    states.update(batch(-1, offset=13, transactional=True, control=True))
+    states.update(marker(offset=13))
     assert states.first_unstable_offset == 11
     assert not states.has_transaction(7)
     assert states.check(batch(2)) is None

@@ -29,9 +29,9 @@ from kcluster.partition.log.lookup import (
 )
 from kcluster.partition.log.segment import Segment, segment_index
 from kcluster.partition.log.validation import Refusal, admit, writable
-from kcluster.partition.producers import AppendedBatch, ProducerStates, SequenceRefusal
+from kcluster.partition.producers import NO_STATE, AppendedBatch, ProducerStates, SequenceRefusal
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.records.batches import NO_TIMESTAMP, TRANSACTIONAL_BIT, Batch
+from kcluster.protocol.records.batches import CONTROL_BIT, NO_TIMESTAMP, TRANSACTIONAL_BIT, Batch
 
 _BASE_OFFSET: Final = Layout(">q")
 _LEADER_EPOCH: Final = Layout(">i")
@@ -129,6 +129,12 @@ class Log:
         """Whether an idempotent producer ever wrote here; this creates no table."""
         return self._producers is not None
 
+    @property
+    def has_unstable(self) -> bool:
+        """Whether a transaction may hold the last stable offset back."""
+        producers = self._producers
+        return producers is not None and producers.has_unstable
+
     # ------------------------------------------------------------------------------ appending
 
     def append_as_leader(
@@ -153,8 +159,12 @@ class Log:
         if isinstance(batch, Refusal):
             return self._refused(batch)
         idempotent = batch.producer_id >= 0
-        if idempotent and from_client:
-            answer = self._check_sequence(batch, transaction_verified)
+        if idempotent:
+            answer = (
+                self._check_sequence(batch, transaction_verified)
+                if from_client
+                else self._check_epoch(batch)
+            )
             if answer is not None:
                 return answer
 
@@ -231,14 +241,16 @@ class Log:
         producers = self.producers
         outcome = producers.check(batch)
         if outcome is None:
-            if (
-                batch.attributes & TRANSACTIONAL_BIT
-                and not transaction_verified
-                and not producers.has_transaction(batch.producer_id)
+            if batch.attributes & TRANSACTIONAL_BIT and not producers.has_transaction(
+                batch.producer_id
             ):
-                return self._refused(
-                    Refusal(ErrorCode.INVALID_TXN_STATE, "batch is of no ongoing transaction")
-                )
+                if not transaction_verified:
+                    return self._refused(
+                        Refusal(ErrorCode.INVALID_TXN_STATE, "batch is of no ongoing transaction")
+                    )
+                refusal = producers.check_first(batch)
+                if refusal is not None:
+                    return self._refused(Refusal(refusal.error, refusal.text))
             return None
         if isinstance(outcome, SequenceRefusal):
             return self._refused(Refusal(outcome.error, outcome.text))
@@ -251,6 +263,16 @@ class Log:
             self.log_start_offset,
             duplicate=True,
         )
+
+    def _check_epoch(self, batch: Batch) -> Appended | None:
+        """The broker's own records have no sequence; the epoch of their producer must be valid."""
+        if batch.attributes & CONTROL_BIT:
+            return None  # Replica.append_marker has checked it, by its transaction version
+        known_epoch = self.producers.states.get(batch.producer_id, NO_STATE).producer_epoch
+        if batch.producer_epoch >= known_epoch:
+            return None
+        text = f"producer {batch.producer_id} has epoch {batch.producer_epoch}, not {known_epoch}"
+        return self._refused(Refusal(ErrorCode.INVALID_PRODUCER_EPOCH, text))
 
     def _refused(self, refusal: Refusal) -> Appended:
         return Appended(
