@@ -465,12 +465,21 @@ class Replica:
         now_ms: int,
     ) -> Appended:
         """Append the marker that ends a producer's transaction here, acks=all."""
-        state = self.log.producers.states.get(producer_id, NO_STATE)
-        refusal = check_marker(state, producer_epoch, marker.coordinator_epoch, transaction_version)
-        if refusal is not None:
-            return Appended(refusal.error, error_message=refusal.text)
+        error = self.check_marker(
+            producer_id, producer_epoch, marker.coordinator_epoch, transaction_version
+        )
+        if error:
+            return Appended(error)
         records = build_marker(producer_id, producer_epoch, marker, now_ms)
         return self.append_as_leader(memoryview(records), -1, now_ms, from_client=False)
+
+    def check_marker(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, version: int
+    ) -> ErrorCode:
+        """Why a marker may not be appended; NONE if it may."""
+        state = self.log.producers.states.get(producer_id, NO_STATE)
+        refusal = check_marker(state, producer_epoch, coordinator_epoch, version)
+        return NO_ERROR if refusal is None else refusal.error
 
     @property
     def last_stable_offset(self) -> int:

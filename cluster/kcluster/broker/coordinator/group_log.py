@@ -65,6 +65,11 @@ class OffsetRecord(Struct, frozen=True):
     partition: int
     committed: CommittedOffset | None
 
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """Group, topic, partition."""
+        return self.group_id, self.topic, self.partition
+
     def encode(self) -> Encoded:
         key = m.OffsetCommitKey(group=self.group_id, topic=self.topic, partition=self.partition)
         encoded_key = record_codec("OffsetCommitKey", _KEY_VERSION).encode_prefixed(key)

@@ -11,9 +11,9 @@ Kafka: CoordinatorRuntime's context of one partition, CoordinatorLoader; Transac
     unload    callers that wait get NOT_COORDINATOR, and what the shard knew is forgotten: what its
               log kept is known to the next leader, what its log lost is lost
 
-Writes take effect in the order in which they were appended.  A write that timed out
-(offsets.commit.timeout.ms) is still in the log.  It keeps its place in the queue and takes effect
-when the high watermark passes it after all, as it would for a broker that loads the log.
+Writes take effect in the order in which they were appended.  A write that timed out is still in
+the log.  It keeps its place in the queue and takes effect when the high watermark passes it after
+all, as it would for a broker that loads the log.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ R = TypeVar("R", bound=CoordinatorRecord)
 
 class _Write(Struct):
     sequence: int
-    apply: Callable[[], None]
+    apply: Callable[[int], None]
     """Puts the write into effect, once it is committed."""
     on_settled: Settled | None
     """None once it has been called."""
@@ -81,8 +81,13 @@ class LogShard(ABC, Generic[R]):
 
     # ------------------------------------------------------------ what a kind of shard adds
 
+    @property
+    def write_timeout_ms(self) -> int:
+        """After it, a write that is not committed is answered with COORDINATOR_NOT_AVAILABLE."""
+        return self.broker.config.offsets_commit_timeout_ms
+
     @abstractmethod
-    def apply(self, record: R) -> None:
+    def apply(self, record: R, now_ms: int) -> None:
         """A record that this shard has appended is committed."""
 
     @abstractmethod
@@ -104,14 +109,14 @@ class LogShard(ABC, Generic[R]):
         written = list(records)
         batch = encode_records(written, now_ms)
 
-        def apply() -> None:
+        def apply(at_ms: int) -> None:
             for record in written:
-                self.apply(record)
+                self.apply(record, at_ms)
 
         self.append_batch(batch, apply, on_settled, now_ms)
 
     def append_batch(
-        self, batch: bytearray, apply: Callable[[], None], on_settled: Settled, now_ms: int
+        self, batch: bytearray, apply: Callable[[int], None], on_settled: Settled, now_ms: int
     ) -> None:
         """Append one batch; `apply`, then `on_settled`, when it is committed."""
         self._writes_made += 1
@@ -122,6 +127,7 @@ class LogShard(ABC, Generic[R]):
             self.partition,
             batch,
             lambda error, at_ms: self._on_append(write, error, at_ms),
+            self.write_timeout_ms,
             now_ms,
         )
         replica = self.replica
@@ -162,7 +168,7 @@ class LogShard(ABC, Generic[R]):
         self._settle(write, _ANSWERS.get(error, error), now_ms)
 
     def _take_effect(self, write: _Write, now_ms: int) -> None:
-        write.apply()
+        write.apply(now_ms)
         self._settle(write, ErrorCode.NONE, now_ms)
 
     def _settle(self, write: _Write, error: ErrorCode, now_ms: int) -> None:

@@ -16,12 +16,23 @@ from kcluster.broker.coordinator.group_log import GroupRecord, LogRecord, Offset
 from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled, ignore_outcome
 from kcluster.broker.coordinator.log_shard import LogShard
 from kcluster.broker.coordinator.offsets import MINUTE_MS, OffsetStore
+from kcluster.broker.coordinator.records import encode_records
+from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
+from kcluster.protocol.records.markers import Marker, build_marker, read_marker
 from kcluster.protocol.records.records import Batch
 
 GROUP_ERRORS_SINCE: Final = 9
 """OffsetCommit version from which clients know GROUP_ID_NOT_FOUND (KIP-848)."""
+
+
+_AS_OF_LEADER: Final = {
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.NOT_COORDINATOR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
+"""What the sender of a marker, another coordinator, expects of a partition's leader."""
 
 
 class GroupShard(LogShard[LogRecord]):
@@ -36,9 +47,61 @@ class GroupShard(LogShard[LogRecord]):
 
     # ------------------------------------------------------------------------- state
 
-    def apply(self, record: LogRecord) -> None:
+    def apply(self, record: LogRecord, now_ms: int) -> None:
         """Offsets take effect when they are committed; groups changed when they were written."""
         if isinstance(record, OffsetRecord):
+            self._apply_offset(record)
+
+    def append_in_transaction(
+        self, records: list[LogRecord], producer: ProducerIdentity, on_settled: Settled, now_ms: int
+    ) -> None:
+        """Append offsets of a transaction; they are pending once they are committed."""
+
+        def apply(_at_ms: int) -> None:
+            for record in records:
+                self._apply_pending(producer.producer_id, record)
+
+        batch = encode_records(records, now_ms, producer.producer_id, producer.producer_epoch)
+        self.append_batch(batch, apply, on_settled, now_ms)
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        marker: Marker,
+        transaction_version: int,
+        on_done: Settled,
+        now_ms: int,
+    ) -> None:
+        """Append the marker that ends a transaction here; NONE when it is applied, or an error of
+        a partition's leader."""
+        replica = self.replica
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if replica is not None:
+            error = replica.check_marker(
+                producer_id, producer_epoch, marker.coordinator_epoch, transaction_version
+            )
+        if error is not ErrorCode.NONE:
+            on_done(error, now_ms)
+            return
+
+        def apply(_at_ms: int) -> None:
+            self._end_transaction(producer_id, marker)
+
+        def settled(error: ErrorCode, at_ms: int) -> None:
+            on_done(_AS_OF_LEADER.get(error, error), at_ms)
+
+        batch = build_marker(producer_id, producer_epoch, marker, now_ms)
+        self.append_batch(batch, apply, settled, now_ms)
+
+    def _apply_pending(self, producer_id: int, record: LogRecord) -> None:
+        assert isinstance(record, OffsetRecord), record
+        if record.group_id not in self.groups:
+            self.groups[record.group_id] = WITHOUT_MEMBERS(record.group_id, self)
+        self.offsets.put_pending(producer_id, record)
+
+    def _end_transaction(self, producer_id: int, marker: Marker) -> None:
+        for record in self.offsets.end_transaction(producer_id, marker.is_commit):
             self._apply_offset(record)
 
     def _apply_offset(self, record: OffsetRecord) -> None:
@@ -47,8 +110,15 @@ class GroupShard(LogShard[LogRecord]):
         self.offsets.apply(record)
 
     def replay(self, batch: Batch) -> None:
+        if batch.is_control:
+            marker = read_marker(batch)
+            if marker is not None:
+                self._end_transaction(batch.producer_id, marker)
+            return
         for record in decode_batch(batch):
-            if isinstance(record, OffsetRecord):
+            if batch.is_transactional:
+                self._apply_pending(batch.producer_id, record)
+            elif isinstance(record, OffsetRecord):
                 self._apply_offset(record)
             else:
                 self._replay_group(record)

@@ -89,3 +89,6 @@ class ShardedCoordinator(ABC, Generic[S]):
         shard = self.shards.pop(partition, None)
         if shard is not None:
             shard.unload(now_ms)
+
+    def on_topic_deleted(self, name: str, now_ms: int) -> None:
+        """A topic, of any name, was deleted."""
