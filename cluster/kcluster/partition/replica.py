@@ -484,10 +484,10 @@ class Replica:
     @property
     def last_stable_offset(self) -> int:
         """Below it every transaction is decided; a read_committed consumer reads up to it."""
-        log, high_watermark = self.log, self.high_watermark
-        if not log.has_unstable:
+        producers, high_watermark = self.log.producer_table, self.high_watermark
+        if producers is None or not producers.has_unstable:
             return high_watermark
-        return max(log.log_start_offset, log.producers.last_stable_offset(high_watermark))
+        return max(self.log.log_start_offset, producers.last_stable_offset(high_watermark))
 
     def retire(self) -> None:
         """This broker no longer hosts the partition: the replica serves no requests from now on."""

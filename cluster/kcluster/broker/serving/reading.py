@@ -96,8 +96,9 @@ def read_partition(
     if not log.log_start_offset <= offset <= log_end_offset:
         return refusal(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
     end_offset = log_end_offset if reader.is_follower else replica.high_watermark
-    stable_offset = replica.high_watermark
-    if log.has_unstable:
+    producers = log.producer_table
+    stable_offset = -1
+    if producers is not None and producers.has_unstable:
         stable_offset = replica.last_stable_offset
         if reader.isolation_level == READ_COMMITTED:
             end_offset = stable_offset
@@ -114,9 +115,11 @@ def read_partition(
     read = PartitionRead(
         wanted, NO_ERROR, replica.high_watermark, log.log_start_offset, batches, size_bytes
     )
-    read.last_stable_offset = stable_offset
-    if batches and reader.isolation_level == READ_COMMITTED and log.has_producers:
-        read.aborted = log.producers.aborted_within(offset, batches[-1].last_offset + 1)
+    if producers is not None:
+        if stable_offset >= 0:
+            read.last_stable_offset = stable_offset
+        if batches and reader.isolation_level == READ_COMMITTED:
+            read.aborted = producers.aborted_within(offset, batches[-1].last_offset + 1)
     return read
 
 

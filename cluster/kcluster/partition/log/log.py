@@ -90,8 +90,9 @@ class Log:
     """
 
     __slots__ = (
-        "_producers", "_rules", "epochs", "first_dirty_offset", "flushed_ms", "flushed_offset",
-        "high_watermark_checkpoint", "log_end_offset", "log_start_offset", "partition", "segments",
+        "_rules", "epochs", "first_dirty_offset", "flushed_ms", "flushed_offset",
+        "high_watermark_checkpoint", "log_end_offset", "log_start_offset", "partition",
+        "producer_table", "segments",
         "size_bytes", "topic_id",
     )  # fmt: skip
 
@@ -110,7 +111,8 @@ class Log:
         """Stored here by the broker, because the log outlives the process."""
         self.epochs = EpochCache()
         self.segments: list[Segment] = _NO_SEGMENTS
-        self._producers: ProducerStates | None = None
+        self.producer_table: ProducerStates | None = None
+        """`producers`, if an idempotent producer ever wrote here."""
         self._rules: AppendRules | None = None
 
     def __repr__(self) -> str:
@@ -120,20 +122,14 @@ class Log:
     @property
     def producers(self) -> ProducerStates:
         """The idempotent producers of this log."""
-        if self._producers is None:
-            self._producers = ProducerStates()
-        return self._producers
+        if self.producer_table is None:
+            self.producer_table = ProducerStates()
+        return self.producer_table
 
     @property
     def has_producers(self) -> bool:
         """Whether an idempotent producer ever wrote here; this creates no table."""
-        return self._producers is not None
-
-    @property
-    def has_unstable(self) -> bool:
-        """Whether a transaction may hold the last stable offset back."""
-        producers = self._producers
-        return producers is not None and producers.has_unstable
+        return self.producer_table is not None
 
     # ------------------------------------------------------------------------------ appending
 
@@ -288,8 +284,8 @@ class Log:
         self.segments.append(segment)
         self.flushed_offset = max(self.flushed_offset, self.log_end_offset)
         self.flushed_ms = now_ms
-        if self._producers is not None:
-            self._producers.take_snapshot(self.log_end_offset)
+        if self.producer_table is not None:
+            self.producer_table.take_snapshot(self.log_end_offset)
         return segment
 
     # -------------------------------------------------------------------------------- reading
@@ -354,12 +350,12 @@ class Log:
         self.first_dirty_offset = min(self.first_dirty_offset, offset)
         self.high_watermark_checkpoint = min(self.high_watermark_checkpoint, offset)
         self.epochs.truncate_from_end(offset)
-        if self._producers is not None:
-            replay_from = self._producers.rewind(offset)
+        if self.producer_table is not None:
+            replay_from = self.producer_table.rewind(offset)
             start = self.log_start_offset if replay_from is None else replay_from
             for batch in self.batches_from(start):
                 if batch.producer_id >= 0:
-                    self._producers.update(batch)
+                    self.producer_table.update(batch)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the log is empty and starts at `offset`."""
@@ -368,8 +364,8 @@ class Log:
         self.log_start_offset = self.log_end_offset = self.flushed_offset = offset
         self.first_dirty_offset = self.high_watermark_checkpoint = offset
         self.epochs.clear()
-        if self._producers is not None:
-            self._producers.clear()
+        if self.producer_table is not None:
+            self.producer_table.clear()
 
     def advance_log_start_offset(self, offset: int) -> bool:
         """Delete records below `offset` (DeleteRecords, or the leader's log start); True if the
@@ -380,8 +376,8 @@ class Log:
         self.log_start_offset = offset
         self.flushed_offset = max(self.flushed_offset, offset)
         self.epochs.truncate_from_start(offset)
-        if self._producers is not None:
-            self._producers.forget_snapshots_before(offset)
+        if self.producer_table is not None:
+            self.producer_table.forget_snapshots_before(offset)
         return True
 
     def drop_segments(self, count: int) -> None:

@@ -156,6 +156,7 @@ def init(
             timeout_ms=timeout_ms,
             state=EMPTY,
             last_update_ms=now_ms,
+            previous_producer_id=new_producer_id,
         )
     if expected is not None and not _may_go_on(known, expected):
         return ErrorCode.PRODUCER_FENCED

@@ -144,6 +144,7 @@ def list_transactions(broker: Broker, request: Request, now_ms: int) -> m.ListTr
     Behaviour:
     - COORDINATOR_LOAD_IN_PROGRESS while any shard of this broker is loading;
     - unknown names of states are returned as such; with no known name among them, nothing matches;
+    - the duration filter leaves ids without a transaction in the list, as Kafka's does;
     - INVALID_REGULAR_EXPRESSION for a pattern that is no regular expression.
     Versions:
     - v1: the duration filter (KIP-994)
@@ -173,13 +174,7 @@ def list_transactions(broker: Broker, request: Request, now_ms: int) -> m.ListTr
             for one in shard.transactions.values()
             if (not states or one.state.label in states)
             and (not body.producer_id_filters or one.producer_id in body.producer_id_filters)
-            and (body.duration_filter < 0 or _has_lasted(one, body.duration_filter, now_ms))
+            and (body.duration_filter < 0 or now_ms - one.start_ms > body.duration_filter)
             and (pattern is None or pattern.fullmatch(one.transactional_id))
         ],
-    )
-
-
-def _has_lasted(transaction: Transaction, duration_ms: int, now_ms: int) -> bool:
-    return transaction.state is TransactionState.ONGOING and (
-        now_ms - transaction.start_ms > duration_ms
     )
