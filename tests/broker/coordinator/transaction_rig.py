@@ -108,6 +108,16 @@ class RawProducer:
         self.sequence = 0
         self.timeout_ms = 60_000
 
+    def as_of(
+        self, epoch: int | None = None, producer_id: int | None = None, sequence: int = 0
+    ) -> RawProducer:
+        """The same producer with another epoch, id or sequence; it changes by itself."""
+        other = RawProducer(self.rig, self.transactional_id, self.v2)
+        other.producer_id = self.producer_id if producer_id is None else producer_id
+        other.epoch = self.epoch if epoch is None else epoch
+        other.sequence = sequence
+        return other
+
     def init(self, keep: bool = False) -> str:
         """InitProducerId, repeated while transactions are being ended; `keep`: as KIP-360."""
         for _ in range(100):
@@ -126,7 +136,7 @@ class RawProducer:
             self.sequence = 0
         return ErrorCode(answer.error_code).name
 
-    def add(self, topic: str = TOPIC) -> str:
+    def add(self, topic: str = TOPIC, version: int = 3) -> str:
         """AddPartitionsToTxn."""
         body = m.AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
@@ -134,7 +144,7 @@ class RawProducer:
             v3_and_below_producer_epoch=self.epoch,
             v3_and_below_topics=[m.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(topic, [0])],
         )
-        answer = self.rig.call(self.rig.coordinator, ApiKey.ADD_PARTITIONS_TO_TXN, 3, body)
+        answer = self.rig.call(self.rig.coordinator, ApiKey.ADD_PARTITIONS_TO_TXN, version, body)
         result = answer.results_by_topic_v3_and_below[0].results_by_partition[0]
         return ErrorCode(result.partition_error_code).name
 
@@ -157,11 +167,12 @@ class RawProducer:
             self.sequence += len(values)
         return error.name
 
-    def end(self, commit: bool = True) -> str:
+    def end(self, commit: bool = True, version: int | None = None) -> str:
         """EndTxn; its markers may still be on their way."""
         body = m.EndTxnRequest(self.transactional_id, self.producer_id, self.epoch, commit)
-        version = 5 if self.v2 else 3
+        version = version or (5 if self.v2 else 3)
         answer = self.rig.call(self.rig.coordinator, ApiKey.END_TXN, version, body)
+        self.rig.run_for(100)
         if answer.error_code == ErrorCode.NONE and self.v2:
             if (self.producer_id, self.epoch) != (answer.producer_id, answer.producer_epoch):
                 self.sequence = 0
@@ -173,7 +184,7 @@ class RawProducer:
         answer = self.rig.call(self.rig.coordinator, ApiKey.ADD_OFFSETS_TO_TXN, 3, body)
         return ErrorCode(answer.error_code).name
 
-    def commit_offset(self, offset: int, **member: Any) -> str:
+    def commit_offset(self, offset: int, version: int | None = None, **member: Any) -> str:
         """TxnOffsetCommit of `orders`-0."""
         partition = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(0, offset, -1, None)
         body = m.TxnOffsetCommitRequest(
@@ -184,7 +195,7 @@ class RawProducer:
             **{"generation_id": -1, "member_id": "", "group_instance_id": None, **member},
             topics=[m.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(TOPIC, [partition])],
         )
-        version = 5 if self.v2 else 3
+        version = version or (5 if self.v2 else 3)
         broker = self.rig.group_coordinator
         answer = self.rig.call(broker, ApiKey.TXN_OFFSET_COMMIT, version, body)
         return ErrorCode(answer.topics[0].partitions[0].error_code).name
