@@ -33,12 +33,18 @@ REASONS: Final[tuple[Reason, ...]] = (
         ("quorum: quorum*",),
         ("*current_voters*", "*observers*", "*nodes*"),
     ),
-    Reason("APIs", "Transactions are not served.", VERSIONS, apis(24, 25, 26, 27, 28)),
     Reason(
         "APIs",
         "Groups of KIP-848, share groups and groups of Kafka Streams are not served.",
         VERSIONS,
         apis(68, 69, 76, 77, 78, 79, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92),
+    ),
+    Reason(
+        "transactions",
+        "AddPartitionsToTxn of a broker that names no transaction is answered; Kafka never responds"
+        " to it.",
+        ("wire: add_partitions_to_txn: *",),
+        ("answer",),
     ),
     Reason(
         "bytes",
@@ -88,8 +94,9 @@ REASONS: Final[tuple[Reason, ...]] = (
 WITHOUT_CASE: Final[tuple[str, ...]] = (
     "The first InitProducerId at a broker waits for the broker's block of producer ids. Kafka"
     " returns COORDINATOR_LOAD_IN_PROGRESS, and the client retries.",
-    "InitProducerId with a transactional id returns COORDINATOR_NOT_AVAILABLE, as transactions are"
-    " not served.",
+    "A coordinator sends its markers in one WriteTxnMarkers for each transaction and broker. Kafka"
+    " collects those of several transactions.",
+    "ListTransactions matches its pattern by Python's regular expressions. Kafka's are RE2's.",
     "The controller in Metadata and DescribeCluster changes with the metadata, not with each"
     " response, so that one seed gives one trace.",
     "AlterReplicaLogDirs moves the log to the other directory at once. Kafka copies it, and shows"

@@ -12,8 +12,10 @@ from kcluster.partition.producers import (
     SequenceRefusal,
     advance,
     check,
+    check_marker,
 )
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.markers import Marker, build_marker
 from kcluster.protocol.records.records import Batch, Record, build_batch, parse_batches
 
 
@@ -29,6 +31,14 @@ def batch(
         **more,
     )
     return parse_batches(data)[0]
+
+
+def marker(
+    *, offset: int, commit: bool = True, epoch: int = 0, pid: int = 7, coordinator: int = 0
+) -> Batch:
+    built = parse_batches(build_marker(pid, epoch, Marker(commit, coordinator), 1_000))[0]
+    built.base_offset = built.last_offset = offset
+    return built
 
 
 def after(*batches: Batch):
@@ -111,10 +121,69 @@ def test_states__a_transaction_is_unstable_until_its_marker():
     states.update(batch(1, offset=12, transactional=True))
     assert states.first_unstable_offset == 10
     assert states.has_transaction(7)
-    states.update(batch(-1, offset=13, transactional=True, control=True))
+    states.update(marker(offset=13))
     assert states.first_unstable_offset == 11
     assert not states.has_transaction(7)
     assert states.check(batch(2)) is None
+
+
+def test_states__stable_offset_waits_for_the_marker_to_be_replicated():
+    states = ProducerStates()
+    states.update(batch(0, offset=10, transactional=True))
+    states.update(marker(offset=11))
+    assert states.last_stable_offset(11) == 10
+    assert states.last_stable_offset(12) == 12
+    assert not states.has_unstable
+
+
+def test_states__aborted_transactions_are_found_by_the_range_that_is_read():
+    states = ProducerStates()
+    for offset in (10, 20, 30):
+        states.update(batch(offset, offset=offset, transactional=True))
+        states.update(marker(offset=offset + 1, commit=offset == 20))
+    assert [one.first_offset for one in states.aborted_within(0, 100)] == [10, 30]
+    assert [one.first_offset for one in states.aborted_within(11, 30)] == [10]
+    assert states.aborted_within(12, 30) == []
+
+
+def test_states__truncation_opens_a_transaction_again():
+    states = ProducerStates()
+    states.update(batch(0, offset=10, transactional=True))
+    states.take_snapshot(11)
+    states.update(marker(offset=11, commit=False))
+    assert states.aborted
+    assert states.rewind(11) == 11
+    assert (states.first_unstable_offset, states.aborted) == (10, [])
+
+
+@pytest.mark.parametrize(
+    ("epoch", "coordinator", "version", "is_open", "error"),
+    [
+        (0, 5, 0, True, None),
+        (0, 5, 2, True, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (0, 5, 2, False, None),
+        (1, 5, 2, True, None),
+        (-1, 5, 0, True, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (1, 4, 2, False, ErrorCode.TRANSACTION_COORDINATOR_FENCED),
+    ],
+)
+def test_check_marker__epochs_decide(epoch, coordinator, version, is_open, error):
+    states = ProducerStates()
+    states.update(batch(0, transactional=True))
+    states.update(marker(offset=1, coordinator=5))
+    if is_open:
+        states.update(batch(1, offset=2, transactional=True))
+    refusal = check_marker(states.states[7], epoch, coordinator, version)
+    assert (None if refusal is None else refusal.error) == error
+
+
+def test_states__marker_makes_a_verification_void():
+    states = ProducerStates()
+    guard = states.verification(7, 0, 0, is_epoch_bumped=False)
+    assert guard is not None
+    assert states.verification(7, 0, 0, is_epoch_bumped=False) is guard
+    states.update(marker(offset=0))
+    assert not states.is_verified(7, guard)
 
 
 def test_states__silent_producers_expire_unless_in_a_transaction():

@@ -181,7 +181,7 @@ def answers_are_sent_twice(patch: pytest.MonkeyPatch) -> None:
 def records_are_invented(patch: pytest.MonkeyPatch) -> None:
     original = Replica.append_as_leader
 
-    def append(self: Replica, records: Any, acks: int, now_ms: int) -> Any:
+    def append(self: Replica, records: Any, acks: int, now_ms: int, *more: bool) -> Any:
         made_up = build_batch([Record(0, now_ms, None, b"made up", ())])
         return original(self, memoryview(made_up), acks, now_ms)
 

@@ -5,7 +5,7 @@ calls a handler (node.py does both), or holds what no handler uses (fetchers, li
 Kafka: KafkaApis's fields (ReplicaManager, GroupCoordinator, MetadataCache, QuotaManagers, …).
 
 The constructor shows which part knows which: each takes the broker's view, its outbox (ports.py)
-and other parts.  Only the group coordinator takes the broker, as `CoordinatorBroker`.
+and other parts.  Only the coordinators take the broker, as `CoordinatorBroker`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kcluster.broker.coordinator import GroupCoordinator
+from kcluster.broker.coordinator.transactions import TransactionCoordinator
 from kcluster.broker.peers import Answered, PeerCalls
 from kcluster.broker.ports import BrokerView, Outbox
 from kcluster.broker.producer_ids import ProducerIds
@@ -76,6 +77,7 @@ class Broker:
         self.loggers: dict[str, str] = {}
         """Levels of loggers that were set in this life."""
         self.coordinator = GroupCoordinator(self)
+        self.transactions = TransactionCoordinator(self)
 
     @property
     def config(self) -> BrokerConfig:
@@ -110,6 +112,21 @@ class Broker:
         """Ask the controller; `on_answer(None, now_ms)` when no answer came in time."""
         self.peers.ask_controller(body, on_answer, timeout_ms, now_ms)
 
+    def ask_broker(
+        self, broker_id: int, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int
+    ) -> None:
+        """Ask a broker, maybe this one; `on_answer(None, now_ms)` when no answer came in time."""
+        self.peers.ask(broker_id, body, on_answer, timeout_ms, now_ms)
+
+    def generate_producer_id(
+        self, on_producer_id: Callable[[int | None, int], None], now_ms: int
+    ) -> None:
+        """Call back with a new producer id, or None if the controller gave none."""
+        outbox = self._outbox
+        self.producer_ids.generate(
+            lambda producer_id: on_producer_id(producer_id, outbox.now_ms), now_ms
+        )
+
     def leader_replica(self, topic: str, partition: int) -> Replica | ErrorCode:
         """The replica here that leads `topic`-`partition`, or why there is none."""
         return self.replicas.find_leader(topic, partition)
@@ -120,19 +137,34 @@ class Broker:
         partition: int,
         records: bytearray,
         on_committed: Callable[[ErrorCode, int], None],
+        timeout_ms: int,
         now_ms: int,
     ) -> None:
-        """Append as this broker itself, acks=all, for offsets.commit.timeout.ms at most;
+        """Append as this broker itself, acks=all, for `timeout_ms` at most;
         `on_committed(error, now_ms)` is called once."""
         replica = self.replicas.find_leader(topic, partition)
         if isinstance(replica, ErrorCode):
             on_committed(replica, now_ms)
             return
-        appended = replica.append_as_leader(memoryview(records), ACKS_ALL, now_ms)
+        appended = replica.append_as_leader(
+            memoryview(records), ACKS_ALL, now_ms, from_client=False
+        )
         if appended.error:
             on_committed(appended.error, now_ms)
             return
+        self.await_committed(replica, appended.last_offset + 1, on_committed, timeout_ms, now_ms)
+
+    def await_committed(
+        self,
+        replica: Replica,
+        end_offset: int,
+        on_committed: Callable[[ErrorCode, int], None],
+        timeout_ms: int,
+        now_ms: int,
+    ) -> None:
+        """Call back once when all before `end_offset`, just appended, is committed, or cannot be
+        in `timeout_ms`."""
         self.replicas.touch(replica)
         delayed = InternalAppend(on_committed)
-        delayed.wait_for(replica, appended.last_offset + 1, None)
-        self.purgatory.park(delayed, self.config.offsets_commit_timeout_ms, now_ms)
+        delayed.wait_for(replica, end_offset, None)
+        self.purgatory.park(delayed, timeout_ms, now_ms)

@@ -56,6 +56,11 @@ PEER_API_OF: Final[dict[type, tuple[int, int]]] = {
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         VERSIONS[ApiKey.OFFSET_FOR_LEADER_EPOCH][1],
     ),
+    m.AddPartitionsToTxnRequest: (
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        VERSIONS[ApiKey.ADD_PARTITIONS_TO_TXN][1],
+    ),
+    m.WriteTxnMarkersRequest: (ApiKey.WRITE_TXN_MARKERS, VERSIONS[ApiKey.WRITE_TXN_MARKERS][1]),
 }
 """The requests between brokers, in their latest versions; the handlers for clients serve them."""
 
@@ -103,7 +108,7 @@ class BrokerNode(Broker):
             self.isr,
             self.throttles,
             self.quotas,
-            self.coordinator,
+            (self.coordinator, self.transactions),
         )
         self._maintenance = Maintenance(view, timers, replicas, self.isr)
         self.lifecycle = Lifecycle(

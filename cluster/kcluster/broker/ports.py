@@ -85,11 +85,15 @@ class Outbox:
         return note_id
 
 
-class OffsetsTopicListener(Protocol):
-    """Is notified about __consumer_offsets and deleted topics: the group coordinator."""
+class InternalTopicListener(Protocol):
+    """Is notified about an internal topic, and about deleted topics: a coordinator."""
+
+    @property
+    def topic(self) -> str:
+        """The name of the internal topic."""
 
     def on_elected(self, partition: int, now_ms: int) -> None:
-        """This broker now leads a partition of __consumer_offsets."""
+        """This broker now leads a partition of the internal topic."""
 
     def on_resigned(self, partition: int, now_ms: int) -> None:
         """This broker no longer leads that partition."""

@@ -8,7 +8,9 @@ Kafka: BrokerMetadataPublisher, ReplicaManager.applyDelta, DynamicConfigPublishe
 
 from __future__ import annotations
 
-from kcluster.broker.ports import BrokerView, OffsetsTopicListener, Outbox
+from collections.abc import Iterable
+
+from kcluster.broker.ports import BrokerView, InternalTopicListener, Outbox
 from kcluster.broker.quotas.client_quotas import ClientQuotas
 from kcluster.broker.quotas.replication_throttle import Throttles
 from kcluster.broker.replication.fetchers import Fetchers
@@ -33,11 +35,10 @@ from kcluster.metadata.records import (
 )
 from kcluster.partition.disk import Disk
 from kcluster.partition.replica import Replica
-from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 
 class MetadataPublisher:
-    """Applies metadata records.  `coordinator` is notified about __consumer_offsets."""
+    """Applies metadata records.  Each of `coordinators` is notified about its topic."""
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class MetadataPublisher:
         isr: IsrChanges,
         throttles: Throttles,
         quotas: ClientQuotas,
-        coordinator: OffsetsTopicListener,
+        coordinators: Iterable[InternalTopicListener],
     ) -> None:
         self._view = view
         self._disk = disk
@@ -59,7 +60,7 @@ class MetadataPublisher:
         self._isr = isr
         self._throttles = throttles
         self._quotas = quotas
-        self._coordinator = coordinator
+        self._coordinators = {coordinator.topic: coordinator for coordinator in coordinators}
 
     def apply(self, records: list[MetadataRecord], now_ms: int) -> None:
         """Apply records to the image, then bring the replicas here in line with it."""
@@ -147,8 +148,8 @@ class MetadataPublisher:
             ),
             replica.cause,
         )
-        if not was_leader and replica.topic == GROUP_METADATA_TOPIC:
-            self._coordinator.on_elected(replica.partition, now_ms)
+        if not was_leader and replica.topic in self._coordinators:
+            self._coordinators[replica.topic].on_elected(replica.partition, now_ms)
 
     def _follow(self, replica: Replica, new: PartitionRegistration, now_ms: int) -> None:
         was_leader = replica.is_leader
@@ -166,15 +167,16 @@ class MetadataPublisher:
                 ),
                 replica.cause,
             )
-            if replica.topic == GROUP_METADATA_TOPIC:
-                self._coordinator.on_resigned(replica.partition, now_ms)
+            if replica.topic in self._coordinators:
+                self._coordinators[replica.topic].on_resigned(replica.partition, now_ms)
 
     def _remove_topic(self, name: str, topic_id: bytes, now_ms: int) -> None:
         for replica in self._replicas.all():
             if replica.topic_id == topic_id:
                 self._remove_replica(replica, now_ms)
         self._throttles.on_topic(name, bool(self._replicas.last_fetches), now_ms)
-        self._coordinator.on_topic_deleted(name, now_ms)
+        for coordinator in self._coordinators.values():
+            coordinator.on_topic_deleted(name, now_ms)
 
     def _remove_replica(self, replica: Replica, now_ms: int) -> None:
         self._replicas.remove(replica)
@@ -185,8 +187,8 @@ class MetadataPublisher:
         self._isr.track(replica)
         self._disk.remove(*replica.key)
         self._replicas.touch(replica)
-        if was_leader and replica.topic == GROUP_METADATA_TOPIC:
-            self._coordinator.on_resigned(replica.partition, now_ms)
+        if was_leader and replica.topic in self._coordinators:
+            self._coordinators[replica.topic].on_resigned(replica.partition, now_ms)
 
     def remove_strays(self) -> None:
         """Delete logs of an earlier life whose partitions were deleted or moved away since.

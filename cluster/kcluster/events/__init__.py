@@ -1,6 +1,7 @@
 """The events of a cluster: one type per kind, and the words for them.
 
-Owns: events as facts (base.py; brokers.py, topics.py, partitions.py, clients.py, network.py), their
+Owns: events as facts (base.py; brokers.py, topics.py, partitions.py, clients.py, transactions.py,
+network.py), their
 reasons (reasons.py, rebalance_reasons.py), what rules do (rule_effects.py), the union of all kinds
 (here); their words (words.py), notes and requests as lines and JSON (render.py), timelines
 (timeline.py).  Never: decides, stores or prints anything.
@@ -67,6 +68,7 @@ from kcluster.events.topics import (
     TopicCreated,
     TopicDeleted,
 )
+from kcluster.events.transactions import TransactionCompleted, TransactionEnded
 
 AnyEvent = (
     BrokerStarted
@@ -104,6 +106,8 @@ AnyEvent = (
     | GroupMemberExpired
     | GroupRebalanced
     | GroupAssigned
+    | TransactionEnded
+    | TransactionCompleted
     | RuleAdded
     | RuleHit
     | RuleRemoved
@@ -174,5 +178,7 @@ __all__ = [
     "TaggedEvent", "TelemetryPushed",
     "TopicCreated",
     "TopicDeleted",
+    "TransactionCompleted",
+    "TransactionEnded",
     "kind",
 ]  # fmt: skip

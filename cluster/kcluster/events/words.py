@@ -112,6 +112,7 @@ from kcluster.events.topics import (
     TopicCreated,
     TopicDeleted,
 )
+from kcluster.events.transactions import AbortReason, TransactionCompleted, TransactionEnded
 
 _BY_OPERATOR: Final = "requested by the operator"
 _DEATHS: Final = {
@@ -542,6 +543,27 @@ def _(event: GroupAssigned) -> str:
         for row in event.assignments
     )
     return f"generation {event.generation}: {shown or 'no partitions assigned'}"
+
+
+_ABORTED_BY = {
+    AbortReason.PRODUCER: "by its producer",
+    AbortReason.TIMEOUT: "its timeout has passed",
+    AbortReason.NEW_PRODUCER: "a new producer has its transactional id",
+}
+
+
+@text_of.register
+def _(event: TransactionEnded) -> str:
+    who = f"producer {event.producer_id}, epoch {event.producer_epoch}"
+    if event.abort_reason is None:
+        return f"commit decided ({who})"
+    return f"abort decided ({who}): {_ABORTED_BY[event.abort_reason]}"
+
+
+@text_of.register
+def _(event: TransactionCompleted) -> str:
+    what = "committed" if event.committed else "aborted"
+    return f"{what} in {_counted(event.marked_partitions, 'partition')}"
 
 
 # --------------------------------------------------------------------------- network, faults

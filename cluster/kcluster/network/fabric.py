@@ -105,6 +105,8 @@ class Fabric:
     def transmit(self, link: Link, now_us: int = 0, message: Any = None) -> Outcome:
         """What becomes of a message sent now.  It uses up bandwidth, and random numbers where the
         link has jitter or loss."""
+        if link[0] == link[1]:
+            return Arrives(now_us)  # a node reaches itself, over no link
         if link in self._cuts:
             return CUT
         at_us = now_us + self._latencies_us.get(link, self._default_us)

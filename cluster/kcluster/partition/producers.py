@@ -1,7 +1,8 @@
-"""The idempotent producers of one log: last epoch, last five batches, open transaction.
+"""The producers of one log: last epoch, last five batches, transactions open and aborted.
 
-Owns: the table of producers of one log, and the check of a produced batch against it.  Never:
-appends, or changes anything in a check; `check` and `advance` are pure, on values.
+Owns: the table of producers of one log, its transactions, and the check of a produced batch or a
+marker against them.  Never: appends, or changes anything in a check; `check`, `check_marker`,
+`advance` and `end_transaction` are pure, on values.
 Kafka: ProducerStateManager, ProducerStateEntry, ProducerAppendInfo; KIP-98, KIP-360, KIP-890.
 
 A state is an immutable value, so a snapshot of the table is a shallow copy of a dict.
@@ -9,6 +10,8 @@ A state is an immutable value, so a snapshot of the table is a shallow copy of a
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -22,6 +25,7 @@ from kcluster.protocol.records.batches import (
     TRANSACTIONAL_BIT,
     Batch,
 )
+from kcluster.protocol.records.markers import Marker, read_marker
 
 BATCHES_KEPT: Final = 5
 """As many as a producer may have in flight (max.in.flight.requests.per.connection)."""
@@ -51,6 +55,31 @@ class ProducerState(Struct, frozen=True, gc=False):
     transaction_first_offset: int | None = None
     """First offset of the open transaction."""
     coordinator_epoch: int = -1
+
+
+class AbortedTransaction(Struct, frozen=True, gc=False):
+    """A transaction that was aborted.  `last_offset`: of its marker.  `last_stable_offset`: no
+    transaction that ended later begins below it.  Kafka: AbortedTxn."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class Verification(Struct, gc=False):
+    """A leader asks the coordinator whether a partition is part of a producer's transaction.
+
+    The object itself is the guard: what was verified holds while it is still in the table.  A
+    marker takes it out, so that a batch that is verified before it is not appended behind it.
+    Kafka: VerificationStateEntry, VerificationGuard.
+    """
+
+    producer_epoch: int
+    lowest_sequence: int
+    is_epoch_bumped: bool
+    """Of a client whose epoch is bumped with every transaction (KIP-890): a producer that this log
+    does not know begins with sequence 0."""
 
 
 class SequenceRefusal(Struct, frozen=True, gc=False):
@@ -135,23 +164,62 @@ def advance(state: ProducerState, batch: Batch) -> ProducerState:
     )
 
 
-def end_transaction(state: ProducerState, marker: Batch) -> ProducerState:
-    """Return the state after `marker`, a control batch that ends the producer's transaction."""
-    same_epoch = marker.producer_epoch == state.producer_epoch
+EPOCH_BUMP_SINCE: Final = 2
+"""The transaction version in which every transaction has its own epoch (KIP-890)."""
+
+
+def check_marker(
+    state: ProducerState, producer_epoch: int, coordinator_epoch: int, transaction_version: int
+) -> SequenceRefusal | None:
+    """Why a marker must not be appended; None if it may be.
+
+    Since transaction version 2 its epoch is above the producer's; one that is equal, without an
+    open transaction, repeats the last marker, and is taken (KAFKA-19999).
+    """
+    known_epoch = state.producer_epoch
+    if transaction_version >= EPOCH_BUMP_SINCE:
+        is_repeated = producer_epoch == known_epoch and state.transaction_first_offset is None
+        is_valid = producer_epoch > known_epoch or is_repeated
+    else:
+        is_valid = producer_epoch >= known_epoch
+    if not is_valid:
+        return SequenceRefusal(
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            f"marker has producer epoch {producer_epoch}, but {known_epoch} was seen",
+        )
+    if coordinator_epoch < state.coordinator_epoch:
+        return SequenceRefusal(
+            ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+            f"marker is of coordinator epoch {coordinator_epoch}, but a marker of "
+            f"{state.coordinator_epoch} was seen",
+        )
+    return None
+
+
+def end_transaction(state: ProducerState, batch: Batch, marker: Marker | None) -> ProducerState:
+    """Return the state after control batch `batch`, which ends the producer's transaction."""
+    same_epoch = batch.producer_epoch == state.producer_epoch
     return ProducerState(
-        marker.producer_epoch,
+        batch.producer_epoch,
         state.batches if same_epoch else (),
         state.next_sequence if same_epoch else 0,
-        marker.max_timestamp,
+        batch.max_timestamp,
         None,
-        state.coordinator_epoch,
+        state.coordinator_epoch if marker is None else marker.coordinator_epoch,
     )
+
+
+def _marker_offset(aborted: AbortedTransaction) -> int:
+    return aborted.last_offset
 
 
 class ProducerStates:
     """The table of one log, with snapshots to go back to when the log is truncated."""
 
-    __slots__ = ("_since_snapshot", "_snapshots", "states")
+    __slots__ = (
+        "_ongoing", "_since_snapshot", "_snapshots", "_unreplicated", "_verifications", "aborted",
+        "states",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.states: dict[int, ProducerState] = {}
@@ -159,6 +227,15 @@ class ProducerStates:
         self._snapshots: list[tuple[int, dict[int, ProducerState]]] = []
         """(log end offset, states then), ascending."""
         self._since_snapshot = 0
+        self.aborted: list[AbortedTransaction] = []
+        """In order of their markers.  Kafka: TransactionIndex."""
+        self._ongoing: dict[int, int] = {}
+        """Producer id -> first offset of its open transaction, in ascending order."""
+        self._unreplicated: list[tuple[int, int]] = []
+        """(first offset, marker's offset) of transactions whose marker was not yet known to be
+        below the high watermark, in order of their markers."""
+        self._verifications: dict[int, Verification] = {}
+        """By producer id; only at the leader, and never of an open transaction."""
 
     def check(self, batch: Batch) -> AppendedBatch | SequenceRefusal | None:
         """See the function `check`."""
@@ -169,31 +246,124 @@ class ProducerStates:
         states, producer_id = self.states, batch.producer_id
         state = states.get(producer_id, NO_STATE)
         if batch.attributes & CONTROL_BIT:
-            states[producer_id] = end_transaction(state, batch)
+            self._end_transaction(state, batch)
         else:
-            states[producer_id] = advance(state, batch)
+            new = states[producer_id] = advance(state, batch)
+            if batch.attributes & TRANSACTIONAL_BIT and state.transaction_first_offset is None:
+                assert new.transaction_first_offset is not None
+                self._ongoing[producer_id] = new.transaction_first_offset
+                if self._verifications:
+                    self._verifications.pop(producer_id, None)
         self._since_snapshot += 1
         if self._since_snapshot >= SNAPSHOT_INTERVAL_BATCHES:
             self.take_snapshot(batch.last_offset + 1)
             if len(self._snapshots) > 64:
                 self._thin_out()
 
+    def _end_transaction(self, state: ProducerState, batch: Batch) -> None:
+        marker, producer_id = read_marker(batch), batch.producer_id
+        first_offset = state.transaction_first_offset
+        if first_offset is not None and marker is not None:
+            del self._ongoing[producer_id]
+            self._unreplicated.append((first_offset, batch.last_offset))
+            if not marker.is_commit:
+                unstable = self.first_unstable_offset
+                self.aborted.append(
+                    AbortedTransaction(
+                        producer_id,
+                        first_offset,
+                        batch.last_offset,
+                        batch.last_offset + 1 if unstable is None else unstable,
+                    )
+                )
+        self.states[producer_id] = end_transaction(state, batch, marker)
+        self._verifications.pop(producer_id, None)
+
+    # ------------------------------------------------------------------------- transactions
+
     def has_transaction(self, producer_id: int) -> bool:
         """Whether a transaction of this producer is open in this log."""
-        state = self.states.get(producer_id)
-        return state is not None and state.transaction_first_offset is not None
+        return producer_id in self._ongoing
+
+    @property
+    def has_unstable(self) -> bool:
+        """Whether a transaction may hold the last stable offset back."""
+        return bool(self._ongoing) or bool(self._unreplicated)
 
     @property
     def first_unstable_offset(self) -> int | None:
         """Where the oldest open transaction starts; the last stable offset cannot pass it."""
-        return min(
-            (
-                state.transaction_first_offset
-                for state in self.states.values()
-                if state.transaction_first_offset is not None
-            ),
-            default=None,
-        )
+        for first_offset in self._ongoing.values():
+            return first_offset
+        return None
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Below it every transaction is decided, and its marker replicated.
+
+        Kafka: ProducerStateManager.firstUnstableOffset, onHighWatermarkUpdated.
+        """
+        unreplicated = self._unreplicated
+        replicated = 0
+        while replicated < len(unreplicated) and unreplicated[replicated][1] < high_watermark:
+            replicated += 1
+        del unreplicated[:replicated]
+        stable = high_watermark
+        for first_offset in self._ongoing.values():
+            stable = min(stable, first_offset)
+            break
+        for first_offset, _ in unreplicated:
+            stable = min(stable, first_offset)
+        return stable
+
+    def aborted_within(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions that have records in [start_offset, end_offset), by the offset
+        of their markers."""
+        found = []
+        first = bisect_left(self.aborted, start_offset, key=_marker_offset)
+        for aborted in islice(self.aborted, first, None):
+            if aborted.first_offset < end_offset:
+                found.append(aborted)
+            if aborted.last_stable_offset >= end_offset:
+                break
+        return found
+
+    def verification(
+        self, producer_id: int, producer_epoch: int, first_sequence: int, is_epoch_bumped: bool
+    ) -> Verification | None:
+        """What the coordinator must confirm before a batch of a transaction may be appended; None
+        if that transaction is open here.  Kafka: UnifiedLog.maybeStartTransactionVerification."""
+        state = self.states.get(producer_id, NO_STATE)
+        if producer_id in self._ongoing and state.producer_epoch == producer_epoch:
+            return None
+        known = self._verifications.get(producer_id)
+        if known is None:
+            known = Verification(producer_epoch, first_sequence, is_epoch_bumped)
+            self._verifications[producer_id] = known
+        elif producer_epoch > known.producer_epoch:
+            known.producer_epoch, known.lowest_sequence = producer_epoch, first_sequence
+        elif producer_epoch == known.producer_epoch and first_sequence < known.lowest_sequence:
+            known.lowest_sequence = first_sequence
+        return known
+
+    def is_verified(self, producer_id: int, verification: Verification) -> bool:
+        """Whether no marker has come since the coordinator was asked."""
+        return self._verifications.get(producer_id) is verification
+
+    def check_first(self, batch: Batch) -> SequenceRefusal | None:
+        """Check the first batch of a transaction here against its verification."""
+        verification = self._verifications.get(batch.producer_id)
+        if verification is None:
+            return None
+        first_sequence = batch.base_sequence
+        is_unknown = not self.states.get(batch.producer_id, NO_STATE).batches
+        if first_sequence > verification.lowest_sequence or (
+            verification.is_epoch_bumped and is_unknown and first_sequence != 0
+        ):
+            return SequenceRefusal(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {batch.producer_id} starts a transaction with sequence {first_sequence}",
+            )
+        return None
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers silent for `expiration_ms` (producer.id.expiration.ms), unless a
@@ -221,21 +391,36 @@ class ProducerStates:
         while self._snapshots and self._snapshots[-1][0] > end_offset:
             self._snapshots.pop()
         self._since_snapshot = 0
+        self._verifications = {}
         if not self._snapshots:
-            self.states = {}
+            self.clear()
             return None
         offset, states = self._snapshots[-1]
         self.states = dict(states)
+        ongoing = [
+            (state.transaction_first_offset, producer_id)
+            for producer_id, state in states.items()
+            if state.transaction_first_offset is not None
+        ]
+        self._ongoing = {producer_id: first_offset for first_offset, producer_id in sorted(ongoing)}
+        self._unreplicated = [entry for entry in self._unreplicated if entry[1] < offset]
+        self.aborted = [aborted for aborted in self.aborted if aborted.last_offset < offset]
         return offset
 
     def forget_snapshots_before(self, start_offset: int) -> None:
         """The log now starts at `start_offset`."""
         self._snapshots = [entry for entry in self._snapshots if entry[0] > start_offset]
+        if self.aborted:
+            self.aborted = [one for one in self.aborted if one.last_offset >= start_offset]
 
     def clear(self) -> None:
         self.states = {}
         self._snapshots = []
         self._since_snapshot = 0
+        self.aborted = []
+        self._ongoing = {}
+        self._unreplicated = []
+        self._verifications = {}
 
     def _thin_out(self) -> None:
         """Drop every other snapshot of the older half: most truncations are short."""

@@ -26,8 +26,10 @@ from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.contract import NoteId
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Appended, Log
+from kcluster.partition.producers import NO_STATE, check_marker
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import Batch
+from kcluster.protocol.records.markers import Marker, build_marker
 
 NO_ERROR: Final = ErrorCode.NONE
 UNKNOWN_OFFSET: Final = -1
@@ -421,13 +423,28 @@ class Replica:
 
     # -------------------------------------------------------------------- records, both roles
 
-    def append_as_leader(self, records: Any, acks: int, now_ms: int) -> Appended:
+    def append_as_leader(
+        self,
+        records: Any,
+        acks: int,
+        now_ms: int,
+        from_client: bool = True,
+        transaction_verified: bool = False,
+    ) -> Appended:
         """Append a producer's batch.  The watermark moves at once if no other replica must have it.
+        `from_client`, `transaction_verified`: see Log.append_as_leader.
         Kafka: Partition.appendRecordsToLeader."""
         if acks == -1 and len(self.isr) < self.min_isr:
             return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
         end = self.log.log_end_offset
-        appended = self.log.append_as_leader(records, self.leader_epoch, now_ms, self.config)
+        appended = self.log.append_as_leader(
+            records,
+            self.leader_epoch,
+            now_ms,
+            self.config,
+            from_client=from_client,
+            transaction_verified=transaction_verified,
+        )
         for follower in self.followers.values():
             if follower.log_end_offset == end:
                 # It had all there was when it last fetched, also where an incremental fetch
@@ -438,6 +455,39 @@ class Replica:
         if len(self.isr) == 1:
             self.advance_high_watermark(now_ms)
         return appended
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        marker: Marker,
+        transaction_version: int,
+        now_ms: int,
+    ) -> Appended:
+        """Append the marker that ends a producer's transaction here, acks=all."""
+        error = self.check_marker(
+            producer_id, producer_epoch, marker.coordinator_epoch, transaction_version
+        )
+        if error:
+            return Appended(error)
+        records = build_marker(producer_id, producer_epoch, marker, now_ms)
+        return self.append_as_leader(memoryview(records), -1, now_ms, from_client=False)
+
+    def check_marker(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, version: int
+    ) -> ErrorCode:
+        """Why a marker may not be appended; NONE if it may."""
+        state = self.log.producers.states.get(producer_id, NO_STATE)
+        refusal = check_marker(state, producer_epoch, coordinator_epoch, version)
+        return NO_ERROR if refusal is None else refusal.error
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it every transaction is decided; a read_committed consumer reads up to it."""
+        producers, high_watermark = self.log.producer_table, self.high_watermark
+        if producers is None or not producers.has_unstable:
+            return high_watermark
+        return max(self.log.log_start_offset, producers.last_stable_offset(high_watermark))
 
     def retire(self) -> None:
         """This broker no longer hosts the partition: the replica serves no requests from now on."""

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 METADATA_VERSION: Final = "metadata.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 KRAFT_VERSION: Final = "kraft.version"
+TRANSACTION_VERSION: Final = "transaction.version"
 
 
 class FeatureLevels(NamedTuple):
@@ -28,7 +29,7 @@ FEATURES: Final = {
     METADATA_VERSION: FeatureLevels(7, 30, 30),
     "share.version": FeatureLevels(0, 1, 1),
     "streams.version": FeatureLevels(0, 1, 1),
-    "transaction.version": FeatureLevels(0, 2, 2),
+    TRANSACTION_VERSION: FeatureLevels(0, 2, 2),
     ELR_VERSION: FeatureLevels(0, 1, 1),
 }
 """In the order in which a 4.3.1 broker lists them."""

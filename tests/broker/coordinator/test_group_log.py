@@ -11,9 +11,9 @@ from kcluster.broker.coordinator.group_log import (
     CommittedOffset,
     LogRecord,
     OffsetRecord,
-    decode_batches,
-    encode_records,
+    decode_batch,
 )
+from kcluster.broker.coordinator.records import encode_records
 from kcluster.protocol.records.records import Record, build_batch, parse_batches, read_records
 from tests.broker.coordinator.group_broker import fresh_broker
 from tests.broker.coordinator.members import subscription
@@ -31,7 +31,7 @@ SEEN = {
 
 
 def decoded(batch: bytearray) -> list[LogRecord]:
-    return list(decode_batches(parse_batches(batch)))
+    return [record for one in parse_batches(batch) for record in decode_batch(one)]
 
 
 @pytest.mark.parametrize("what", SEEN)

@@ -96,7 +96,7 @@ def test_a_broker_config_is_obeyed_if_the_topic_config_with_its_default_is() -> 
     "name",
     [
         "group.consumer.session.timeout.ms",
-        "transactional.id.expiration.ms",
+        "transaction.two.phase.commit.enable",
         "num.io.threads",
         "replica.selector.class",
         "log.preallocate",

@@ -10,6 +10,7 @@ from kcluster.partition.log.compaction import compact
 from kcluster.partition.log.log import Log
 from kcluster.partition.log.retention import expire
 from kcluster.protocol.records.batches import check_crc
+from kcluster.protocol.records.markers import Marker, build_marker
 from tests.partition.records_for_tests import (
     EVERYTHING,
     NOW_MS,
@@ -139,3 +140,20 @@ def test_compact__keeps_the_codec(codec):
     compact(log, NOW_MS, CONFIG, 3)
     assert contents(log) == [(1, "b", "1"), (2, "a", "2")]
     assert {batch.codec for batch in log.batches_from(0)} == {1 if codec == "gzip" else 4}
+
+
+def test_compact__records_of_an_aborted_transaction_go_and_its_marker_stays():
+    log = log_of([("a", "committed")])
+    origin = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
+    append(log, keyed(("a", "aborted"), **origin), config=CONFIG, transaction_verified=True)
+    log.roll(log.log_end_offset, NOW_MS)
+    open_until = log.log_end_offset
+    assert compact(log, NOW_MS, CONFIG, open_until) == 0
+    append(log, build_marker(5, 0, Marker(False, 0), NOW_MS), config=CONFIG, from_client=False)
+    log.roll(log.log_end_offset, NOW_MS)
+    assert compact(log, NOW_MS, CONFIG, log.log_end_offset) == 1
+    batches = log.batches_from(0)
+    assert [(one.base_offset, one.is_control) for one in batches if one.record_count] == [
+        (0, False),
+        (2, True),
+    ]

@@ -19,6 +19,8 @@ The path of an OffsetCommit:
     classic_group.py                  admit_commit    checks member and generation
     shard.py                          append, then apply the offset and answer when it is committed
 
+log_shard.py: a partition as the log of a coordinator of any kind; shards.py: those of one broker.
+records.py: what all records have in common.
 placement.py: which partition coordinates a key.  interface.py: the ports to the broker and to the
 shard.  group.py: the interface of a group of any kind; group_kinds.py: the existing kinds.
 offsets.py: committed offsets.  group_log.py: the records.  group_timers.py: a group's timers.

@@ -565,11 +565,12 @@ class ClassicGroup(Group):
             if self.state is EMPTY:
                 return ErrorCode.NONE
             if not committer.member_id and committer.instance_id is None:
-                return ErrorCode.UNKNOWN_MEMBER_ID
+                is_allowed = committer.is_in_transaction
+                return ErrorCode.NONE if is_allowed else ErrorCode.UNKNOWN_MEMBER_ID
         error = self.roster.check_member(committer.member_id, committer.instance_id, generation)
         if error is not ErrorCode.NONE:
             return error
-        if self.state is COMPLETING_REBALANCE:
+        if self.state is COMPLETING_REBALANCE and not committer.is_in_transaction:
             return ErrorCode.REBALANCE_IN_PROGRESS
         self._extend_session(self.roster.members[committer.member_id], now_ms)
         return ErrorCode.NONE

@@ -1,54 +1,34 @@
 """The group coordinator of one broker: finds the shard and the group of a request.
 
-Owns: the shards, one for each partition of __consumer_offsets that this broker leads; creating
-that topic when first needed.  Never: changes a group (the group's own class does).
-Kafka: GroupCoordinatorService, CoordinatorRuntime, AutoTopicCreationManager (for internal topics).
-
-The broker calls `on_elected` and `on_resigned` when it becomes leader of a partition and when it
-ceases to be.  Loading takes no time here; COORDINATOR_LOAD_IN_PROGRESS is returned only to reads of
-offsets before the new leader knows that everything it has is committed.
+Owns: which group a request is for, and making it.  Never: changes a group (the group's own class
+does), has its own way to the log (shards.py, log_shard.py).
+Kafka: GroupCoordinatorService.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from kcluster.broker.auto_topics import auto_created_topic
 from kcluster.broker.coordinator.classic_group import ClassicGroup
 from kcluster.broker.coordinator.group import Group
-from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled
+from kcluster.broker.coordinator.interface import Settled
 from kcluster.broker.coordinator.shard import GroupShard
-from kcluster.metadata.placement import coordinator_partition
-from kcluster.protocol import messages as m
+from kcluster.broker.coordinator.shards import ShardedCoordinator
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 
-class GroupCoordinator:
-    """`shards` by partition of __consumer_offsets: only those that this broker leads."""
+class GroupCoordinator(ShardedCoordinator[GroupShard]):
+    """`shards` by partition of __consumer_offsets."""
 
-    def __init__(self, broker: CoordinatorBroker) -> None:
-        self.broker = broker
-        self.shards: dict[int, GroupShard] = {}
-        self._creating_topic = False
+    topic = GROUP_METADATA_TOPIC
 
-    # ------------------------------------------------------------------- who coordinates
+    @property
+    def default_partitions(self) -> int:
+        return self.broker.config.offsets_topic_num_partitions
 
-    def partition_for(self, group_id: str) -> int:
-        """Partition of __consumer_offsets whose leader coordinates `group_id`."""
-        topic = self.broker.image.topics.get(GROUP_METADATA_TOPIC)
-        count = (
-            self.broker.config.offsets_topic_num_partitions
-            if topic is None
-            else len(topic.partitions)
-        )
-        return coordinator_partition(group_id, count)
-
-    def shard_for(self, group_id: str) -> GroupShard | ErrorCode:
-        """The shard that has `group_id`, or NOT_COORDINATOR."""
-        shard = self.shards.get(self.partition_for(group_id))
-        return ErrorCode.NOT_COORDINATOR if shard is None else shard
+    def new_shard(self, partition: int) -> GroupShard:
+        return GroupShard(self.broker, partition)
 
     def named_shard(self, group_id: str) -> GroupShard | ErrorCode:
         """As above, for requests that must name a group."""
@@ -98,39 +78,6 @@ class GroupCoordinator:
             on_settled(error, now_ms)
             return
         self.shards[self.partition_for(group_id)].delete_group(group, on_settled, now_ms)
-
-    # ----------------------------------------------------------------------------- topic
-
-    def create_topic(self, now_ms: int) -> None:
-        """Ask the controller for __consumer_offsets, unless that request is in flight."""
-        if self._creating_topic:
-            return
-        self._creating_topic = True
-        config = self.broker.config
-        topic = auto_created_topic(GROUP_METADATA_TOPIC, config)
-        timeout_ms = config.request_timeout_ms
-        request = m.CreateTopicsRequest(topics=[topic], timeout_ms=timeout_ms)
-        self.broker.ask_controller(request, self._on_topic_answer, timeout_ms, now_ms)
-
-    def _on_topic_answer(self, _body: Any, _now_ms: int) -> None:
-        # Ignore the result: the client asks again, and either finds the topic or triggers a new
-        # request.
-        self._creating_topic = False
-
-    # ---------------------------------------------------------------- the broker's calls
-
-    def on_elected(self, partition: int, now_ms: int) -> None:
-        """This broker leads `partition` of __consumer_offsets: load its log."""
-        if partition in self.shards:
-            return
-        shard = self.shards[partition] = GroupShard(self.broker, partition)
-        shard.load(now_ms)
-
-    def on_resigned(self, partition: int, now_ms: int) -> None:
-        """Another broker leads `partition`, or none does: forget its groups."""
-        shard = self.shards.pop(partition, None)
-        if shard is not None:
-            shard.unload(now_ms)
 
     def on_topic_deleted(self, name: str, now_ms: int) -> None:
         for shard in list(self.shards.values()):

@@ -36,6 +36,8 @@ class Committer(Struct, frozen=True):
     generation: int
     """Generation of a classic member, epoch of any other; negative: not a member."""
     api_version: int
+    is_in_transaction: bool = False
+    """TxnOffsetCommit; older producers do not say which member they commit for."""
 
 
 class Group(ABC):

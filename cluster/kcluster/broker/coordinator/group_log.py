@@ -12,15 +12,16 @@ reading, never lost: the log keeps them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from struct import Struct as Layout
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from kcluster.broker.coordinator.records import Encoded
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import record_codec
-from kcluster.protocol.records.records import Batch, Record, build_batch, read_records
+from kcluster.protocol.records.records import Batch, read_records
 
 if TYPE_CHECKING:
     from kcluster.protocol.messages import GroupMetadataValue
@@ -39,9 +40,6 @@ _OFFSET_VALUE_VERSION_WITH_EXPIRY: Final = 1
 _GROUP_VALUE_VERSION: Final = 3
 
 _INT16: Final = Layout(">h")
-
-Encoded = tuple[bytes, bytes | None]
-"""Key and value; no value for a tombstone."""
 
 
 # -------------------------------------------------------------------------------------- offsets
@@ -66,6 +64,11 @@ class OffsetRecord(Struct, frozen=True):
     topic: str
     partition: int
     committed: CommittedOffset | None
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """Group, topic, partition."""
+        return self.group_id, self.topic, self.partition
 
     def encode(self) -> Encoded:
         key = m.OffsetCommitKey(group=self.group_id, topic=self.topic, partition=self.partition)
@@ -148,7 +151,10 @@ def _read_classic_group(key: bytes, value: bytes | None) -> ClassicGroupRecord:
 
 # -------------------------------------------------------------------------------------- batches
 
-LogRecord = OffsetRecord | ClassicGroupRecord
+GroupRecord = ClassicGroupRecord
+"""A record of a group itself, of any kind."""
+
+LogRecord = OffsetRecord | GroupRecord
 
 _READERS: Final[Mapping[int, Callable[[bytes, bytes | None], LogRecord]]] = {
     _OFFSET_COMMIT: _read_offset,
@@ -156,20 +162,14 @@ _READERS: Final[Mapping[int, Callable[[bytes, bytes | None], LogRecord]]] = {
 }
 
 
-def encode_records(records: Iterable[LogRecord], now_ms: int) -> bytearray:
-    """One batch with `records`, ready to be appended."""
-    return build_batch([Record(0, now_ms, *record.encode()) for record in records])
-
-
-def decode_batches(batches: Sequence[Batch]) -> Iterator[LogRecord]:
+def decode_batch(batch: Batch) -> Iterator[LogRecord]:
     """The records of known kinds, in the order in which they were written."""
-    for batch in batches:
-        if batch.is_control:
+    if batch.is_control:
+        return
+    for record in read_records(batch):
+        if record.key is None:
             continue
-        for record in read_records(batch):
-            if record.key is None:
-                continue
-            (kind,) = _INT16.unpack_from(record.key)
-            reader = _READERS.get(kind)
-            if reader is not None:
-                yield reader(record.key, record.value)
+        (kind,) = _INT16.unpack_from(record.key)
+        reader = _READERS.get(kind)
+        if reader is not None:
+            yield reader(record.key, record.value)

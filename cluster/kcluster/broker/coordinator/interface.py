@@ -1,4 +1,4 @@
-"""The coordinator's ports: what it uses of its broker, and what a group uses of its shard.
+"""The coordinators' ports: what they use of their broker, and a group of its shard.
 
 Owns: `CoordinatorBroker`, `GroupHome`.  Never: any behaviour (broker.py, shard.py).
 Kafka: PartitionWriter, CoordinatorTimer, AutoTopicCreationManager as GroupCoordinatorService sees
@@ -27,7 +27,7 @@ Settled = Callable[["ErrorCode", int], None]
 
 
 class CoordinatorBroker(Protocol):
-    """The part of a broker that groups need."""
+    """The part of a broker that coordinators need."""
 
     @property
     def node_id(self) -> int: ...
@@ -50,13 +50,34 @@ class CoordinatorBroker(Protocol):
     ) -> None:
         """`on_answer(body | None, now_ms)`: None when no answer came in time."""
 
+    def ask_broker(
+        self,
+        broker_id: int,
+        body: Any,
+        on_answer: Callable[[Any, int], None],
+        timeout_ms: int,
+        now_ms: int,
+    ) -> None:
+        """Ask a broker, maybe this one; `on_answer` as for the controller."""
+
+    def generate_producer_id(
+        self, on_producer_id: Callable[[int | None, int], None], now_ms: int
+    ) -> None:
+        """`on_producer_id(producer id | None, now_ms)`: None when the controller gave none."""
+
     def leader_replica(self, topic: str, partition: int) -> Replica | ErrorCode: ...
 
     def append_internal(
-        self, topic: str, partition: int, records: bytearray, on_committed: Committed, now_ms: int
+        self,
+        topic: str,
+        partition: int,
+        records: bytearray,
+        on_committed: Committed,
+        timeout_ms: int,
+        now_ms: int,
     ) -> None:
         """Append with acks=all to a partition that this broker leads.  `on_committed` is called
-        once, maybe before this returns; with REQUEST_TIMED_OUT after offsets.commit.timeout.ms,
+        once, maybe before this returns; with REQUEST_TIMED_OUT after `timeout_ms`,
         when the records are in the log but not known to be committed."""
 
 

@@ -5,7 +5,8 @@ log (shard.py does, and calls `apply` when a record is committed), knows members
 Kafka: OffsetMetadataManager, OffsetExpirationCondition; KIP-211 (when offsets expire).
 
 Offsets that are written but not yet on all in-sync replicas are not included, so a reader never
-sees an offset that a failover could take back.
+sees an offset that a failover could take back.  Offsets of a transaction are pending until its
+marker comes to this partition (KIP-447).
 """
 
 from __future__ import annotations
@@ -26,15 +27,45 @@ if TYPE_CHECKING:
 MINUTE_MS: Final = 60_000
 
 TopicOffsets = dict[int, CommittedOffset]
+OffsetKey = tuple[str, str, int]
+"""Group, topic, partition."""
 
 
 class OffsetStore(Struct):
     """By group, topic, partition; in order of first commit."""
 
     by_group: dict[str, dict[str, TopicOffsets]] = {}
+    pending: dict[int, dict[OffsetKey, OffsetRecord | None]] = {}
+    """By producer id: the offsets of its open transaction.  None: a later commit outside of the
+    transaction has taken the place."""
+
+    # ------------------------------------------------------------------ in a transaction
+
+    def put_pending(self, producer_id: int, record: OffsetRecord) -> None:
+        """`record` is written in a transaction."""
+        self.pending.setdefault(producer_id, {})[record.key] = record
+
+    def end_transaction(self, producer_id: int, is_commit: bool) -> list[OffsetRecord]:
+        """The transaction is over: the offsets to apply."""
+        ended = self.pending.pop(producer_id, {})
+        return [record for record in ended.values() if record is not None and is_commit]
+
+    def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether an open transaction may change this offset."""
+        key = (group_id, topic, partition)
+        return any(key in offsets for offsets in self.pending.values())
+
+    def has_pending(self, group_id: str) -> bool:
+        """Whether an open transaction has offsets of this group."""
+        return any(key[0] == group_id for offsets in self.pending.values() for key in offsets)
+
+    # ------------------------------------------------------------------------- committed
 
     def apply(self, record: OffsetRecord) -> None:
         """`record` is committed: remember or forget the offset."""
+        for offsets in self.pending.values():
+            if record.key in offsets:
+                offsets[record.key] = None
         topics = self.by_group.setdefault(record.group_id, {})
         partitions = topics.setdefault(record.topic, {})
         if record.committed is None:
@@ -53,10 +84,14 @@ class OffsetStore(Struct):
         return self.by_group.get(group_id, {})
 
     def tombstones(self, group_id: str) -> Iterator[OffsetRecord]:
-        """Tombstones for every offset of a group."""
+        """Tombstones for every offset of a group, pending ones too."""
         for topic, partitions in self.topics_of(group_id).items():
             for partition in partitions:
                 yield OffsetRecord(group_id, topic, partition, None)
+        for offsets in self.pending.values():
+            for (group, topic, partition), record in offsets.items():
+                if group == group_id and record is not None:
+                    yield OffsetRecord(group_id, topic, partition, None)
 
     def tombstones_of_topic(self, topic: str) -> Iterator[OffsetRecord]:
         """Tombstones for every group's offsets of a deleted topic."""
@@ -78,7 +113,7 @@ class OffsetStore(Struct):
         """
         topics = self.topics_of(group.group_id)
         if not topics:
-            return [], True
+            return [], not self.has_pending(group.group_id)
         tombstones: list[OffsetRecord] = []
         all_expired = True
         for topic, partitions in topics.items():
@@ -86,6 +121,7 @@ class OffsetStore(Struct):
                 since_ms = group.retention_starts_ms(committed.commit_timestamp_ms)
                 if (
                     since_ms is None
+                    or self.is_pending(group.group_id, topic, partition)
                     or group.is_subscribed_to(topic)
                     or not _is_expired(committed, since_ms, now_ms, retention_ms)
                 ):

@@ -1,177 +1,129 @@
-"""One partition of __consumer_offsets that this broker leads, with its groups and their offsets.
+"""The groups of one partition of __consumer_offsets that this broker leads, and their offsets.
 
-Owns: appending records and applying offsets when committed, replaying the log on election, deleting
-groups and expired offsets, unloading on resignation.  Never: knows a kind of group (group.py is the
-interface, group_kinds.py the table) or interprets an offset (offsets.py).
-Kafka: CoordinatorRuntime's context of one partition, GroupCoordinatorShard, CoordinatorLoader.
-
-Writes take effect in the order in which they were appended.  A write that timed out
-(offsets.commit.timeout.ms) is still in the log.  It keeps its place in the queue and takes effect
-when the high watermark passes it after all, as it would for a broker that loads the log.
+Owns: applying offsets when committed, replaying groups and offsets on election, deleting groups and
+expired offsets.  Never: knows a kind of group (group.py is the interface, group_kinds.py the
+table), interprets an offset (offsets.py), or has its own way to the log (log_shard.py).
+Kafka: GroupCoordinatorShard.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
 from typing import Final
-
-from msgspec import Struct
 
 from kcluster.broker.coordinator.group import Committer, Group
 from kcluster.broker.coordinator.group_kinds import KIND_OF_RECORD, WITHOUT_MEMBERS
-from kcluster.broker.coordinator.group_log import (
-    LogRecord,
-    OffsetRecord,
-    decode_batches,
-    encode_records,
-)
+from kcluster.broker.coordinator.group_log import GroupRecord, LogRecord, OffsetRecord, decode_batch
 from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled, ignore_outcome
+from kcluster.broker.coordinator.log_shard import LogShard
 from kcluster.broker.coordinator.offsets import MINUTE_MS, OffsetStore
+from kcluster.broker.coordinator.records import encode_records
+from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
-
-LOAD_BYTES: Final = 5 * 1024 * 1024
-"""How much of the log is read at a time, at most.  Kafka: offsets.load.buffer.size."""
+from kcluster.protocol.records.markers import Marker, build_marker, read_marker
+from kcluster.protocol.records.records import Batch
 
 GROUP_ERRORS_SINCE: Final = 9
 """OffsetCommit version from which clients know GROUP_ID_NOT_FOUND (KIP-848)."""
 
-_MAY_BE_IN_LOG: Final = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
-_ANSWERS: Final = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+_AS_OF_LEADER: Final = {
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.NOT_COORDINATOR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-"""An append's error -> the error that the group's client gets.  Kafka:
-CoordinatorOperationExceptionHelper."""
+"""What the sender of a marker, another coordinator, expects of a partition's leader."""
 
 
-class _Write(Struct):
-    sequence: int
-    records: list[LogRecord]
-    on_settled: Settled | None
-    """None once it has been called."""
-    waiters: list[Settled]
-    """To be called when this write and all before it are settled."""
-    end_offset: int = -1
-    """Log end offset behind it; -1 when it has not been appended."""
+class GroupShard(LogShard[LogRecord]):
+    """One partition's groups, in order of their creation, and offsets."""
 
-
-class GroupShard:
-    """One partition's coordinator.  `groups` are in order of their creation."""
+    topic = GROUP_METADATA_TOPIC
 
     def __init__(self, broker: CoordinatorBroker, partition: int) -> None:
-        self.broker = broker
-        self.partition = partition
+        super().__init__(broker, partition)
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
-        self.active = True
-        self._writes: deque[_Write] = deque()
-        self._writes_made = 0
-        self._loaded_end_offset = 0
 
-    # ----------------------------------------------------------------------- writing
+    # ------------------------------------------------------------------------- state
 
-    def append(self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int) -> None:
-        """Append `records` in one batch; `on_settled` when they are committed, or cannot be."""
-        self._writes_made += 1
-        write = _Write(self._writes_made, list(records), on_settled, [])
-        self._writes.append(write)
-        self.broker.append_internal(
-            GROUP_METADATA_TOPIC,
-            self.partition,
-            encode_records(write.records, now_ms),
-            lambda error, at_ms: self._on_append(write, error, at_ms),
-            now_ms,
-        )
-        replica = self.broker.leader_replica(GROUP_METADATA_TOPIC, self.partition)
-        if not isinstance(replica, ErrorCode):
-            write.end_offset = replica.log.log_end_offset
+    def apply(self, record: LogRecord, now_ms: int) -> None:
+        """Offsets take effect when they are committed; groups changed when they were written."""
+        if isinstance(record, OffsetRecord):
+            self._apply_offset(record)
 
-    def after_writes(self, on_settled: Settled, now_ms: int) -> None:
-        """Call back when everything written so far is committed; at once if it is."""
-        self.catch_up(now_ms)
-        if not self._writes:
-            on_settled(ErrorCode.NONE, now_ms)
-        elif self._writes[-1].on_settled is None:
-            # It timed out, so no callback will report when it is committed.
-            on_settled(ErrorCode.COORDINATOR_NOT_AVAILABLE, now_ms)
-        else:
-            self._writes[-1].waiters.append(on_settled)
+    def append_in_transaction(
+        self, records: list[LogRecord], producer: ProducerIdentity, on_settled: Settled, now_ms: int
+    ) -> None:
+        """Append offsets of a transaction; they are pending once they are committed."""
 
-    def catch_up(self, now_ms: int) -> None:
-        """Apply writes that timed out but have been committed since."""
-        replica = self.broker.leader_replica(GROUP_METADATA_TOPIC, self.partition)
-        if isinstance(replica, ErrorCode):
+        def apply(_at_ms: int) -> None:
+            for record in records:
+                self._apply_pending(producer.producer_id, record)
+
+        batch = encode_records(records, now_ms, producer.producer_id, producer.producer_epoch)
+        self.append_batch(batch, apply, on_settled, now_ms)
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        marker: Marker,
+        transaction_version: int,
+        on_done: Settled,
+        now_ms: int,
+    ) -> None:
+        """Append the marker that ends a transaction here; NONE when it is applied, or an error of
+        a partition's leader."""
+        replica = self.replica
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if replica is not None:
+            error = replica.check_marker(
+                producer_id, producer_epoch, marker.coordinator_epoch, transaction_version
+            )
+        if error is not ErrorCode.NONE:
+            on_done(error, now_ms)
             return
-        while self._writes:
-            first = self._writes[0]
-            if first.on_settled is not None or first.end_offset > replica.high_watermark:
-                return
-            self._take_effect(self._writes.popleft(), now_ms)
 
-    def _on_append(self, write: _Write, error: ErrorCode, now_ms: int) -> None:
-        if not self.active:
-            return
-        if error == ErrorCode.NONE:
-            while self._writes and self._writes[0].sequence <= write.sequence:
-                self._take_effect(self._writes.popleft(), now_ms)
-            return
-        if error not in _MAY_BE_IN_LOG:
-            self._writes = deque(other for other in self._writes if other is not write)
-        self._settle(write, _ANSWERS.get(error, error), now_ms)
+        def apply(_at_ms: int) -> None:
+            self._end_transaction(producer_id, marker)
 
-    def _take_effect(self, write: _Write, now_ms: int) -> None:
-        for record in write.records:
-            if isinstance(record, OffsetRecord):
-                self._apply_offset(record)
-        self._settle(write, ErrorCode.NONE, now_ms)
+        def settled(error: ErrorCode, at_ms: int) -> None:
+            on_done(_AS_OF_LEADER.get(error, error), at_ms)
 
-    def _settle(self, write: _Write, error: ErrorCode, now_ms: int) -> None:
-        on_settled, write.on_settled = write.on_settled, None
-        waiters, write.waiters = write.waiters, []
-        if on_settled is not None:
-            on_settled(error, now_ms)
-        for waiter in waiters:
-            waiter(error, now_ms)
+        batch = build_marker(producer_id, producer_epoch, marker, now_ms)
+        self.append_batch(batch, apply, settled, now_ms)
+
+    def _apply_pending(self, producer_id: int, record: LogRecord) -> None:
+        assert isinstance(record, OffsetRecord), record
+        if record.group_id not in self.groups:
+            self.groups[record.group_id] = WITHOUT_MEMBERS(record.group_id, self)
+        self.offsets.put_pending(producer_id, record)
+
+    def _end_transaction(self, producer_id: int, marker: Marker) -> None:
+        for record in self.offsets.end_transaction(producer_id, marker.is_commit):
+            self._apply_offset(record)
 
     def _apply_offset(self, record: OffsetRecord) -> None:
         if record.committed is not None and record.group_id not in self.groups:
             self.groups[record.group_id] = WITHOUT_MEMBERS(record.group_id, self)
         self.offsets.apply(record)
 
-    # --------------------------------------------------------------------- lifecycle
-
-    def load(self, now_ms: int) -> None:
-        """Rebuild groups and offsets from the partition's log, and start their timers."""
-        replica = self.broker.leader_replica(GROUP_METADATA_TOPIC, self.partition)
-        assert not isinstance(replica, ErrorCode), replica
-        log = replica.log
-        offset = log.log_start_offset
-        while offset < log.log_end_offset:
-            batches = log.read(offset, LOAD_BYTES, log.log_end_offset, True)
-            if not batches:
-                break
-            for record in decode_batches(batches):
-                self._replay(record)
-            offset = batches[-1].last_offset + 1
-        self._loaded_end_offset = log.log_end_offset
-        for group in list(self.groups.values()):
-            group.resume(now_ms)
-        self._expire_later(now_ms)
-
-    def _replay(self, record: LogRecord) -> None:
-        if isinstance(record, OffsetRecord):
-            self._apply_offset(record)
+    def replay(self, batch: Batch) -> None:
+        if batch.is_control:
+            marker = read_marker(batch)
+            if marker is not None:
+                self._end_transaction(batch.producer_id, marker)
             return
+        for record in decode_batch(batch):
+            if batch.is_transactional:
+                self._apply_pending(batch.producer_id, record)
+            elif isinstance(record, OffsetRecord):
+                self._apply_offset(record)
+            else:
+                self._replay_group(record)
+
+    def _replay_group(self, record: GroupRecord) -> None:
         current = self.groups.get(record.group_id)
         kind = KIND_OF_RECORD[type(record)]
         group = current if isinstance(current, kind) else kind(record.group_id, self)
@@ -180,28 +132,13 @@ class GroupShard:
         elif group is current:
             del self.groups[record.group_id]
 
-    def check_loaded(self) -> ErrorCode:
-        """Whether offsets may be read: only once all that was loaded is known to be committed.
+    def resume(self, now_ms: int) -> None:
+        for group in list(self.groups.values()):
+            group.resume(now_ms)
+        self._expire_later(now_ms)
 
-        A new leader's high watermark lags for a moment.  DIFFERS: Kafka reads at the watermark then
-        and may return an offset older than one that it has acknowledged.
-        """
-        replica = self.broker.leader_replica(GROUP_METADATA_TOPIC, self.partition)
-        if isinstance(replica, ErrorCode):
-            return ErrorCode.NOT_COORDINATOR
-        if replica.high_watermark < self._loaded_end_offset:
-            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        return ErrorCode.NONE
-
-    def unload(self, now_ms: int) -> None:
-        """No longer the coordinator: ignore the outcome of writes, and answer NOT_COORDINATOR to
-        waiting requests."""
+    def forget(self, now_ms: int) -> None:
         self.broker.timers.cancel(("group-expiry", self.partition))
-        writes = list(self._writes)
-        self._writes.clear()
-        self.active = False
-        for write in writes:
-            self._settle(write, ErrorCode.NOT_COORDINATOR, now_ms)
         for group in self.groups.values():
             group.unload(now_ms)
 

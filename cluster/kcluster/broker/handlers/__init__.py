@@ -26,10 +26,14 @@ from kcluster.broker.handlers.data import (
     list_offsets,
     offset_for_leader_epoch,
     produce,
-    producer_ids,
-    producers_and_transactions,
 )
-from kcluster.broker.handlers.groups import find_coordinator, group_offsets, groups, offset_fetch
+from kcluster.broker.handlers.groups import (
+    find_coordinator,
+    group_offsets,
+    groups,
+    offset_fetch,
+    txn_offset_commit,
+)
 from kcluster.broker.handlers.metadata import (
     api_versions,
     describe_cluster,
@@ -37,12 +41,19 @@ from kcluster.broker.handlers.metadata import (
     metadata,
 )
 from kcluster.broker.handlers.security import acls, authentication, scram
+from kcluster.broker.handlers.transactions import (
+    changes,
+    init_producer_id,
+    inspection,
+    write_markers,
+)
 
 __all__ = [
     "acls",
     "alter_configs",
     "api_versions",
     "authentication",
+    "changes",
     "client_quotas",
     "config_resources",
     "delete_records",
@@ -55,17 +66,19 @@ __all__ = [
     "find_coordinator",
     "group_offsets",
     "groups",
+    "init_producer_id",
+    "inspection",
     "list_offsets",
     "log_dirs",
     "metadata",
     "offset_fetch",
     "offset_for_leader_epoch",
     "produce",
-    "producer_ids",
-    "producers_and_transactions",
     "quorum",
     "reassignments",
     "scram",
     "telemetry",
     "topics",
+    "txn_offset_commit",
+    "write_markers",
 ]

@@ -12,16 +12,19 @@ from typing import Final, final
 from mypy_extensions import mypyc_attr
 
 from kcluster.broker.serving.sessions import Reader, SessionPartition
+from kcluster.partition.producers import AbortedTransaction
 from kcluster.partition.replica import NO_ROLE, Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.records import Batch
 
 NO_ERROR: Final = ErrorCode.NONE
+READ_COMMITTED: Final = 1
 NO_EPOCH: Final = -1
 """Of a fetch that names no leader epoch; any number below means the same."""
 NO_DIVERGENCE: Final = m.FetchResponse.EpochEndOffset()
 """Shared by all answers without a divergence: it is replaced, never changed."""
+_NONE_ABORTED: Final[list[AbortedTransaction]] = []
 
 
 @mypyc_attr(acyclic=True, free_list_len=1)
@@ -33,8 +36,9 @@ class PartitionRead:
     """
 
     __slots__ = (
-        "batches", "diverging_end_offset", "diverging_epoch", "error", "high_watermark",
-        "is_urgent", "log_start_offset", "size_bytes", "wanted",
+        "aborted", "batches", "diverging_end_offset", "diverging_epoch", "error",
+        "high_watermark", "is_urgent", "last_stable_offset", "log_start_offset", "size_bytes",
+        "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -56,6 +60,9 @@ class PartitionRead:
         self.is_urgent = is_urgent
         self.diverging_epoch = -1
         self.diverging_end_offset = -1
+        self.last_stable_offset = high_watermark
+        self.aborted: list[AbortedTransaction] = _NONE_ABORTED
+        """With records of aborted transactions among those read, for a read_committed consumer."""
 
 
 def refusal(wanted: SessionPartition, error: ErrorCode) -> PartitionRead:
@@ -89,6 +96,12 @@ def read_partition(
     if not log.log_start_offset <= offset <= log_end_offset:
         return refusal(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
     end_offset = log_end_offset if reader.is_follower else replica.high_watermark
+    producers = log.producer_table
+    stable_offset = -1
+    if producers is not None and producers.has_unstable:
+        stable_offset = replica.last_stable_offset
+        if reader.isolation_level == READ_COMMITTED:
+            end_offset = stable_offset
     batches: list[Batch] | None = None
     size_bytes = 0
     if offset < end_offset:
@@ -99,9 +112,15 @@ def read_partition(
             batches = log.read(offset, limit, end_offset, at_least_one)
             for batch in batches:
                 size_bytes += batch.size_bytes
-    return PartitionRead(
+    read = PartitionRead(
         wanted, NO_ERROR, replica.high_watermark, log.log_start_offset, batches, size_bytes
     )
+    if producers is not None:
+        if stable_offset >= 0:
+            read.last_stable_offset = stable_offset
+        if batches and reader.isolation_level == READ_COMMITTED:
+            read.aborted = producers.aborted_within(offset, batches[-1].last_offset + 1)
+    return read
 
 
 def _reading_error(replica: Replica, wanted: SessionPartition, reader: Reader) -> ErrorCode:

@@ -168,11 +168,17 @@ class BrokerConfig(Struct, frozen=True):
     # ----------------------------------------------------------- producer ids, transactions
     producer_id_expiration_ms: Annotated[int, _int(1, dynamic=_CLUSTER)] = _DAY_MS
     producer_id_expiration_check_interval_ms: Annotated[int, _TIME_1] = 600_000
+    add_partitions_to_txn_retry_backoff_ms: Annotated[int, _TIME_1] = 20
+    add_partitions_to_txn_retry_backoff_max_ms: Annotated[int, _TIME_0] = 100
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: Annotated[int, _TIME_1] = 10_000
     transaction_max_timeout_ms: Annotated[int, _INT_1] = 900_000
+    transaction_partition_verification_enable: Annotated[bool, _DYNAMIC_FLAG] = True
+    transaction_remove_expired_transaction_cleanup_interval_ms: Annotated[int, _TIME_1] = _HOUR_MS
     transaction_state_log_min_isr: Annotated[int, _INT_1] = 2
     transaction_state_log_num_partitions: Annotated[int, _INT_1] = 50
     transaction_state_log_replication_factor: Annotated[int, _REPLICATION] = 3
     transaction_state_log_segment_bytes: Annotated[int, _INT_1] = 104_857_600
+    transactional_id_expiration_ms: Annotated[int, _INT_1] = 7 * _DAY_MS
 
     # ------------------------------------------------------------------------------- quotas
     quota_window_num: Annotated[int, _INT_1] = 11

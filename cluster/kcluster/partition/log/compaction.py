@@ -5,10 +5,11 @@ it; a new one takes its place), moves the log's start or end, or renumbers a rec
 Kafka: LogCleaner, LogCleanerManager.cleanableOffsets, MemoryRecords.filterTo; KIP-58, KIP-354,
 KIP-534 (delete horizon).
 
-Never cleaned: the newest segment, uncommitted records, records younger than min.compaction.lag.ms.
+Never cleaned: the newest segment, records at or above the last stable offset, records younger than
+min.compaction.lag.ms.  Records of aborted transactions are dropped; markers stay.
 A tombstone (null value) is kept for delete.retention.ms after compaction first saw it; that time is
 in its batch, in the base timestamp field.
-Not done: aborted transactions are cleaned as if they were committed.
+Not done: markers whose transaction has no record left are kept for ever.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from msgspec import Struct
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.partition.log.log import Log
 from kcluster.partition.log.segment import Segment, segment_index
+from kcluster.partition.producers import AbortedTransaction
 from kcluster.protocol.records.batches import DELETE_HORIZON_BIT, Batch, parse_batches
 from kcluster.protocol.records.records import Record, build_batch, read_records
 
@@ -37,6 +39,8 @@ class _Pass(Struct):
     """By producer id: its last offset.  That batch is kept for its sequence, even if empty."""
     now_ms: int
     tombstone_ms: int
+    aborted: list[AbortedTransaction]
+    """The log's aborted transactions."""
 
 
 def compact(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> int:
@@ -57,12 +61,14 @@ def compact(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> 
             for producer_id, state in log.producers.states.items()
             if state.batches
         }
+    aborted = log.producers.aborted if log.has_producers else []
     work = _Pass(
-        newest=_newest_offsets(cleanable, start),
+        newest=_newest_offsets(cleanable, start, aborted),
         end_offset=end_offset,
         last_offsets=last_offsets,
         now_ms=now_ms,
         tombstone_ms=now_ms + config.delete_retention_ms,
+        aborted=aborted,
     )
     before = _count(cleanable)
     cleaned = [_clean(segment, work) for segment in cleanable]
@@ -79,8 +85,7 @@ def _cleanable_end(
     segments = log.segments
     stable = high_watermark
     if log.has_producers:
-        unstable = log.producers.first_unstable_offset
-        stable = high_watermark if unstable is None else min(high_watermark, unstable)
+        stable = log.producers.last_stable_offset(high_watermark)
     lag_ms = config.min_compaction_lag_ms
     for index in range(len(segments) - 1):
         segment, next_base = segments[index], segments[index + 1].base_offset
@@ -108,11 +113,24 @@ def _worthwhile(
     return now_ms - oldest > config.max_compaction_lag_ms
 
 
-def _newest_offsets(segments: list[Segment], first_dirty: int) -> dict[bytes, int]:
+def _is_aborted(batch: Batch, aborted: list[AbortedTransaction]) -> bool:
+    """Whether a batch's transaction was aborted."""
+    return batch.is_transactional and any(
+        one.producer_id == batch.producer_id
+        and one.first_offset <= batch.base_offset <= one.last_offset
+        for one in aborted
+    )
+
+
+def _newest_offsets(
+    segments: list[Segment], first_dirty: int, aborted: list[AbortedTransaction]
+) -> dict[bytes, int]:
     newest: dict[bytes, int] = {}
     for segment in segments:
         for batch in segment.batches:
             if batch.last_offset < first_dirty or batch.is_control:
+                continue
+            if aborted and _is_aborted(batch, aborted):
                 continue
             for record in read_records(batch):
                 if record.key is not None:
@@ -139,7 +157,10 @@ def _clean_batch(batch: Batch, work: _Pass) -> Batch | None:
     horizon_ms = batch.base_timestamp if batch.attributes & DELETE_HORIZON_BIT else None
     tombstones_go = horizon_ms is not None and horizon_ms <= work.now_ms
     opened = read_records(batch)
-    retained = [record for record in opened if _is_kept(record, work, tombstones_go)]
+    if work.aborted and _is_aborted(batch, work.aborted):
+        retained: list[Record] = []
+    else:
+        retained = [record for record in opened if _is_kept(record, work, tombstones_go)]
     if not retained:
         last_of_pass = batch.last_offset + 1 == work.end_offset
         last_of_producer = (

@@ -29,9 +29,9 @@ from kcluster.partition.log.lookup import (
 )
 from kcluster.partition.log.segment import Segment, segment_index
 from kcluster.partition.log.validation import Refusal, admit, writable
-from kcluster.partition.producers import AppendedBatch, ProducerStates, SequenceRefusal
+from kcluster.partition.producers import NO_STATE, AppendedBatch, ProducerStates, SequenceRefusal
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.records.batches import NO_TIMESTAMP, TRANSACTIONAL_BIT, Batch
+from kcluster.protocol.records.batches import CONTROL_BIT, NO_TIMESTAMP, TRANSACTIONAL_BIT, Batch
 
 _BASE_OFFSET: Final = Layout(">q")
 _LEADER_EPOCH: Final = Layout(">i")
@@ -90,8 +90,9 @@ class Log:
     """
 
     __slots__ = (
-        "_producers", "_rules", "epochs", "first_dirty_offset", "flushed_ms", "flushed_offset",
-        "high_watermark_checkpoint", "log_end_offset", "log_start_offset", "partition", "segments",
+        "_rules", "epochs", "first_dirty_offset", "flushed_ms", "flushed_offset",
+        "high_watermark_checkpoint", "log_end_offset", "log_start_offset", "partition",
+        "producer_table", "segments",
         "size_bytes", "topic_id",
     )  # fmt: skip
 
@@ -110,7 +111,8 @@ class Log:
         """Stored here by the broker, because the log outlives the process."""
         self.epochs = EpochCache()
         self.segments: list[Segment] = _NO_SEGMENTS
-        self._producers: ProducerStates | None = None
+        self.producer_table: ProducerStates | None = None
+        """`producers`, if an idempotent producer ever wrote here."""
         self._rules: AppendRules | None = None
 
     def __repr__(self) -> str:
@@ -120,14 +122,14 @@ class Log:
     @property
     def producers(self) -> ProducerStates:
         """The idempotent producers of this log."""
-        if self._producers is None:
-            self._producers = ProducerStates()
-        return self._producers
+        if self.producer_table is None:
+            self.producer_table = ProducerStates()
+        return self.producer_table
 
     @property
     def has_producers(self) -> bool:
         """Whether an idempotent producer ever wrote here; this creates no table."""
-        return self._producers is not None
+        return self.producer_table is not None
 
     # ------------------------------------------------------------------------------ appending
 
@@ -153,8 +155,12 @@ class Log:
         if isinstance(batch, Refusal):
             return self._refused(batch)
         idempotent = batch.producer_id >= 0
-        if idempotent and from_client:
-            answer = self._check_sequence(batch, transaction_verified)
+        if idempotent:
+            answer = (
+                self._check_sequence(batch, transaction_verified)
+                if from_client
+                else self._check_epoch(batch)
+            )
             if answer is not None:
                 return answer
 
@@ -231,14 +237,16 @@ class Log:
         producers = self.producers
         outcome = producers.check(batch)
         if outcome is None:
-            if (
-                batch.attributes & TRANSACTIONAL_BIT
-                and not transaction_verified
-                and not producers.has_transaction(batch.producer_id)
+            if batch.attributes & TRANSACTIONAL_BIT and not producers.has_transaction(
+                batch.producer_id
             ):
-                return self._refused(
-                    Refusal(ErrorCode.INVALID_TXN_STATE, "batch is of no ongoing transaction")
-                )
+                if not transaction_verified:
+                    return self._refused(
+                        Refusal(ErrorCode.INVALID_TXN_STATE, "batch is of no ongoing transaction")
+                    )
+                refusal = producers.check_first(batch)
+                if refusal is not None:
+                    return self._refused(Refusal(refusal.error, refusal.text))
             return None
         if isinstance(outcome, SequenceRefusal):
             return self._refused(Refusal(outcome.error, outcome.text))
@@ -251,6 +259,16 @@ class Log:
             self.log_start_offset,
             duplicate=True,
         )
+
+    def _check_epoch(self, batch: Batch) -> Appended | None:
+        """The broker's own records have no sequence; the epoch of their producer must be valid."""
+        if batch.attributes & CONTROL_BIT:
+            return None  # Replica.append_marker has checked it, by its transaction version
+        known_epoch = self.producers.states.get(batch.producer_id, NO_STATE).producer_epoch
+        if batch.producer_epoch >= known_epoch:
+            return None
+        text = f"producer {batch.producer_id} has epoch {batch.producer_epoch}, not {known_epoch}"
+        return self._refused(Refusal(ErrorCode.INVALID_PRODUCER_EPOCH, text))
 
     def _refused(self, refusal: Refusal) -> Appended:
         return Appended(
@@ -266,8 +284,8 @@ class Log:
         self.segments.append(segment)
         self.flushed_offset = max(self.flushed_offset, self.log_end_offset)
         self.flushed_ms = now_ms
-        if self._producers is not None:
-            self._producers.take_snapshot(self.log_end_offset)
+        if self.producer_table is not None:
+            self.producer_table.take_snapshot(self.log_end_offset)
         return segment
 
     # -------------------------------------------------------------------------------- reading
@@ -332,12 +350,12 @@ class Log:
         self.first_dirty_offset = min(self.first_dirty_offset, offset)
         self.high_watermark_checkpoint = min(self.high_watermark_checkpoint, offset)
         self.epochs.truncate_from_end(offset)
-        if self._producers is not None:
-            replay_from = self._producers.rewind(offset)
+        if self.producer_table is not None:
+            replay_from = self.producer_table.rewind(offset)
             start = self.log_start_offset if replay_from is None else replay_from
             for batch in self.batches_from(start):
                 if batch.producer_id >= 0:
-                    self._producers.update(batch)
+                    self.producer_table.update(batch)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the log is empty and starts at `offset`."""
@@ -346,8 +364,8 @@ class Log:
         self.log_start_offset = self.log_end_offset = self.flushed_offset = offset
         self.first_dirty_offset = self.high_watermark_checkpoint = offset
         self.epochs.clear()
-        if self._producers is not None:
-            self._producers.clear()
+        if self.producer_table is not None:
+            self.producer_table.clear()
 
     def advance_log_start_offset(self, offset: int) -> bool:
         """Delete records below `offset` (DeleteRecords, or the leader's log start); True if the
@@ -358,8 +376,8 @@ class Log:
         self.log_start_offset = offset
         self.flushed_offset = max(self.flushed_offset, offset)
         self.epochs.truncate_from_start(offset)
-        if self._producers is not None:
-            self._producers.forget_snapshots_before(offset)
+        if self.producer_table is not None:
+            self.producer_table.forget_snapshots_before(offset)
         return True
 
     def drop_segments(self, count: int) -> None:

@@ -33,7 +33,13 @@ from kcluster.broker.broker import Broker
 from kcluster.broker.old_formats import FIRST_FETCH_OF_ZSTD, convert_fetched
 from kcluster.broker.registry import PARKED, handles
 from kcluster.broker.serving.leader_hints import current_leader, node_endpoints
-from kcluster.broker.serving.reading import NO_DIVERGENCE, PartitionRead, read_partition, refusal
+from kcluster.broker.serving.reading import (
+    NO_DIVERGENCE,
+    READ_COMMITTED,
+    PartitionRead,
+    read_partition,
+    refusal,
+)
 from kcluster.broker.serving.sessions import (
     FIRST_VERSION_WITH_TOPIC_IDS,
     FetchSession,
@@ -50,7 +56,6 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
 READ_UNCOMMITTED: Final = 0
-READ_COMMITTED: Final = 1
 
 NO_ERROR: Final = ErrorCode.NONE
 _HINTED: Final = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
@@ -320,6 +325,13 @@ class PendingFetch(ParkedFetch):
         return response
 
 
+def _aborted(read: PartitionRead) -> list[m.FetchResponse.AbortedTransaction]:
+    return [
+        m.FetchResponse.AbortedTransaction(one.producer_id, one.first_offset)
+        for one in read.aborted
+    ]
+
+
 def _partition_data(
     image: MetadataImage, read: PartitionRead, reader: Reader
 ) -> m.FetchResponse.PartitionData:
@@ -330,12 +342,12 @@ def _partition_data(
         wanted.partition,
         read.error,
         read.high_watermark,
-        read.high_watermark,  # the last stable offset
+        read.last_stable_offset,
         read.log_start_offset,
         NO_DIVERGENCE,
         _NO_HINT,
         _NO_SNAPSHOT,
-        []
+        _aborted(read)
         if reader.isolation_level == READ_COMMITTED or (read.is_urgent and read.error in _UNKNOWN)
         else None,
         -1,

@@ -44,7 +44,8 @@ _FIRST_VERSION: Final = {
 FIRST_VERSION_WITH_NOT_AVAILABLE: Final = 5
 CONSUMER_ID: Final = -1
 DEBUGGING_CONSUMER_ID: Final = -2
-ISOLATION_LEVELS: Final = (0, 1)
+READ_COMMITTED: Final = 1
+ISOLATION_LEVELS: Final = (0, READ_COMMITTED)
 
 NOWHERE: Final = (-1, -1, -1)
 
@@ -114,7 +115,10 @@ def _find_offset(replica: Replica, timestamp: int, request: Request) -> tuple[in
     """(timestamp, offset, leader epoch), each -1 where there is none."""
     log = replica.log
     is_consumer = request.body.replica_id == CONSUMER_ID
-    end = replica.high_watermark if is_consumer else log.log_end_offset
+    end = log.log_end_offset
+    if is_consumer:
+        is_committed = request.body.isolation_level == READ_COMMITTED
+        end = replica.last_stable_offset if is_committed else replica.high_watermark
     if timestamp == LATEST:
         return -1, end, replica.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):

@@ -12,9 +12,9 @@ Versions:
 - v7: zstd (KIP-110)
 - v8: record errors (KIP-467)
 - v10: leader hints (KIP-951)
-- v12: transactions without AddPartitionsToTxn (KIP-890), not done
+- v11: TRANSACTION_ABORTABLE (KIP-890)
+- v12: transactions without AddPartitionsToTxn (KIP-890)
 - v13: topic ids (KIP-516)
-Not done: transactions.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from kcluster.broker.broker import Broker
+from kcluster.broker.handlers.data.verified_produce import VerifiedPartitions, verify
 from kcluster.broker.old_formats import (
     FIRST_PRODUCE_OF_BATCHES,
     replace_newer_errors,
@@ -77,6 +78,25 @@ class DelayedProduce(DelayedAppend):
 @handles(ApiKey.PRODUCE, versions=(3, 13))
 def produce(broker: Broker, request: Request, now_ms: int) -> Any:
     """Append each partition's batch; answer when the requested acks have arrived."""
+    if request.body.transactional_id is None:
+        return _append(broker, request, now_ms, None)
+
+    def find(topic: Any, index: int) -> Replica | ErrorCode:
+        return _find(broker, request, topic, index)
+
+    def proceed(verified: VerifiedPartitions, at_ms: int) -> None:
+        answer = _append(broker, request, at_ms, verified)
+        if answer is not PARKED:
+            broker.reply(request, None if answer is NO_RESPONSE else answer)
+
+    verify(broker, request, find, proceed, now_ms)
+    return PARKED
+
+
+def _append(
+    broker: Broker, request: Request, now_ms: int, verified: VerifiedPartitions | None
+) -> Any:
+    """`verified`: what is known of a transactional request's partitions."""
     body: m.ProduceRequest = request.body
     acks = body.acks
     topics: list[m.ProduceResponse.TopicProduceResponse] = []
@@ -95,7 +115,14 @@ def produce(broker: Broker, request: Request, now_ms: int) -> Any:
             if not isinstance(replica, Replica):
                 answers.append(_failed(index, replica))
                 continue
-            appended = replica.append_as_leader(data.records, acks, now_ms)
+            is_verified = False
+            if verified is not None:
+                error = verified.error((replica.topic, index))
+                if error is not None:
+                    answers.append(_failed(index, error))
+                    continue
+                is_verified = verified.is_verified(replica)
+            appended = replica.append_as_leader(data.records, acks, now_ms, True, is_verified)
             data.records = None
             if appended.error:
                 answers.append(_refused(index, appended))
@@ -151,15 +178,19 @@ def _once_each(
     ]
 
 
+def _find(broker: Broker, request: Request, topic: Any, index: int) -> Replica | ErrorCode:
+    """The replica here, in any role."""
+    if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        return broker.replicas.find_by_id(topic.topic_id, index)
+    return broker.replicas.find(topic.name, index)
+
+
 def _find_leader(
     broker: Broker, request: Request, topic: Any, data: Any, index: int, acks: int
 ) -> Replica | ErrorCode:
     """The replica to append to, or the first reason to refuse; NONE for an empty message set, which
     is neither appended nor refused."""
-    if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        replica = broker.replicas.find_by_id(topic.topic_id, index)
-    else:
-        replica = broker.replicas.find(topic.name, index)
+    replica = _find(broker, request, topic, index)
     if not isinstance(replica, Replica) and replica in _NO_SUCH_PARTITION:
         return replica
     records = data.records

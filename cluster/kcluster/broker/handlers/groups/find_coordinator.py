@@ -1,16 +1,16 @@
-"""FindCoordinator (API 10, v0-6): which broker coordinates a group.
+"""FindCoordinator (API 10, v0-6): which broker coordinates a group or a transactional id.
 
-Owns: that answer, and creating __consumer_offsets on first need.  Never: coordinates.
+Owns: that answer, and creating the coordinator's topic on first need.  Never: coordinates.
 Kafka: KafkaApis.getCoordinator, FindCoordinatorRequest.CoordinatorType.
 Behaviour:
-- the leader of the group's partition of __consumer_offsets, if that broker is unfenced;
+- the leader of the key's partition of __consumer_offsets or __transaction_state, if that broker is
+  unfenced;
 - COORDINATOR_NOT_AVAILABLE until then: the client asks again.
 Versions:
 - v1: key type (KIP-98)
 - v4: many keys (KIP-699)
 - v6: share groups (KIP-932)
-Not done: transactional ids and share groups: COORDINATOR_NOT_AVAILABLE, as they have no coordinator
-here.
+Not done: share groups: COORDINATOR_NOT_AVAILABLE, as they have no coordinator here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 BATCHED_SINCE: Final = 4
 SHARE_SINCE: Final = 6
@@ -82,13 +81,14 @@ def _find(broker: Broker, key_type: int, key: str, version: int, now_ms: int) ->
         return _Found(ErrorCode.INVALID_REQUEST)  # the key is group:topic id:partition
     if key_type not in CoordinatorType.__members__.values():
         return _Found(ErrorCode.INVALID_REQUEST)
-    if key_type != CoordinatorType.GROUP:
+    if key_type == CoordinatorType.SHARE:
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    coordinator = broker.coordinator
-    if GROUP_METADATA_TOPIC not in broker.image.topics:
+    is_group = key_type == CoordinatorType.GROUP
+    coordinator = broker.coordinator if is_group else broker.transactions
+    if coordinator.topic not in broker.image.topics:
         coordinator.create_topic(now_ms)
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    partition = broker.image.partition(GROUP_METADATA_TOPIC, coordinator.partition_for(key))
+    partition = broker.image.partition(coordinator.topic, coordinator.partition_for(key))
     leader = None if partition is None else broker.image.brokers.get(partition.leader)
     if leader is None or leader.fenced:
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -4,7 +4,8 @@ Owns: the shape of the answers.  Never: changes an offset.
 Kafka: KafkaApis.handleOffsetFetchRequest, OffsetMetadataManager.fetchOffsets, fetchAllOffsets.
 Behaviour:
 - only offsets that are on all in-sync replicas are returned;
-- with require_stable the answer waits for commits that came before the request;
+- with require_stable the answer waits for commits that came before the request, and an offset that
+  an open transaction may change is UNSTABLE_OFFSET_COMMIT;
 - a group that does not exist has no offsets, without an error.
 Versions:
 - v0 (to 3.9): data/old_offsets.py
@@ -14,7 +15,6 @@ Versions:
 - v8: many groups (KIP-709)
 - v9: member epoch (KIP-848)
 - v10: topic ids (KIP-848)
-Not done: offsets pending in transactions, which UNSTABLE_OFFSET_COMMIT would hide.
 """
 
 from __future__ import annotations
@@ -107,7 +107,10 @@ def _fetch_group(
 
     def read(error: ErrorCode, _at_ms: int) -> None:
         if error is ErrorCode.NONE:
-            finish(_read_group(broker, store, requested, by_id))
+            answer = _read_group(broker, store, requested, by_id)
+            if request.body.require_stable and store.offsets.pending:
+                _hide_unstable(store, answer)
+            finish(answer)
         else:
             finish(_failed_group(request, requested, error))
 
@@ -158,6 +161,17 @@ def _read_group(
     return m.OffsetFetchResponse.OffsetFetchResponseGroup(
         group_id=requested.group_id, topics=topics
     )
+
+
+def _hide_unstable(shard: GroupShard, answer: FetchGroup) -> None:
+    """Offsets that an open transaction may change are not answered (KIP-447)."""
+    for topic in answer.topics:
+        topic.partitions = [
+            _no_offset(one.partition_index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+            if shard.offsets.is_pending(answer.group_id, topic.name, one.partition_index)
+            else one
+            for one in topic.partitions
+        ]
 
 
 def _same_topic(committed: CommittedOffset | None, topic_id: bytes) -> CommittedOffset | None:

@@ -98,10 +98,7 @@ def test_producer_ids__an_old_id_of_an_idempotent_producer_gets_a_new_one(
             {"transactional_id": "t", "transaction_timeout_ms": 900_001},
             ErrorCode.INVALID_TRANSACTION_TIMEOUT,
         ),
-        (
-            {"transactional_id": "t", "transaction_timeout_ms": 60_000},
-            ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ),
+        ({"transactional_id": "t", "transaction_timeout_ms": 60_000}, ErrorCode.NOT_COORDINATOR),
     ],
 )
 def test_producer_ids__requests_that_get_no_id(

@@ -1,8 +1,9 @@
-"""InitProducerId (API 22, v0-5): a producer id for an idempotent producer.
+"""InitProducerId (API 22, v0-5): who an idempotent or transactional producer is.
 
-Owns: the answer.  Never: holds producer ids (broker/producer_ids.py does) or producers' sequences
-(partition/producers.py).  Kafka: KafkaApis.handleInitProducerIdRequest,
-TransactionCoordinator.handleInitProducerId; KIP-98, KIP-360.
+Owns: the answer.  Never: holds producer ids (broker/producer_ids.py does), producers' sequences
+(partition/producers.py) or transactions (coordinator/transactions does).
+Kafka: KafkaApis.handleInitProducerIdRequest, TransactionCoordinator.handleInitProducerId; KIP-98,
+KIP-360.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from kcluster.broker.broker import Broker
+from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.contract import Request
@@ -17,6 +19,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
+FENCED_SINCE: Final = 4
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 
@@ -25,19 +28,45 @@ NO_PRODUCER_EPOCH: Final = -1
 def init_producer_id(
     broker: Broker, request: Request, now_ms: int
 ) -> m.InitProducerIdResponse | Parked:
-    """Give the producer a new id, with epoch 0.
+    """Give the producer an id and an epoch.
 
     Behaviour:
-    - a producer that names its old id and epoch gets a new id as well;
+    - without a transactional id, a new id with epoch 0, whatever old id and epoch it names;
+    - with one, the id's producer with the next epoch, which fences all producers before it;
+    - CONCURRENT_TRANSACTIONS while the id's last transaction is being ended; an open one is
+      aborted;
     - INVALID_REQUEST for an id without an epoch, or an epoch without an id.
     Versions:
     - v3: the old id and epoch (KIP-360)
+    - v4: PRODUCER_FENCED; before it INVALID_PRODUCER_EPOCH
     - v6: unstable in 4.3.1, not served
-    Not done: transactions.
+    Not done: two-phase commit (KIP-939), which v6 would ask for.
     """
-    error = refuse(request.body, broker.config)
+    body: m.InitProducerIdRequest = request.body
+    error = refuse(body, broker.config)
     if error is not ErrorCode.NONE:
         return failed(error)
+
+    def initialized(error: ErrorCode, identity: ProducerIdentity, _at_ms: int) -> None:
+        if error is ErrorCode.PRODUCER_FENCED and request.api_version < FENCED_SINCE:
+            error = ErrorCode.INVALID_PRODUCER_EPOCH
+        broker.reply(
+            request,
+            m.InitProducerIdResponse(
+                error_code=error,
+                producer_id=identity.producer_id,
+                producer_epoch=identity.producer_epoch,
+            ),
+        )
+
+    if body.transactional_id is not None:
+        expected = None
+        if body.producer_id != NO_PRODUCER_ID:
+            expected = ProducerIdentity(body.producer_id, body.producer_epoch)
+        broker.transactions.init(
+            body.transactional_id, body.transaction_timeout_ms, expected, initialized, now_ms
+        )
+        return PARKED
 
     def then(producer_id: int | None) -> None:
         if producer_id is None:
@@ -65,9 +94,7 @@ def refuse(request: m.InitProducerIdRequest, config: BrokerConfig) -> ErrorCode:
         return ErrorCode.INVALID_REQUEST
     if not 0 < request.transaction_timeout_ms <= config.transaction_max_timeout_ms:
         return ErrorCode.INVALID_TRANSACTION_TIMEOUT
-    # DIFFERS: no transactions yet. This error is accurate, and clients handle it: they look for a
-    # coordinator until max.block.ms has passed, and report that.
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return ErrorCode.NONE
 
 
 def failed(error: ErrorCode) -> m.InitProducerIdResponse:

@@ -1,7 +1,7 @@
 """DescribeProducers 61 (v0), DescribeTransactions 65 (v0), ListTransactions 66 (v0-2).
 
-Owns: the producers of a partition, from its log; the answers about transactions of a broker that
-coordinates none.  Never: coordinates one.
+Owns: the producers of a partition, from its log; the answers about transactions.  Never: changes
+one.
 Kafka: ReplicaManager.activeProducerState, TransactionCoordinator.handleDescribeTransactions,
 handleListTransactions; KIP-664, KIP-994, KIP-1152.
 """
@@ -12,30 +12,19 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from kcluster.broker.broker import Broker
+from kcluster.broker.coordinator.transactions.transaction import Transaction, TransactionState
 from kcluster.broker.handlers.metadata.metadata import unknown_topic_error
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
-from kcluster.metadata.placement import coordinator_partition
 from kcluster.partition.producers import ProducerState
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
 
 if TYPE_CHECKING:
     PartitionProducers = m.DescribeProducersResponse.PartitionResponse
 
-TRANSACTION_STATES: Final = (
-    "Empty",
-    "Ongoing",
-    "PrepareCommit",
-    "PrepareAbort",
-    "CompleteCommit",
-    "CompleteAbort",
-    "Dead",
-    "PrepareEpochFence",
-)
-"""Kafka: TransactionState."""
+STATE_NAMES: Final = tuple(state.label for state in TransactionState)
 
 NO_SEQUENCE: Final = -1
 NO_OFFSET: Final = -1
@@ -105,55 +94,87 @@ def _described(producer_id: int, state: ProducerState) -> m.DescribeProducersRes
 def describe_transactions(
     broker: Broker, request: Request, now_ms: int
 ) -> m.DescribeTransactionsResponse:
-    """NOT_COORDINATOR for each id; TRANSACTIONAL_ID_NOT_FOUND from the leader of its partition.
+    """The state of transactions, by transactional id.
 
     Behaviour:
-    - INVALID_REQUEST for an empty id.
+    - INVALID_REQUEST for an empty id;
+    - NOT_COORDINATOR and COORDINATOR_LOAD_IN_PROGRESS as for producers.
     Versions:
     - v0: KIP-664
     """
     return m.DescribeTransactionsResponse(
         transaction_states=[
-            m.DescribeTransactionsResponse.TransactionState(
-                error_code=_no_transaction(broker, transactional_id),
-                transactional_id=transactional_id,
-            )
+            _described_transaction(broker, transactional_id, now_ms)
             for transactional_id in request.body.transactional_ids
         ]
     )
 
 
-def _no_transaction(broker: Broker, transactional_id: str) -> ErrorCode:
-    if not transactional_id:
-        return ErrorCode.INVALID_REQUEST
-    topic = broker.image.topics.get(TRANSACTION_STATE_TOPIC)
-    if topic is None:
-        return ErrorCode.NOT_COORDINATOR
-    partition = coordinator_partition(transactional_id, len(topic.partitions))
-    if topic.partitions[partition].leader != broker.node_id:
-        return ErrorCode.NOT_COORDINATOR
-    return ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+def _described_transaction(
+    broker: Broker, transactional_id: str, now_ms: int
+) -> m.DescribeTransactionsResponse.TransactionState:
+    known: Transaction | ErrorCode = ErrorCode.INVALID_REQUEST
+    if transactional_id:
+        known = broker.transactions.transaction(transactional_id, now_ms)
+    if isinstance(known, ErrorCode):
+        return m.DescribeTransactionsResponse.TransactionState(
+            error_code=known, transactional_id=transactional_id
+        )
+    topics: dict[str, list[int]] = {}
+    for topic, index in known.in_order:
+        topics.setdefault(topic, []).append(index)
+    return m.DescribeTransactionsResponse.TransactionState(
+        transactional_id=transactional_id,
+        transaction_state=known.state.label,
+        transaction_timeout_ms=known.timeout_ms,
+        transaction_start_time_ms=known.start_ms,
+        producer_id=known.producer_id,
+        producer_epoch=known.producer_epoch,
+        topics=[
+            m.DescribeTransactionsResponse.TopicData(topic=topic, partitions=indexes)
+            for topic, indexes in topics.items()
+        ],
+    )
 
 
 @handles(ApiKey.LIST_TRANSACTIONS, versions=(0, 2))
 def list_transactions(broker: Broker, request: Request, now_ms: int) -> m.ListTransactionsResponse:
-    """No transaction: none is coordinated here.
+    """The transactions that this broker coordinates.
 
     Behaviour:
-    - unknown names of states are returned as such;
+    - COORDINATOR_LOAD_IN_PROGRESS while any shard of this broker is loading;
+    - unknown names of states are returned as such; with no known name among them, nothing matches;
+    - the duration filter leaves ids without a transaction in the list, as Kafka's does;
     - INVALID_REGULAR_EXPRESSION for a pattern that is no regular expression.
     Versions:
     - v1: the duration filter (KIP-994)
     - v2: the pattern (KIP-1152)
     """
     body: m.ListTransactionsRequest = request.body
+    shards = broker.transactions.shards.values()
+    if any(shard.check_loaded() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS for shard in shards):
+        return m.ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    pattern = None
     if body.transactional_id_pattern:
+        # DIFFERS: Python's regular expressions; Kafka's are RE2's.
         try:
-            re.compile(body.transactional_id_pattern)
+            pattern = re.compile(body.transactional_id_pattern)
         except re.error:
             return m.ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+    states = set(body.state_filters)
     return m.ListTransactionsResponse(
-        unknown_state_filters=[
-            state for state in body.state_filters if state not in TRANSACTION_STATES
-        ]
+        unknown_state_filters=[name for name in body.state_filters if name not in STATE_NAMES],
+        transaction_states=[
+            m.ListTransactionsResponse.TransactionState(
+                transactional_id=one.transactional_id,
+                producer_id=one.producer_id,
+                transaction_state=one.state.label,
+            )
+            for shard in shards
+            for one in shard.transactions.values()
+            if (not states or one.state.label in states)
+            and (not body.producer_id_filters or one.producer_id in body.producer_id_filters)
+            and (body.duration_filter < 0 or now_ms - one.start_ms > body.duration_filter)
+            and (pattern is None or pattern.fullmatch(one.transactional_id))
+        ],
     )

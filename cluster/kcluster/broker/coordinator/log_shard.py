@@ -1,0 +1,256 @@
+"""One partition of an internal topic that this broker leads, as the log of a coordinator.
+
+Owns: the life of such a shard, for coordinators of every kind: load on election, append records
+atomically, apply them and answer when they are committed, unload on resignation.  Never: knows a
+record's meaning (the subclass does), finds the shard of a key (shards.py).
+Kafka: CoordinatorRuntime's context of one partition, CoordinatorLoader; TransactionStateManager.
+
+    load      replay what the log holds; then `resume`
+    append    one batch, whole or not at all; its records are applied when all in-sync replicas have
+              it, and only then is the caller answered
+    unload    callers that wait get NOT_COORDINATOR, and what the shard knew is forgotten: what its
+              log kept is known to the next leader, what its log lost is lost
+
+Writes take effect in the order in which they were appended.  A write that timed out is still in
+the log.  It keeps its place in the queue and takes effect when the high watermark passes it after
+all, as it would for a broker that loads the log.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import ClassVar, Final, Generic, TypeVar
+
+from msgspec import Struct
+
+from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled
+from kcluster.broker.coordinator.records import CoordinatorRecord, encode_records
+from kcluster.partition.replica import AckWait, Replica
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.records import Batch
+
+LOAD_BYTES: Final = 5 * 1024 * 1024
+"""How much of the log is read at a time, at most.  Kafka: offsets.load.buffer.size."""
+
+_MAY_BE_IN_LOG: Final = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+
+_ANSWERS: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""An append's error -> the error that the coordinator's client gets.  Kafka:
+CoordinatorOperationExceptionHelper."""
+
+R = TypeVar("R", bound=CoordinatorRecord)
+
+
+class _Write(Struct):
+    sequence: int
+    apply: Callable[[int], None]
+    """Puts the write into effect, once it is committed."""
+    on_settled: Settled | None
+    """None once it has been called."""
+    waiters: list[Settled]
+    """To be called when this write and all before it are settled."""
+    end_offset: int = -1
+    """Log end offset behind it; -1 when it has not been appended."""
+
+
+class LogShard(ABC, Generic[R]):
+    """One partition's coordinator.  A subclass has the state, and applies and replays records."""
+
+    topic: ClassVar[str]
+
+    def __init__(self, broker: CoordinatorBroker, partition: int) -> None:
+        self.broker = broker
+        self.partition = partition
+        self.active = True
+        """False from resignation on."""
+        self._writes: deque[_Write] = deque()
+        self._writes_made = 0
+        self._loaded_end_offset = 0
+
+    # ------------------------------------------------------------ what a kind of shard adds
+
+    @property
+    def write_timeout_ms(self) -> int:
+        """After it, a write that is not committed is answered with COORDINATOR_NOT_AVAILABLE."""
+        return self.broker.config.offsets_commit_timeout_ms
+
+    @abstractmethod
+    def apply(self, record: R, now_ms: int) -> None:
+        """A record that this shard has appended is committed."""
+
+    @abstractmethod
+    def replay(self, batch: Batch) -> None:
+        """A batch read from the log, in the order of the log."""
+
+    @abstractmethod
+    def resume(self, now_ms: int) -> None:
+        """The whole log has been replayed: set timers."""
+
+    @abstractmethod
+    def forget(self, now_ms: int) -> None:
+        """This broker no longer leads the partition: cancel timers, answer parked requests."""
+
+    # ----------------------------------------------------------------------- writing
+
+    def append(self, records: Iterable[R], on_settled: Settled, now_ms: int) -> None:
+        """Append `records` in one batch; `on_settled` when they are committed, or cannot be."""
+        written = list(records)
+        batch = encode_records(written, now_ms)
+
+        def apply(at_ms: int) -> None:
+            for record in written:
+                self.apply(record, at_ms)
+
+        self.append_batch(batch, apply, on_settled, now_ms)
+
+    def append_batch(
+        self, batch: bytearray, apply: Callable[[int], None], on_settled: Settled, now_ms: int
+    ) -> None:
+        """Append one batch; `apply`, then `on_settled`, when it is committed."""
+        self._writes_made += 1
+        write = _Write(self._writes_made, apply, on_settled, [])
+        self._writes.append(write)
+        self.broker.append_internal(
+            self.topic,
+            self.partition,
+            batch,
+            lambda error, at_ms: self._on_append(write, error, at_ms),
+            self.write_timeout_ms,
+            now_ms,
+        )
+        replica = self.replica
+        if replica is not None:
+            write.end_offset = replica.log.log_end_offset
+
+    def after_writes(self, on_settled: Settled, now_ms: int) -> None:
+        """Call back when everything written so far is committed; at once if it is."""
+        self.catch_up(now_ms)
+        if not self._writes:
+            on_settled(ErrorCode.NONE, now_ms)
+        elif self._writes[-1].on_settled is None:
+            # It timed out, so no callback will report when it is committed.
+            on_settled(ErrorCode.COORDINATOR_NOT_AVAILABLE, now_ms)
+        else:
+            self._writes[-1].waiters.append(on_settled)
+
+    def catch_up(self, now_ms: int) -> None:
+        """Apply writes that timed out but have been committed since."""
+        replica = self.replica
+        if replica is None:
+            return
+        while self._writes:
+            first = self._writes[0]
+            if first.on_settled is not None or first.end_offset > replica.high_watermark:
+                return
+            self._take_effect(self._writes.popleft(), now_ms)
+
+    def _on_append(self, write: _Write, error: ErrorCode, now_ms: int) -> None:
+        if not self.active:
+            return
+        if error == ErrorCode.NONE:
+            while self._writes and self._writes[0].sequence <= write.sequence:
+                self._take_effect(self._writes.popleft(), now_ms)
+            return
+        if error not in _MAY_BE_IN_LOG:
+            self._writes = deque(other for other in self._writes if other is not write)
+        self._settle(write, _ANSWERS.get(error, error), now_ms)
+
+    def _take_effect(self, write: _Write, now_ms: int) -> None:
+        write.apply(now_ms)
+        self._settle(write, ErrorCode.NONE, now_ms)
+
+    def _settle(self, write: _Write, error: ErrorCode, now_ms: int) -> None:
+        on_settled, write.on_settled = write.on_settled, None
+        waiters, write.waiters = write.waiters, []
+        if on_settled is not None:
+            on_settled(error, now_ms)
+        for waiter in waiters:
+            waiter(error, now_ms)
+
+    # --------------------------------------------------------------------- lifecycle
+
+    @property
+    def replica(self) -> Replica | None:
+        """The partition's replica here; None if this broker does not lead it."""
+        replica = self.broker.leader_replica(self.topic, self.partition)
+        return None if isinstance(replica, ErrorCode) else replica
+
+    def load(self, now_ms: int) -> None:
+        """Rebuild the state from the partition's log; then `resume`."""
+        replica = self.replica
+        assert replica is not None, (self.topic, self.partition)
+        log = replica.log
+        offset = log.log_start_offset
+        while offset < log.log_end_offset:
+            batches = log.read(offset, LOAD_BYTES, log.log_end_offset, True)
+            if not batches:
+                break
+            for batch in batches:
+                self.replay(batch)
+            offset = batches[-1].last_offset + 1
+        self._loaded_end_offset = log.log_end_offset
+        self.resume(now_ms)
+
+    def check_loaded(self) -> ErrorCode:
+        """COORDINATOR_LOAD_IN_PROGRESS until all that was loaded is known to be committed.
+
+        A new leader's high watermark lags for a moment.  DIFFERS: Kafka reads at the watermark then
+        and may return an offset older than one that it has acknowledged.
+        """
+        replica = self.replica
+        if replica is None:
+            return ErrorCode.NOT_COORDINATOR
+        if replica.high_watermark < self._loaded_end_offset:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def when_loaded(self, callback: Callable[[int], None], now_ms: int) -> None:
+        """Call `callback(now_ms)` when all that was loaded is known to be committed; at once if it
+        is.  Never, if this broker resigns first."""
+        replica = self.replica
+        if replica is None:
+            return
+        if replica.high_watermark >= self._loaded_end_offset:
+            callback(now_ms)
+        else:
+            replica.wait_for_ack(_LoadWait(self, callback, self._loaded_end_offset))
+
+    def unload(self, now_ms: int) -> None:
+        """No longer the coordinator: ignore the outcome of writes, and answer NOT_COORDINATOR to
+        waiting requests."""
+        writes = list(self._writes)
+        self._writes.clear()
+        self.active = False
+        for write in writes:
+            self._settle(write, ErrorCode.NOT_COORDINATOR, now_ms)
+        self.forget(now_ms)
+
+
+class _LoadWait(AckWait):
+    """Waits for the high watermark to pass what a shard has loaded."""
+
+    __slots__ = ("_callback", "_shard")
+
+    def __init__(
+        self, shard: LogShard[R], callback: Callable[[int], None], required_offset: int
+    ) -> None:
+        super().__init__(required_offset)
+        self._shard = shard
+        self._callback = callback
+
+    def answered(self, error: ErrorCode, now_ms: int) -> None:
+        # Any error but the loss of leadership comes with a watermark past the offset.
+        if self._shard.active and error is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            self._callback(now_ms)

@@ -1,0 +1,94 @@
+"""The shards of one kind of coordinator on one broker, and the internal topic that they are of.
+
+Owns: which shards this broker has, the shard of a key, creating the topic when first needed.
+Never: knows what a shard holds (its class does), answers a request.
+Kafka: CoordinatorRuntime (without its threads), AutoTopicCreationManager (for internal topics).
+
+The broker calls `on_elected` and `on_resigned` when it becomes leader of a partition of `topic`,
+and when it ceases to be.  Loading takes no time here.  COORDINATOR_LOAD_IN_PROGRESS is returned
+where an answer depends on records that the new leader does not yet know to be committed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Generic, TypeVar
+
+from kcluster.broker.auto_topics import auto_created_topic
+from kcluster.broker.coordinator.interface import CoordinatorBroker
+from kcluster.broker.coordinator.log_shard import LogShard
+from kcluster.metadata.placement import coordinator_partition
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+
+S = TypeVar("S", bound=LogShard[Any])
+
+
+class ShardedCoordinator(ABC, Generic[S]):
+    """`shards` by partition of `topic`: only those that this broker leads."""
+
+    topic: ClassVar[str]
+
+    def __init__(self, broker: CoordinatorBroker) -> None:
+        self.broker = broker
+        self.shards: dict[int, S] = {}
+        self._creating_topic = False
+
+    @property
+    @abstractmethod
+    def default_partitions(self) -> int:
+        """How many partitions the topic will have when it is created."""
+
+    @abstractmethod
+    def new_shard(self, partition: int) -> S:
+        """An empty shard, to be loaded."""
+
+    # ------------------------------------------------------------------- who coordinates
+
+    def partition_for(self, key: str) -> int:
+        """Partition of the topic whose leader coordinates `key`."""
+        topic = self.broker.image.topics.get(self.topic)
+        count = self.default_partitions if topic is None else len(topic.partitions)
+        return coordinator_partition(key, count)
+
+    def shard_for(self, key: str) -> S | ErrorCode:
+        """The shard that has `key`, or NOT_COORDINATOR."""
+        shard = self.shards.get(self.partition_for(key))
+        return ErrorCode.NOT_COORDINATOR if shard is None else shard
+
+    # ----------------------------------------------------------------------------- topic
+
+    def create_topic(self, now_ms: int) -> None:
+        """Ask the controller for the topic, unless that request is in flight."""
+        if self._creating_topic:
+            return
+        self._creating_topic = True
+        config = self.broker.config
+        timeout_ms = config.request_timeout_ms
+        request = m.CreateTopicsRequest(
+            topics=[auto_created_topic(self.topic, config)], timeout_ms=timeout_ms
+        )
+        self.broker.ask_controller(request, self._on_topic_answer, timeout_ms, now_ms)
+
+    def _on_topic_answer(self, _body: Any, _now_ms: int) -> None:
+        # Ignore the result: the client asks again, and either finds the topic or triggers a new
+        # request.
+        self._creating_topic = False
+
+    # ---------------------------------------------------------------- the broker's calls
+
+    def on_elected(self, partition: int, now_ms: int) -> None:
+        """This broker leads `partition` of the topic: load its log."""
+        if partition in self.shards:
+            return
+        shard = self.shards[partition] = self.new_shard(partition)
+        shard.load(now_ms)
+
+    def on_resigned(self, partition: int, now_ms: int) -> None:
+        """Another broker leads `partition`, or none does: forget what it holds."""
+        shard = self.shards.pop(partition, None)
+        if shard is not None:
+            shard.unload(now_ms)
+
+    def on_topic_deleted(self, name: str, now_ms: int) -> None:
+        """A topic, of any name, was deleted."""

@@ -1,0 +1,131 @@
+"""One partition of __transaction_state that this broker leads, with its transactions.
+
+Owns: the transactions of the partition, the transition that each has pending, and when its markers
+are due.  Never: decides a transition (transaction.py), sends a marker (markers.py).
+Kafka: TransactionStateManager, TransactionMetadata.pendingState.
+
+A transaction changes when its record is committed.  Until then it has a pending transition, and
+every other request about it is CONCURRENT_TRANSACTIONS.
+"""
+
+from __future__ import annotations
+
+from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled
+from kcluster.broker.coordinator.log_shard import LogShard
+from kcluster.broker.coordinator.transactions.markers import MarkerSender
+from kcluster.broker.coordinator.transactions.transaction import Transaction, complete
+from kcluster.broker.coordinator.transactions.transaction_log import (
+    TransactionRecord,
+    decode_transactions,
+)
+from kcluster.events.transactions import TransactionCompleted
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.features import TRANSACTION_VERSION
+from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
+from kcluster.protocol.records.records import Batch
+
+
+class TransactionShard(LogShard[TransactionRecord]):
+    """`transactions` by transactional id, as committed; `pending`: what is being written."""
+
+    topic = TRANSACTION_STATE_TOPIC
+
+    def __init__(self, broker: CoordinatorBroker, partition: int) -> None:
+        super().__init__(broker, partition)
+        self.transactions: dict[str, Transaction] = {}
+        self.pending: dict[str, TransactionRecord] = {}
+        self._markers = MarkerSender(broker, partition, self._on_markers_written)
+
+    @property
+    def write_timeout_ms(self) -> int:
+        return self.broker.config.request_timeout_ms
+
+    @property
+    def server_version(self) -> int:
+        """The transaction version that is finalized in the cluster."""
+        return self.broker.image.features.get(TRANSACTION_VERSION, 0)
+
+    @property
+    def coordinator_epoch(self) -> int:
+        """The leader epoch of the partition: markers of an older one are refused."""
+        replica = self.replica
+        return -1 if replica is None else replica.leader_epoch
+
+    # ----------------------------------------------------------------------- writing
+
+    def write(
+        self, transactional_id: str, new: Transaction | None, on_settled: Settled, now_ms: int
+    ) -> None:
+        """Write the next state of a transaction, or a tombstone; `on_settled` when it is committed,
+        or cannot be."""
+        record = TransactionRecord(transactional_id, new, min(1, self.server_version))
+        assert transactional_id not in self.pending, transactional_id
+        self.pending[transactional_id] = record
+
+        def settled(error: ErrorCode, at_ms: int) -> None:
+            if self.pending.get(transactional_id) is record:
+                del self.pending[transactional_id]
+            on_settled(error, at_ms)
+
+        self.append([record], settled, now_ms)
+
+    def apply(self, record: TransactionRecord, now_ms: int) -> None:
+        self._put(record)
+        transaction = record.transaction
+        if transaction is not None and transaction.is_prepared:
+            self._markers.start(transaction, self.coordinator_epoch, now_ms)
+        else:
+            self._markers.stop(record.transactional_id)
+
+    def _put(self, record: TransactionRecord) -> None:
+        if record.transaction is None:
+            self.transactions.pop(record.transactional_id, None)
+        else:
+            self.transactions[record.transactional_id] = record.transaction
+
+    def _on_markers_written(self, prepared: Transaction, now_ms: int) -> None:
+        """Every partition has its marker: write that, and again until it is written."""
+        transactional_id = prepared.transactional_id
+        if not self.active or self.transactions.get(transactional_id) is not prepared:
+            return
+        if transactional_id in self.pending:
+            self._markers.complete_later(prepared, now_ms)
+            return
+        completed = complete(prepared, now_ms)
+
+        def settled(error: ErrorCode, at_ms: int) -> None:
+            if not self.active:
+                return
+            if error is not ErrorCode.NONE:
+                self._markers.complete_later(prepared, at_ms)
+                return
+            self.broker.note(
+                TransactionCompleted(
+                    transactional_id=transactional_id,
+                    producer_id=prepared.producer_id,
+                    producer_epoch=prepared.producer_epoch,
+                    committed=prepared.is_commit,
+                    marked_partitions=len(prepared.partitions),
+                )
+            )
+
+        self.write(transactional_id, completed, settled, now_ms)
+
+    # --------------------------------------------------------------------- lifecycle
+
+    def replay(self, batch: Batch) -> None:
+        for record in decode_transactions(batch):
+            self._put(record)
+
+    def resume(self, now_ms: int) -> None:
+        """Send the markers of decided transactions again, once the decisions are known to be
+        committed."""
+        self.when_loaded(self._resume_markers, now_ms)
+
+    def _resume_markers(self, now_ms: int) -> None:
+        for transaction in list(self.transactions.values()):
+            if transaction.is_prepared:
+                self._markers.start(transaction, self.coordinator_epoch, now_ms)
+
+    def forget(self, now_ms: int) -> None:
+        self._markers.stop_all()

@@ -1,0 +1,204 @@
+"""Changes of a transaction: AddPartitionsToTxn 24 (v0-5), AddOffsetsToTxn 25 (v0-4), EndTxn 26
+(v0-5).
+
+Owns: checks that need no transaction, and the shape of the answers.  Never: decides about a
+transaction (coordinator/transactions/transaction.py does).
+Kafka: KafkaApis.handleAddPartitionsToTxnRequest, handleAddOffsetsToTxnRequest, handleEndTxnRequest.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from kcluster.broker.broker import Broker
+from kcluster.broker.coordinator.transactions.transaction import (
+    FIRST_OF_V2,
+    ProducerIdentity,
+    TopicPartition,
+)
+from kcluster.broker.registry import PARKED, Parked, handles
+from kcluster.contract import Request
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
+
+FENCED_SINCE: Final = 2
+"""Versions before it have INVALID_PRODUCER_EPOCH for PRODUCER_FENCED."""
+BATCHED_SINCE: Final = 4
+ADD_V2_SINCE: Final = 5
+END_V2_SINCE: Final = 5
+
+Added = m.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
+AddedResult = m.AddPartitionsToTxnResponse.AddPartitionsToTxnResult
+
+
+def _known_to(version: int, error: ErrorCode) -> ErrorCode:
+    is_old = version < FENCED_SINCE and error is ErrorCode.PRODUCER_FENCED
+    return ErrorCode.INVALID_PRODUCER_EPOCH if is_old else error
+
+
+# ------------------------------------------------------------------------- AddPartitionsToTxn
+
+
+@handles(ApiKey.ADD_PARTITIONS_TO_TXN, versions=(0, 5))
+def add_partitions_to_txn(
+    broker: Broker, request: Request, now_ms: int
+) -> m.AddPartitionsToTxnResponse | Parked:
+    """Add partitions to a transaction, or check that they are in it (verify_only).
+
+    Behaviour:
+    - all partitions of a transaction or none: with one that does not exist, the others are
+      OPERATION_NOT_ATTEMPTED.
+    Versions:
+    - v0-3: from clients, one transaction
+    - v4: from brokers, many transactions, verify_only (KIP-890)
+    - v5: from brokers, for clients of transactions V2
+    """
+    body: m.AddPartitionsToTxnRequest = request.body
+    version = request.api_version
+    if version >= BATCHED_SINCE:
+        transactions = body.transactions
+    else:
+        transactions = [
+            m.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction(
+                transactional_id=body.v3_and_below_transactional_id,
+                producer_id=body.v3_and_below_producer_id,
+                producer_epoch=body.v3_and_below_producer_epoch,
+                topics=body.v3_and_below_topics,
+            )
+        ]
+    results: list[AddedResult | None] = [None] * len(transactions)
+    if not transactions:
+        return m.AddPartitionsToTxnResponse()
+
+    def finish(index: int, errors: dict[TopicPartition, ErrorCode]) -> None:
+        results[index] = _added(transactions[index].transactional_id, errors, version)
+        done = [result for result in results if result is not None]
+        if len(done) < len(results):
+            return
+        if version >= BATCHED_SINCE:
+            answer = m.AddPartitionsToTxnResponse(results_by_transaction=done)
+        else:
+            answer = m.AddPartitionsToTxnResponse(
+                results_by_topic_v3_and_below=done[0].topic_results
+            )
+        broker.reply(request, answer)
+
+    for index, transaction in enumerate(transactions):
+        _add(broker, transaction, version, partial(finish, index), now_ms)
+    return PARKED
+
+
+def _add(broker: Broker, wanted: Added, version: int, finish: partial[None], now_ms: int) -> None:
+    partitions = [(topic.name, index) for topic in wanted.topics for index in topic.partitions]
+    missing = [one for one in partitions if broker.image.partition(*one) is None]
+    if missing:
+        errors = dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED)
+        finish(errors | dict.fromkeys(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        return
+    if not wanted.transactional_id:
+        finish(dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST))
+        return
+    producer = ProducerIdentity(wanted.producer_id, wanted.producer_epoch)
+    if wanted.verify_only:
+        finish(broker.transactions.verify(wanted.transactional_id, producer, partitions, now_ms))
+        return
+    broker.transactions.add_partitions(
+        wanted.transactional_id,
+        producer,
+        partitions,
+        FIRST_OF_V2 if version >= ADD_V2_SINCE else 0,
+        lambda error, _at_ms: finish(dict.fromkeys(partitions, error)),
+        now_ms,
+    )
+
+
+def _added(
+    transactional_id: str, errors: dict[TopicPartition, ErrorCode], version: int
+) -> AddedResult:
+    topics: dict[str, list[m.AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult]] = {}
+    for (topic, index), error in errors.items():
+        topics.setdefault(topic, []).append(
+            m.AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult(
+                partition_index=index, partition_error_code=_known_to(version, error)
+            )
+        )
+    return m.AddPartitionsToTxnResponse.AddPartitionsToTxnResult(
+        transactional_id=transactional_id,
+        topic_results=[
+            m.AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult(
+                name=name, results_by_partition=results
+            )
+            for name, results in topics.items()
+        ],
+    )
+
+
+# ---------------------------------------------------------------------------- AddOffsetsToTxn
+
+
+@handles(ApiKey.ADD_OFFSETS_TO_TXN, versions=(0, 4))
+def add_offsets_to_txn(broker: Broker, request: Request, now_ms: int) -> Parked:
+    """Add a group's partition of __consumer_offsets to a transaction."""
+    body: m.AddOffsetsToTxnRequest = request.body
+
+    def settled(error: ErrorCode, _at_ms: int) -> None:
+        error = _known_to(request.api_version, error)
+        broker.reply(request, m.AddOffsetsToTxnResponse(error_code=error))
+
+    if not body.transactional_id:
+        settled(ErrorCode.INVALID_REQUEST, now_ms)
+        return PARKED
+    partition = (GROUP_METADATA_TOPIC, broker.coordinator.partition_for(body.group_id))
+    producer = ProducerIdentity(body.producer_id, body.producer_epoch)
+    broker.transactions.add_partitions(
+        body.transactional_id, producer, [partition], 0, settled, now_ms
+    )
+    return PARKED
+
+
+# ------------------------------------------------------------------------------------- EndTxn
+
+
+@handles(ApiKey.END_TXN, versions=(0, 5))
+def end_txn(broker: Broker, request: Request, now_ms: int) -> Parked:
+    """Commit or abort a transaction.
+
+    Behaviour:
+    - answered when the decision is committed, before the markers are written.
+    Versions:
+    - v2: PRODUCER_FENCED (KIP-588)
+    - v5: transactions V2: the answer has the producer's next id and epoch (KIP-890)
+    """
+    body: m.EndTxnRequest = request.body
+    is_v2 = request.api_version >= END_V2_SINCE
+
+    def done(error: ErrorCode, identity: ProducerIdentity, _at_ms: int) -> None:
+        broker.reply(
+            request,
+            m.EndTxnResponse(
+                error_code=_known_to(request.api_version, error),
+                producer_id=identity.producer_id,
+                producer_epoch=identity.producer_epoch,
+            ),
+        )
+
+    if not body.transactional_id:
+        broker.reply(
+            request,
+            m.EndTxnResponse(
+                error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1
+            ),
+        )
+        return PARKED
+    broker.transactions.end(
+        body.transactional_id,
+        ProducerIdentity(body.producer_id, body.producer_epoch),
+        body.committed,
+        FIRST_OF_V2 if is_v2 else 0,
+        done,
+        now_ms,
+    )
+    return PARKED

@@ -1,0 +1,123 @@
+"""Partitions of a transaction: a leader asks the coordinator before it appends.
+
+Owns: the question, its retries, and what the answer means for each partition.  Never: appends, or
+decides about a transaction (coordinator/transactions does).
+Kafka: AddPartitionsToTxnManager, ReplicaManager.maybeSendPartitionsToTransactionCoordinator;
+KIP-890.
+
+The first batch of a transaction in a partition is verified (V1: the client has added the partition)
+or added (V2: the leader adds it).  Until the batch is appended a guard holds: a marker that comes
+in between makes the answer void.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, final
+
+from kcluster.broker.broker import Broker
+from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity, TopicPartition
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode, error_of
+
+OnVerified = Callable[[dict[TopicPartition, ErrorCode], int], None]
+"""(error of each partition, now_ms)."""
+
+
+@final
+class PartitionsQuestion:
+    """One question to a coordinator.  `on_verified` is called once.
+
+    `is_v2`: add the partitions.  `knows_abortable`: the client knows TRANSACTION_ABORTABLE.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        transactional_id: str,
+        producer: ProducerIdentity,
+        partitions: list[TopicPartition],
+        is_v2: bool,
+        knows_abortable: bool,
+        on_verified: OnVerified,
+    ) -> None:
+        self._broker = broker
+        self._transactional_id = transactional_id
+        self._producer = producer
+        self._partitions = partitions
+        self._is_v2 = is_v2
+        self._knows_abortable = knows_abortable
+        self._on_verified = on_verified
+        self._give_up_ms: int | None = None
+
+    def ask(self, now_ms: int) -> None:
+        """Send the question; an answer may come before this returns."""
+        broker = self._broker
+        if self._give_up_ms is None:
+            self._give_up_ms = now_ms + broker.config.add_partitions_to_txn_retry_backoff_max_ms
+        coordinators = broker.transactions
+        registration = broker.image.partition(
+            coordinators.topic, coordinators.partition_for(self._transactional_id)
+        )
+        leader = None if registration is None else broker.image.brokers.get(registration.leader)
+        if leader is None or leader.fenced:
+            self._done(dict.fromkeys(self._partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE), now_ms)
+            return
+        topics: dict[str, list[int]] = {}
+        for topic, index in self._partitions:
+            topics.setdefault(topic, []).append(index)
+        transaction = m.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction(
+            transactional_id=self._transactional_id,
+            producer_id=self._producer.producer_id,
+            producer_epoch=self._producer.producer_epoch,
+            verify_only=not self._is_v2,
+            topics=[
+                m.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=ids)
+                for name, ids in topics.items()
+            ],
+        )
+        broker.ask_broker(
+            leader.broker_id,
+            m.AddPartitionsToTxnRequest(transactions=[transaction]),
+            self._answered,
+            broker.config.request_timeout_ms,
+            now_ms,
+        )
+
+    def _answered(self, body: Any, now_ms: int) -> None:
+        if body is None:
+            self._done(dict.fromkeys(self._partitions, ErrorCode.NETWORK_EXCEPTION), now_ms)
+            return
+        errors = {
+            (topic.name, result.partition_index): error_of(result.partition_error_code)
+            for transaction in body.results_by_transaction
+            for topic in transaction.topic_results
+            for result in topic.results_by_partition
+        }
+        if self._is_v2 and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
+            # The markers of the last transaction are on their way.
+            again_ms = now_ms + self._broker.config.add_partitions_to_txn_retry_backoff_ms
+            assert self._give_up_ms is not None
+            if again_ms <= self._give_up_ms:
+                self._broker.timers.set(("verification", self), again_ms, self.ask)
+                return
+        self._done({one: self._seen_by_client(error) for one, error in errors.items()}, now_ms)
+
+    def _seen_by_client(self, error: ErrorCode) -> ErrorCode:
+        if error is ErrorCode.PRODUCER_FENCED:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if error is ErrorCode.TRANSACTION_ABORTABLE and not self._knows_abortable:
+            return ErrorCode.INVALID_TXN_STATE
+        return error
+
+    def _done(self, errors: dict[TopicPartition, ErrorCode], now_ms: int) -> None:
+        self._on_verified(errors, now_ms)
+
+
+RETRIED_BY_PRODUCERS: Final = (
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+"""For these a Produce is answered with NOT_ENOUGH_REPLICAS, which all clients retry."""

@@ -1,0 +1,45 @@
+"""Events of transactions, as their coordinators see them.
+
+Owns: their facts.  Never: words for them (words.py).
+Kafka: the log of TransactionCoordinator.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from kcluster.events.base import TaggedEvent
+
+
+class AbortReason(StrEnum):
+    """Why a transaction was aborted: its producer did; it was open for longer than its timeout; a
+    new producer has the same transactional id."""
+
+    PRODUCER = "producer"
+    TIMEOUT = "timeout"
+    NEW_PRODUCER = "new_producer"
+
+
+class TransactionEvent(TaggedEvent, frozen=True):
+    """Something happened to a transaction.  `producer_epoch`: that of its markers."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+
+    @property
+    def subject(self) -> str:
+        return f"transaction {self.transactional_id}"
+
+
+class TransactionEnded(TransactionEvent, frozen=True):
+    """The decision is committed; the markers follow.  `abort_reason`: None for a commit."""
+
+    abort_reason: AbortReason | None = None
+
+
+class TransactionCompleted(TransactionEvent, frozen=True):
+    """Each of its partitions has its marker.  `marked_partitions`: how many."""
+
+    marked_partitions: int = 0
