@@ -10,10 +10,10 @@ import confluent_kafka as ck
 import kafka
 import pytest
 from kafka.structs import TopicPartition as PythonPartition
-from kcluster.broker.coordinator.placement import coordinator_partition
 
 from kcluster.config.topology.model import Topology
 from kcluster.handle.cluster import Cluster
+from kcluster.metadata.placement import coordinator_partition
 from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from tests.foreign_clients.conftest import MakeTopic
 from tests.foreign_clients.real_clients import (

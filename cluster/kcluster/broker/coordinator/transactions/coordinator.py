@@ -17,7 +17,7 @@ from kcluster.broker.coordinator.transactions import transaction as t
 from kcluster.broker.coordinator.transactions.transaction import (
     NeedsProducerId,
     ProducerIdentity,
-    Repeated,
+    RetriedRequest,
     TopicPartition,
     Transaction,
 )
@@ -88,7 +88,7 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
 
         def decide(
             shard: TransactionShard, new_producer_id: int | None, at_ms: int
-        ) -> t.Decision | Repeated:
+        ) -> t.Decision | RetriedRequest:
             known = shard.transactions.get(transactional_id)
             return t.init(
                 known,
@@ -161,7 +161,7 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
 
         def decide(
             shard: TransactionShard, new_producer_id: int | None, at_ms: int
-        ) -> t.Decision | Repeated:
+        ) -> t.Decision | RetriedRequest:
             known = shard.transactions.get(transactional_id)
             return t.end(known, producer, is_commit, client_version, new_producer_id, at_ms)
 
@@ -175,7 +175,7 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
     def _decide(
         self,
         transactional_id: str,
-        decide: Callable[[TransactionShard, int | None, int], t.Decision | Repeated],
+        decide: Callable[[TransactionShard, int | None, int], t.Decision | RetriedRequest],
         written: Callable[[ErrorCode, Transaction, int], None],
         on_done: OnIdentity,
         now_ms: int,
@@ -201,7 +201,7 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
                     self._decide(transactional_id, decide, written, on_done, at_ms, producer_id)
 
             self.broker.generate_producer_id(generated, now_ms)
-        elif isinstance(decision, Repeated):
+        elif isinstance(decision, RetriedRequest):
             on_done(ErrorCode.NONE, decision.identity, now_ms)
         elif isinstance(decision, ErrorCode):
             on_done(decision, NOBODY, now_ms)

@@ -121,7 +121,7 @@ class NeedsProducerId(Struct, frozen=True):
     """No decision without a new producer id: ask again with one."""
 
 
-class Repeated(Struct, frozen=True):
+class RetriedRequest(Struct, frozen=True):
     """The request was answered before: answer the same again."""
 
     identity: ProducerIdentity
@@ -259,7 +259,7 @@ def end(
     client_version: int,
     new_producer_id: int | None,
     now_ms: int,
-) -> Decision | Repeated:
+) -> Decision | RetriedRequest:
     """PrepareCommit or PrepareAbort, as a client asks for it."""
     if client_version < FIRST_OF_V2:
         return _end_v1(known, producer, is_commit, client_version, now_ms)
@@ -290,7 +290,7 @@ def end(
         return ErrorCode.CONCURRENT_TRANSACTIONS if same else ErrorCode.INVALID_TXN_STATE
     if is_bumped or is_overflown:
         same = known.is_commit == is_commit
-        return Repeated(known.next_identity) if same else ErrorCode.INVALID_TXN_STATE
+        return RetriedRequest(known.next_identity) if same else ErrorCode.INVALID_TXN_STATE
     if state is not ONGOING and is_commit:
         return ErrorCode.INVALID_TXN_STATE
     # An abort may be of a transaction of which only the client knows.
@@ -311,7 +311,7 @@ def _end_v1(
     is_commit: bool,
     client_version: int,
     now_ms: int,
-) -> Decision | Repeated:
+) -> Decision | RetriedRequest:
     error = _refuse_producer(known, producer)
     if known is None or error is not ErrorCode.NONE:
         return error
@@ -321,7 +321,7 @@ def _end_v1(
         return ErrorCode.INVALID_TXN_STATE
     if known.is_prepared:
         return ErrorCode.CONCURRENT_TRANSACTIONS
-    return Repeated(known.next_identity)
+    return RetriedRequest(known.next_identity)
 
 
 def fence(known: Transaction, server_version: int, now_ms: int) -> Transaction:
