@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.clients, pytest.mark.timeout_s(120)]
 
 
-def run_scripts(document: str, spark: SparkSession, bootstrap: str = "") -> None:
-    """All python blocks of a page, as one program."""
+def run_scripts(document: str, spark: SparkSession, place: Path, bootstrap: str = "") -> None:
+    """All python blocks of a page, as one program.  Its directories are those of `place`: Spark's
+    own working directory is that of the whole test run."""
     text = "\n".join(one.text for one in fenced(document) if one.language == "python")
     for address in ("127.0.0.1:9092", "localhost:9092"):
         text = text.replace(address, bootstrap)
+    for directory in ("table", "out"):
+        text = text.replace(f'"{directory}"', repr(str(place / directory)))
     exec(compile(text, document, "exec"), {"spark": spark})
 
 
@@ -43,8 +46,8 @@ def test_docs__the_scripts_of_ingest_and_of_the_spark_source(
         for number in range(20):
             producer.produce("orders", b"%d" % number)
         assert producer.flush(10) == 0
-        run_scripts("docs/how-to/ingest.md", spark, cluster.bootstrap)
-        run_scripts("docs/reference/spark-source.md", spark, cluster.bootstrap)
+        run_scripts("docs/how-to/ingest.md", spark, tmp_path, cluster.bootstrap)
+        run_scripts("docs/reference/spark-source.md", spark, tmp_path, cluster.bootstrap)
     assert "Ingested(rows=20, batches=1, losses=()" in capsys.readouterr().out
 
 
@@ -56,5 +59,5 @@ def test_docs__the_scripts_of_audit_and_timeline(
     with pytest.raises(SystemExit) as ended:
         kcluster.main(play)
     assert ended.value.code == 0
-    run_scripts("docs/how-to/audit.md", spark)
+    run_scripts("docs/how-to/audit.md", spark, tmp_path)
     assert (tmp_path / "out" / "timeline.html").exists()
