@@ -27,7 +27,8 @@ from msgspec import Struct
 
 from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled
 from kcluster.broker.coordinator.records import CoordinatorRecord, encode_records
-from kcluster.partition.replica import AckWait, Replica
+from kcluster.broker.serving.appends import CommitWait
+from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.records import Batch
 
@@ -225,7 +226,13 @@ class LogShard(ABC, Generic[R]):
         if replica.high_watermark >= self._loaded_end_offset:
             callback(now_ms)
         else:
-            replica.wait_for_ack(_LoadWait(self, callback, self._loaded_end_offset))
+
+            def answered(error: ErrorCode, at_ms: int) -> None:
+                # Any error but the loss of leadership comes with a watermark past the offset.
+                if self.active and error is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    callback(at_ms)
+
+            replica.wait_for_ack(CommitWait(self._loaded_end_offset, answered))
 
     def unload(self, now_ms: int) -> None:
         """No longer the coordinator: ignore the outcome of writes, and answer NOT_COORDINATOR to
@@ -236,21 +243,3 @@ class LogShard(ABC, Generic[R]):
         for write in writes:
             self._settle(write, ErrorCode.NOT_COORDINATOR, now_ms)
         self.forget(now_ms)
-
-
-class _LoadWait(AckWait):
-    """Waits for the high watermark to pass what a shard has loaded."""
-
-    __slots__ = ("_callback", "_shard")
-
-    def __init__(
-        self, shard: LogShard[R], callback: Callable[[int], None], required_offset: int
-    ) -> None:
-        super().__init__(required_offset)
-        self._shard = shard
-        self._callback = callback
-
-    def answered(self, error: ErrorCode, now_ms: int) -> None:
-        # Any error but the loss of leadership comes with a watermark past the offset.
-        if self._shard.active and error is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            self._callback(now_ms)

@@ -100,3 +100,17 @@ class InternalAppend(DelayedAppend):
 
     def on_done(self, now_ms: int) -> None:
         self._on_committed(self._error, now_ms)
+
+
+@final
+class CommitWait(AckWait):
+    """Calls `on_answered(error, now_ms)` once `required_offset` is committed, or will never be."""
+
+    __slots__ = ("_on_answered",)
+
+    def __init__(self, required_offset: int, on_answered: Callable[[ErrorCode, int], None]) -> None:
+        super().__init__(required_offset)
+        self._on_answered = on_answered
+
+    def answered(self, error: ErrorCode, now_ms: int) -> None:
+        self._on_answered(error, now_ms)
