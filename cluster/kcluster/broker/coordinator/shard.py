@@ -96,8 +96,7 @@ class GroupShard(LogShard[LogRecord]):
 
     def _apply_pending(self, producer_id: int, record: LogRecord) -> None:
         assert isinstance(record, OffsetRecord), record
-        if record.group_id not in self.groups:
-            self.groups[record.group_id] = WITHOUT_MEMBERS(record.group_id, self)
+        self._ensure_group(record.group_id)
         self.offsets.put_pending(producer_id, record)
 
     def _end_transaction(self, producer_id: int, marker: Marker) -> None:
@@ -105,9 +104,14 @@ class GroupShard(LogShard[LogRecord]):
             self._apply_offset(record)
 
     def _apply_offset(self, record: OffsetRecord) -> None:
-        if record.committed is not None and record.group_id not in self.groups:
-            self.groups[record.group_id] = WITHOUT_MEMBERS(record.group_id, self)
+        if record.committed is not None:
+            self._ensure_group(record.group_id)
         self.offsets.apply(record)
+
+    def _ensure_group(self, group_id: str) -> None:
+        """Offsets alone make a group."""
+        if group_id not in self.groups:
+            self.groups[group_id] = WITHOUT_MEMBERS(group_id, self)
 
     def replay(self, batch: Batch) -> None:
         if batch.is_control:

@@ -100,13 +100,13 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
                 at_ms,
             )
 
-        def written(error: ErrorCode, new: Transaction, at_ms: int) -> None:
-            if error is ErrorCode.NONE and new.is_prepared:
-                self._note_end(new, AbortReason.NEW_PRODUCER)
-                error = ErrorCode.CONCURRENT_TRANSACTIONS
-            on_done(error, NOBODY if error is not ErrorCode.NONE else new.next_identity, at_ms)
+        def on_written(new: Transaction) -> ErrorCode:
+            if not new.is_prepared:
+                return ErrorCode.NONE
+            self._note_end(new, AbortReason.NEW_PRODUCER)
+            return ErrorCode.CONCURRENT_TRANSACTIONS
 
-        self._decide(transactional_id, decide, written, on_done, now_ms)
+        self._decide(transactional_id, decide, on_written, on_done, now_ms)
 
     def add_partitions(
         self,
@@ -165,24 +165,24 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
             known = shard.transactions.get(transactional_id)
             return t.end(known, producer, is_commit, client_version, new_producer_id, at_ms)
 
-        def written(error: ErrorCode, new: Transaction, at_ms: int) -> None:
-            if error is ErrorCode.NONE:
-                self._note_end(new, None if is_commit else AbortReason.PRODUCER)
-            on_done(error, NOBODY if error is not ErrorCode.NONE else new.next_identity, at_ms)
+        def on_written(new: Transaction) -> ErrorCode:
+            self._note_end(new, None if is_commit else AbortReason.PRODUCER)
+            return ErrorCode.NONE
 
-        self._decide(transactional_id, decide, written, on_done, now_ms)
+        self._decide(transactional_id, decide, on_written, on_done, now_ms)
 
     def _decide(
         self,
         transactional_id: str,
         decide: Callable[[TransactionShard, int | None, int], t.Decision | RetriedRequest],
-        written: Callable[[ErrorCode, Transaction, int], None],
+        on_written: Callable[[Transaction], ErrorCode],
         on_done: OnIdentity,
         now_ms: int,
         new_producer_id: int | None = None,
     ) -> None:
         """Decide about a transaction and write the decision.  A decision that needs a producer id
-        is made again when there is one, from the state of then."""
+        is made again when there is one, from the state of then.  `on_written(new)`: the answer's
+        error, once the decision is committed."""
         shard = self.ready_shard(transactional_id, now_ms)
         if isinstance(shard, ErrorCode):
             on_done(shard, NOBODY, now_ms)
@@ -198,7 +198,7 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
                 if producer_id is None:
                     on_done(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, NOBODY, at_ms)
                 else:
-                    self._decide(transactional_id, decide, written, on_done, at_ms, producer_id)
+                    self._decide(transactional_id, decide, on_written, on_done, at_ms, producer_id)
 
             self.broker.generate_producer_id(generated, now_ms)
         elif isinstance(decision, RetriedRequest):
@@ -207,9 +207,13 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
             on_done(decision, NOBODY, now_ms)
         else:
             new = decision
-            shard.write(
-                transactional_id, new, lambda error, at_ms: written(error, new, at_ms), now_ms
-            )
+
+            def settled(error: ErrorCode, at_ms: int) -> None:
+                if error is ErrorCode.NONE:
+                    error = on_written(new)
+                on_done(error, new.next_identity if error is ErrorCode.NONE else NOBODY, at_ms)
+
+            shard.write(transactional_id, new, settled, now_ms)
 
     def _note_end(self, prepared: Transaction, abort_reason: AbortReason | None) -> None:
         self.broker.note(

@@ -17,7 +17,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 from kcluster.broker.coordinator.interface import CoordinatorBroker
-from kcluster.broker.coordinator.transactions.transaction import TopicPartition, Transaction
+from kcluster.broker.coordinator.transactions.transaction import (
+    TopicPartition,
+    Transaction,
+    by_topic,
+)
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode, error_of
@@ -101,16 +105,13 @@ class MarkerSender:
     ) -> None:
         sending.in_flight.update(partitions)
         transaction = sending.transaction
-        topics: dict[str, list[int]] = {}
-        for topic, index in partitions:
-            topics.setdefault(topic, []).append(index)
         marker = m.WriteTxnMarkersRequest.WritableTxnMarker(
             producer_id=transaction.producer_id,
             producer_epoch=transaction.producer_epoch,
             transaction_result=transaction.is_commit,
             topics=[
                 m.WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=name, partition_indexes=ids)
-                for name, ids in topics.items()
+                for name, ids in by_topic(partitions).items()
             ],
             coordinator_epoch=sending.coordinator_epoch,
             transaction_version=transaction.client_version,
@@ -139,7 +140,7 @@ class MarkerSender:
                     if error is ErrorCode.NONE:
                         sending.left.discard((topic.name, partition.partition_index))
                     elif error in _DROPS_ALL:
-                        del self._sendings[sending.transaction.transactional_id]
+                        self.stop(sending.transaction.transactional_id)
                         return
         if not sending.left:
             self._on_written(sending.transaction, now_ms)

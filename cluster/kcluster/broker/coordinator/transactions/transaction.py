@@ -37,6 +37,14 @@ FIRST_OF_V2: Final = 2
 TopicPartition = tuple[str, int]
 
 
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """The partitions' numbers by topic, in their order: as requests and records have them."""
+    topics: dict[str, list[int]] = {}
+    for topic, index in partitions:
+        topics.setdefault(topic, []).append(index)
+    return topics
+
+
 class TransactionState(IntEnum):
     """As the log has them."""
 

@@ -13,7 +13,11 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.broker.coordinator.records import Encoded
-from kcluster.broker.coordinator.transactions.transaction import Transaction, TransactionState
+from kcluster.broker.coordinator.transactions.transaction import (
+    Transaction,
+    TransactionState,
+    by_topic,
+)
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import record_codec
 from kcluster.protocol.records.records import Batch, read_records
@@ -40,12 +44,9 @@ class TransactionRecord(Struct, frozen=True):
 
 
 def _value(transaction: Transaction) -> m.TransactionLogValue:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in transaction.in_order:
-        topics.setdefault(topic, []).append(partition)
     partitions = [
         m.TransactionLogValue.PartitionsSchema(topic=topic, partition_ids=ids)
-        for topic, ids in topics.items()
+        for topic, ids in by_topic(transaction.in_order).items()
     ]
     return m.TransactionLogValue(
         producer_id=transaction.producer_id,

@@ -12,7 +12,11 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from kcluster.broker.broker import Broker
-from kcluster.broker.coordinator.transactions.transaction import Transaction, TransactionState
+from kcluster.broker.coordinator.transactions.transaction import (
+    Transaction,
+    TransactionState,
+    by_topic,
+)
 from kcluster.broker.handlers.metadata.metadata import unknown_topic_error
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
@@ -120,9 +124,6 @@ def _described_transaction(
         return m.DescribeTransactionsResponse.TransactionState(
             error_code=known, transactional_id=transactional_id
         )
-    topics: dict[str, list[int]] = {}
-    for topic, index in known.in_order:
-        topics.setdefault(topic, []).append(index)
     return m.DescribeTransactionsResponse.TransactionState(
         transactional_id=transactional_id,
         transaction_state=known.state.label,
@@ -132,7 +133,7 @@ def _described_transaction(
         producer_epoch=known.producer_epoch,
         topics=[
             m.DescribeTransactionsResponse.TopicData(topic=topic, partitions=indexes)
-            for topic, indexes in topics.items()
+            for topic, indexes in by_topic(known.in_order).items()
         ],
     )
 

@@ -16,7 +16,11 @@ from collections.abc import Callable
 from typing import Any, Final, final
 
 from kcluster.broker.broker import Broker
-from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity, TopicPartition
+from kcluster.broker.coordinator.transactions.transaction import (
+    ProducerIdentity,
+    TopicPartition,
+    by_topic,
+)
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode, error_of
 
@@ -63,9 +67,6 @@ class PartitionsQuestion:
         if leader is None or leader.fenced:
             self._done(dict.fromkeys(self._partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE), now_ms)
             return
-        topics: dict[str, list[int]] = {}
-        for topic, index in self._partitions:
-            topics.setdefault(topic, []).append(index)
         transaction = m.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction(
             transactional_id=self._transactional_id,
             producer_id=self._producer.producer_id,
@@ -73,7 +74,7 @@ class PartitionsQuestion:
             verify_only=not self._is_v2,
             topics=[
                 m.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=ids)
-                for name, ids in topics.items()
+                for name, ids in by_topic(self._partitions).items()
             ],
         )
         broker.ask_broker(
