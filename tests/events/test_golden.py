@@ -20,10 +20,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kcluster.events.render import ECHOES
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import RunResult
 from kcluster.scenario.play.running import run_scenario
-from kcluster.scenario.report import ECHOES, REBALANCES, timeline_lines
+from kcluster.scenario.report import REBALANCES, timeline_lines
 
 INCIDENTS = sorted((Path(__file__).parents[2] / "scenarios" / "incidents").glob("*.yaml"))
 GOLDEN = Path(__file__).parent / "golden"

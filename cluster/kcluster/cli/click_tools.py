@@ -13,7 +13,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from importlib import import_module
 from typing import Any, ClassVar, Final, NoReturn, TypeVar
@@ -24,6 +24,7 @@ from kcluster import __version__, build
 from kcluster.cli.completion import complete_targets
 from kcluster.cli.control.protocol import ControlError, ControlRequest
 from kcluster.cli.interrupts import INTERRUPTED, raise_on_interrupt
+from kcluster.deaths import meanings
 
 _UNTRUNCATED: Final = 200
 """Longer than any verb's first sentence, so the overview wraps it and cuts nothing off."""
@@ -42,6 +43,7 @@ _SECTIONS: Final[dict[str, Section]] = {}
 """By the verb's name."""
 
 C = TypeVar("C", bound=click.Command)
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def section(of: Section) -> Callable[[C], C]:
@@ -209,6 +211,17 @@ def targets_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add TARGETS to a verb; the function is called with `targets`."""
     argument = click.argument("targets", shell_complete=complete_targets)
     return argument(function)
+
+
+def how_option(ways: Sequence[str], default: str) -> Callable[[F], F]:
+    """Add `--how` to a verb, one of `ways` to end a broker; the function is called with `how`."""
+    return click.option(
+        "--how",
+        type=click.Choice(list(map(str, ways))),
+        default=str(default),
+        show_default=True,
+        help=meanings(*ways),
+    )
 
 
 def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,12 +16,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from kcluster.cli.control.changes import ECHOES, GATHER_S
+from kcluster.cli.control.changes import gather
 from kcluster.cli.control.directory import check_name, running_clusters
 from kcluster.cli.control.protocol import ControlError
 from kcluster.cli.control.server import ControlServer, EventFeed
@@ -30,7 +30,14 @@ from kcluster.cli.topology_choice import choose_topology, require_free_ports
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Note, Reply
-from kcluster.events.render import fold, folded_line, note_values, request_line, request_values
+from kcluster.events.render import (
+    ECHOES,
+    fold,
+    folded_line,
+    note_values,
+    request_line,
+    request_values,
+)
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
@@ -48,6 +55,8 @@ GC_THRESHOLDS: Final = (20_000, 50, 100)
 the cluster's own process; in a test process Python's settings stay."""
 TRACE_BACKLOG: Final = 20_000
 """Traced requests that may wait for a slow terminal; further ones are counted, not shown."""
+MAX_GATHERED: Final = 1_000
+"""The most items that are printed at once."""
 _NAMING_APIS: Final = (ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_TOPIC_PARTITIONS)
 
 
@@ -327,13 +336,7 @@ def _listen(
 
 def _print_until_stop(inbox: SimpleQueue[Any], printer: Printer) -> None:
     while True:
-        items = [inbox.get()]
-        deadline = time.monotonic() + GATHER_S
-        while (left_s := deadline - time.monotonic()) > 0 and len(items) < 1_000:
-            try:
-                items.append(inbox.get(timeout=left_s))
-            except Empty:
-                break
+        items = gather(inbox, lambda items: len(items) >= MAX_GATHERED)
         stop = any(isinstance(item, StopWanted) for item in items)
         with surviving_output():
             printer.show([item for item in items if not isinstance(item, StopWanted)])

@@ -31,7 +31,9 @@ from typing import Any, Final
 from msgspec import Struct, to_builtins
 
 from kcluster.contract import Event, Note, NoteId, Request
-from kcluster.events.partitions import PartitionEvent
+from kcluster.events.brokers import BrokerRegistered
+from kcluster.events.network import LinkCut, LinkHealed
+from kcluster.events.partitions import BecameFollower, BecameLeader, PartitionEvent
 from kcluster.events.words import sentence_of, text_after_subject, text_of
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -105,6 +107,10 @@ def note_values(note: Note) -> dict[str, Any]:
         "cause": None if note.cause is None else list(note.cause),
         "event": to_builtins(event),
     }
+
+
+ECHOES: Final = (BecameLeader, BecameFollower, BrokerRegistered, LinkCut, LinkHealed)
+"""Events that repeat, for each broker, what another event has said."""
 
 
 def fold(notes: Iterable[Note]) -> list[Note | FoldedNotes]:

@@ -16,15 +16,8 @@ from msgspec import Struct
 from kcluster.checks.processing_words import shown
 from kcluster.deaths import ProcessState
 from kcluster.events import AnyEvent
-from kcluster.events.brokers import BrokerRegistered
-from kcluster.events.network import LinkCut, LinkHealed
-from kcluster.events.partitions import (
-    BecameFollower,
-    BecameLeader,
-    LeaderChange,
-    LogTruncated,
-    PartitionEvent,
-)
+from kcluster.events.partitions import LeaderChange, LogTruncated, PartitionEvent
+from kcluster.events.render import ECHOES
 from kcluster.events.standing import label_of, standing_of
 from kcluster.events.words import is_said_by, sentence_of, text_after_subject
 from kcluster.protocol.names import has_internal_prefix
@@ -34,8 +27,6 @@ from kcluster.runs.record import AppendRow, LeaderRow, MoveRow, NoteRow, RunReco
 
 LABEL_CHARS: Final = 9
 """The least width of the labels beside the logs."""
-_ECHOES: Final = (BecameLeader, BecameFollower, BrokerRegistered, LinkCut, LinkHealed)
-"""Events that only repeat another event."""
 
 
 class DrawnReplica(Struct):
@@ -95,7 +86,7 @@ def partitions_of(record: RunRecord) -> list[str]:
 
 
 def _belongs(event: AnyEvent, chosen: Sequence[str], only_one: bool) -> bool:
-    if isinstance(event, _ECHOES) or event.is_internal:
+    if isinstance(event, ECHOES) or event.is_internal:
         return False
     return not only_one or not isinstance(event, PartitionEvent) or event.subject in chosen
 

@@ -10,22 +10,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kcluster.contract import Note
-from kcluster.events.brokers import BrokerRegistered
 from kcluster.events.clients import (
     GroupAssigned,
     GroupMemberJoined,
     GroupMemberLeft,
     GroupRebalanced,
 )
-from kcluster.events.network import LinkCut, LinkHealed
-from kcluster.events.partitions import BecameFollower, BecameLeader
-from kcluster.events.render import fold, folded_line, note_values, plain
+from kcluster.events.render import ECHOES, fold, folded_line, note_values, plain
 from kcluster.scenario.play.phases import RunCrash, RunResult
 
 MAX_ERROR: Final = 200
 """A line shows this much of an error; the traceback has all of it."""
-ECHOES: Final = (BecameLeader, BecameFollower, BrokerRegistered, LinkCut, LinkHealed)
-"""Events that only repeat what another line has said."""
 REBALANCES: Final = (GroupMemberJoined, GroupMemberLeft, GroupRebalanced, GroupAssigned)
 """Events of every rebalance, however it began.  A scenario's timeline leaves them out."""
 
@@ -89,13 +84,20 @@ def crash_lines(crash: RunCrash) -> Iterator[str]:
     yield f"  replay: {crash.replay}"
 
 
+def _run_values(run: RunCrash | RunResult) -> dict[str, Any]:
+    """Which run it was."""
+    return {
+        "scenario": run.scenario.name,
+        "file": run.scenario.source,
+        "clock": run.clock,
+        "seed": run.seed,
+    }
+
+
 def crash_values(crash: RunCrash) -> dict[str, Any]:
     """The same for JSON."""
     return {
-        "scenario": crash.scenario.name,
-        "file": crash.scenario.source,
-        "clock": crash.clock,
-        "seed": crash.seed,
+        **_run_values(crash),
         "passed": False,
         "crash": crash.error,
         "traceback": crash.traceback,
@@ -106,10 +108,7 @@ def crash_values(crash: RunCrash) -> dict[str, Any]:
 def result_values(result: RunResult) -> dict[str, Any]:
     """The same for JSON."""
     return {
-        "scenario": result.scenario.name,
-        "file": result.scenario.source,
-        "clock": result.clock,
-        "seed": result.seed,
+        **_run_values(result),
         "passed": result.passed,
         "failures": result.failures,
         "verdict": json.loads(result.verdict.to_json()),

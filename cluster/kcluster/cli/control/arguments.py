@@ -56,6 +56,12 @@ def find_nodes(cluster: Cluster, typed: str | int) -> tuple[int, ...]:
     return cluster.find(text)
 
 
+def check_how(how: str, ways: Sequence[str]) -> None:
+    """ControlError if this is none of the ways to end a broker."""
+    if how not in ways:
+        raise ControlError(f"how: {how!r} is not one of {', '.join(ways)}", 2)
+
+
 def brokers_of(cluster: Cluster, nodes: Sequence[int]) -> list[BrokerStatus]:
     """The state of those of these nodes that are brokers."""
     return [broker for broker in cluster.status().brokers if broker.id in nodes]

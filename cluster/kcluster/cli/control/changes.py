@@ -10,20 +10,17 @@ import threading
 import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kcluster.contract import Note
-from kcluster.events.brokers import BrokerRegistered
-from kcluster.events.network import LinkCut, LinkHealed
-from kcluster.events.partitions import BecameFollower, BecameLeader
-from kcluster.events.render import fold, folded_line
+from kcluster.events.render import ECHOES, fold, folded_line
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
 
-ECHOES: Final = (BecameLeader, BecameFollower, BrokerRegistered, LinkCut, LinkHealed)
-"""Events that repeat, for each broker, what another event has said.  Only `events` shows them."""
 GATHER_S: Final = 0.02
 """Events within this time of each other are shown together, with equal lines folded."""
+
+T = TypeVar("T")
 
 Say = Callable[[str], None]
 """Shows one line, at once."""
@@ -75,13 +72,7 @@ class LiveChange:
 
     def _show_some(self) -> bool:
         """Show what has happened since the last call; returns whether the operation goes on."""
-        items = [self._inbox.get()]
-        deadline = time.monotonic() + GATHER_S
-        while items[-1] is not None and (left_s := deadline - time.monotonic()) > 0:
-            try:
-                items.append(self._inbox.get(timeout=left_s))
-            except Empty:
-                break
+        items = gather(self._inbox, lambda items: items[-1] is None)
         notes: list[Note] = []
         for item in items:
             if isinstance(item, Note):
@@ -98,6 +89,18 @@ class LiveChange:
         for entry in fold([note for note in notes if not isinstance(note.event, ECHOES)]):
             self.say(folded_line(entry, self._origin_ms))
         notes.clear()
+
+
+def gather(inbox: SimpleQueue[T], is_full: Callable[[list[T]], bool]) -> list[T]:
+    """Wait for the next item, then for those that come within GATHER_S, until `is_full(items)`."""
+    items = [inbox.get()]
+    deadline = time.monotonic() + GATHER_S
+    while not is_full(items) and (left_s := deadline - time.monotonic()) > 0:
+        try:
+            items.append(inbox.get(timeout=left_s))
+        except Empty:
+            break
+    return items
 
 
 def no_line(line: str) -> Any:

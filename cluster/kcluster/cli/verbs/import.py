@@ -18,7 +18,7 @@ from kcluster.cli.click_tools import Section, section
 
 if TYPE_CHECKING:
     from kcluster.config.files.problems import Problem
-    from kcluster.importing.described import LeftOut, SeenCluster
+    from kcluster.importing.described import DescribedCluster, LeftOut
     from kcluster.importing.log_scenario import NamedTopology
 
 _INVALID, _FAILED = 2, 1
@@ -113,7 +113,7 @@ def _check_options(
         raise click.UsageError("--configs and --brokers go with --topics.")
 
 
-def _import_topology(cluster: SeenCluster, output: str | None) -> None:
+def _import_topology(cluster: DescribedCluster, output: str | None) -> None:
     from kcluster.importing.topology_draft import draft_topology
     from kcluster.importing.topology_text import topology_text
 
@@ -129,7 +129,7 @@ def _import_topology(cluster: SeenCluster, output: str | None) -> None:
 
 
 def _import_logs(
-    logs: Sequence[str], topology: str | None, cluster: SeenCluster | None, output: str | None
+    logs: Sequence[str], topology: str | None, cluster: DescribedCluster | None, output: str | None
 ) -> None:
     from kcluster.importing.log_scenario import scenario_of_logs
 
@@ -159,7 +159,7 @@ def _named_topology(path: str, output: str | None) -> NamedTopology:
     return NamedTopology(os.path.relpath(path, os.path.dirname(output or "") or "."), topology)
 
 
-def _from_cluster(bootstrap: str) -> SeenCluster:
+def _from_cluster(bootstrap: str) -> DescribedCluster:
     from kcluster.config.topology.specs import split_address
     from kcluster.importing.admin import AdminError, read_cluster
 
@@ -176,7 +176,7 @@ def _from_cluster(bootstrap: str) -> SeenCluster:
         _fail(str(error), _FAILED)
 
 
-def _from_files(topics: str, configs: Sequence[str], brokers: Sequence[str]) -> SeenCluster:
+def _from_files(topics: str, configs: Sequence[str], brokers: Sequence[str]) -> DescribedCluster:
     from kcluster.importing.tool_output import ToolText, read_tools
 
     def read(path: str) -> ToolText:

@@ -14,6 +14,7 @@ import click
 from kcluster.cli.click_tools import (
     Section,
     control_options,
+    how_option,
     make_change,
     section,
     targets_argument,
@@ -22,13 +23,14 @@ from kcluster.cli.click_tools import (
 from kcluster.cli.control.arguments import (
     brokers_of,
     brokers_text,
+    check_how,
     find_nodes,
     resume_hint,
     seconds_text,
     start_hint,
 )
 from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
-from kcluster.deaths import PAUSE, WAYS_TO_FAIL, DeathKind, meanings
+from kcluster.deaths import PAUSE, WAYS_TO_FAIL, DeathKind
 
 if TYPE_CHECKING:
     from kcluster.cli.control.changes import Say
@@ -49,13 +51,7 @@ class KillRequest(ControlRequest, verb="kill"):
 @section(Section.FAULTS)
 @click.command("kill")
 @targets_argument
-@click.option(
-    "--how",
-    type=click.Choice(WAYS_TO_FAIL),
-    default=str(DeathKind.KILL),
-    show_default=True,
-    help=meanings(*WAYS_TO_FAIL),
-)
+@how_option(WAYS_TO_FAIL, DeathKind.KILL)
 @wait_option
 @control_options
 def command(targets: str, how: str, wait: bool, name: str | None, as_json: bool) -> None:
@@ -72,8 +68,7 @@ def handle(session: ControlSession, request: KillRequest) -> ChangeResult:
     """Kill or pause the brokers, unless one is down already."""
     cluster = session.cluster
     chosen = find_nodes(cluster, request.broker)
-    if request.how not in WAYS_TO_FAIL:
-        raise ControlError(f"how: {request.how!r} is not one of {', '.join(WAYS_TO_FAIL)}", 2)
+    check_how(request.how, WAYS_TO_FAIL)
     for broker in brokers_of(cluster, chosen):
         if broker.state == "down":
             raise ControlError(f"broker {broker.id} is already down; {start_hint(broker)}")

@@ -13,6 +13,7 @@ import click
 from kcluster.cli.click_tools import (
     Section,
     control_options,
+    how_option,
     make_change,
     section,
     targets_argument,
@@ -21,12 +22,13 @@ from kcluster.cli.click_tools import (
 from kcluster.cli.control.arguments import (
     brokers_of,
     brokers_text,
+    check_how,
     find_nodes,
     resume_hint,
     start_hint,
 )
 from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
-from kcluster.deaths import DeathKind, meanings
+from kcluster.deaths import DeathKind
 
 if TYPE_CHECKING:
     from kcluster.cli.control.changes import Say
@@ -45,13 +47,7 @@ class RestartRequest(ControlRequest, verb="restart"):
 @section(Section.FAULTS)
 @click.command("restart")
 @targets_argument
-@click.option(
-    "--how",
-    type=click.Choice([str(kind) for kind in DeathKind]),
-    default=str(DeathKind.CLEAN),
-    show_default=True,
-    help=meanings(*DeathKind),
-)
+@how_option(tuple(DeathKind), DeathKind.CLEAN)
 @wait_option
 @control_options
 def command(targets: str, how: str, wait: bool, name: str | None, as_json: bool) -> None:
@@ -68,19 +64,13 @@ def handle(session: ControlSession, request: RestartRequest) -> ChangeResult:
     cluster = session.cluster
     chosen = find_nodes(cluster, request.broker)
     require_up(cluster, chosen)
-    check_death(request.how)
+    check_how(request.how, tuple(DeathKind))
 
     def operation(say: Say) -> None:
         say(f"{session.name}: {brokers_text(chosen)} to be restarted")
         cluster.restart(chosen, request.how, wait=request.wait)
 
     return session.change(operation, chosen)
-
-
-def check_death(how: str) -> None:
-    """ControlError if there is no such DeathKind."""
-    if how not in tuple(DeathKind):
-        raise ControlError(f"how: {how!r} is not one of {', '.join(DeathKind)}", 2)
 
 
 def require_up(cluster: Cluster, nodes: tuple[int, ...]) -> None:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kcluster.cli.click_tools import Section, control_options, make_change, section
+from kcluster.cli.click_tools import Section, control_options, how_option, make_change, section
 from kcluster.cli.completion import complete_targets
-from kcluster.cli.control.arguments import find_nodes
+from kcluster.cli.control.arguments import check_how, find_nodes
 from kcluster.cli.control.protocol import ChangeResult, ControlRequest, handles
-from kcluster.cli.verbs.restart import check_death, require_up
-from kcluster.deaths import DeathKind, meanings
+from kcluster.cli.verbs.restart import require_up
+from kcluster.deaths import DeathKind
 
 if TYPE_CHECKING:
     from kcluster.cli.control.changes import Say
@@ -32,13 +32,7 @@ class RollingRestartRequest(ControlRequest, verb="rolling_restart"):
 @section(Section.FAULTS)
 @click.command("rolling-restart")
 @click.argument("targets", default="all", shell_complete=complete_targets)
-@click.option(
-    "--how",
-    type=click.Choice([str(kind) for kind in DeathKind]),
-    default=str(DeathKind.CLEAN),
-    show_default=True,
-    help=meanings(*DeathKind),
-)
+@how_option(tuple(DeathKind), DeathKind.CLEAN)
 @control_options
 def command(targets: str, how: str, name: str | None, as_json: bool) -> None:
     """Restart brokers one after the other, by default all.
@@ -54,7 +48,7 @@ def handle(session: ControlSession, request: RollingRestartRequest) -> ChangeRes
     cluster = session.cluster
     chosen = find_nodes(cluster, request.broker)
     require_up(cluster, chosen)
-    check_death(request.how)
+    check_how(request.how, tuple(DeathKind))
 
     def operation(say: Say) -> None:
         for number, broker_id in enumerate(chosen, 1):
