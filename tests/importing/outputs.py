@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kcluster.importing.described import SeenCluster
+from kcluster.importing.described import DescribedCluster
 from kcluster.importing.log_lines import LogReading, read_log
 from kcluster.importing.tool_output import ToolText, read_tools
 
@@ -15,7 +15,7 @@ def output(name: str) -> ToolText:
     return ToolText(name, (FOLDER / name).read_text(encoding="utf-8"))
 
 
-def cluster_of(topics: str, *configs: str, brokers: tuple[str, ...] = ()) -> SeenCluster:
+def cluster_of(topics: str, *configs: str, brokers: tuple[str, ...] = ()) -> DescribedCluster:
     """The cluster that these files describe; they have no problems."""
     seen, problems = read_tools(
         output(topics), [output(name) for name in configs], [output(name) for name in brokers]

@@ -9,11 +9,11 @@ from kcluster.importing.log_lines import (
     IsrBecame,
     IsrShrank,
     LeaderStarted,
+    LoggedRegistration,
+    LoggedUnfencing,
     LogReading,
     PartitionSeen,
     ReassignmentAccepted,
-    SeenRegistration,
-    SeenUnfencing,
     SessionExpired,
     ShutdownStarted,
     TopicGone,
@@ -30,34 +30,38 @@ def test_controller_log__has_the_story_of_its_brokers() -> None:
         for place, fact in in_order(reading_of("controller.log"))
         if isinstance(
             fact,
-            SessionExpired | ShutdownStarted | SeenRegistration | SeenUnfencing | ControllerActive,
+            SessionExpired
+            | ShutdownStarted
+            | LoggedRegistration
+            | LoggedUnfencing
+            | ControllerActive,
         )
     ]
     assert [fact for _, fact in story] == [
         ControllerActive(100),
-        SeenRegistration(2, True),
-        SeenRegistration(3, True),
-        SeenRegistration(1, True),
-        SeenUnfencing(3),
-        SeenUnfencing(2),
-        SeenUnfencing(1),
+        LoggedRegistration(2, True),
+        LoggedRegistration(3, True),
+        LoggedRegistration(1, True),
+        LoggedUnfencing(3),
+        LoggedUnfencing(2),
+        LoggedUnfencing(1),
         SessionExpired(2),
-        SeenRegistration(2, False),
-        SeenUnfencing(2),
+        LoggedRegistration(2, False),
+        LoggedUnfencing(2),
         ShutdownStarted(1),
         SessionExpired(1),
-        SeenRegistration(1, False),
-        SeenUnfencing(1),
+        LoggedRegistration(1, False),
+        LoggedUnfencing(1),
         SessionExpired(3),
-        SeenUnfencing(3),
-        SeenRegistration(3, False),
-        SeenUnfencing(3),
+        LoggedUnfencing(3),
+        LoggedRegistration(3, False),
+        LoggedUnfencing(3),
         SessionExpired(1),
         SessionExpired(3),
-        SeenRegistration(1, False),
-        SeenRegistration(3, False),
-        SeenUnfencing(1),
-        SeenUnfencing(3),
+        LoggedRegistration(1, False),
+        LoggedRegistration(3, False),
+        LoggedUnfencing(1),
+        LoggedUnfencing(3),
     ]
 
 

@@ -12,7 +12,7 @@ What was done to the cluster by a script, by the clock of the logs; a JVM starts
 from __future__ import annotations
 
 from kcluster.events.brokers import BrokerFenced
-from kcluster.importing.described import SeenBroker, SeenCluster
+from kcluster.importing.described import DescribedBroker, DescribedCluster
 from kcluster.importing.log_scenario import LogScenario, scenario_of_logs
 from kcluster.importing.scenario_text import clock
 from kcluster.scenario.language.scenario import Scenario
@@ -24,7 +24,7 @@ ALL = ("controller.log", "state-change-1.log", "state-change-2.log", "state-chan
 LAGGING = ("controller-lag.log", "server-1.log", "server-2.log")
 
 
-def imported(*names: str, given: SeenCluster | None = None) -> LogScenario:
+def imported(*names: str, given: DescribedCluster | None = None) -> LogScenario:
     logs = [(name, (FOLDER / name).read_text(encoding="utf-8")) for name in names]
     return scenario_of_logs(logs, given)
 
@@ -131,7 +131,7 @@ def test_log__with_a_described_cluster__is_played_on_that() -> None:
 
 
 def test_log__a_broker_that_the_topology_lacks_is_listed_not_played() -> None:
-    described = SeenCluster("x", brokers=(SeenBroker(1), SeenBroker(3)))
+    described = DescribedCluster("x", brokers=(DescribedBroker(1), DescribedBroker(3)))
     made = imported(*CONTROLLER, given=described)
     assert not [one for one in steps(made) if one.endswith(" 2")]
     listed = [str(entry) for entry in made.found.left_out]
@@ -139,7 +139,9 @@ def test_log__a_broker_that_the_topology_lacks_is_listed_not_played() -> None:
 
 
 def test_log__a_topic_of_before_the_first_failure_that_the_topology_lacks_is_listed() -> None:
-    described = SeenCluster("x", brokers=(SeenBroker(1), SeenBroker(2), SeenBroker(3)))
+    described = DescribedCluster(
+        "x", brokers=(DescribedBroker(1), DescribedBroker(2), DescribedBroker(3))
+    )
     made = imported(*CONTROLLER, given=described)
     assert steps(made)[0] == "04:50:02,090 kill 2"
     listed = [str(entry) for entry in made.found.left_out]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcluster.importing.described import SeenBroker, SeenConfig, SeenPartition
+from kcluster.importing.described import DescribedBroker, DescribedConfig, DescribedPartition
 from kcluster.importing.tool_output import (
     SeenConfigs,
     ToolText,
@@ -33,9 +33,9 @@ def test_topics__have_their_replicas_leaders_and_configs() -> None:
     topics = {topic.name: topic for topic in read_topics(output("topics.txt"))}
     assert list(topics) == ["orders", "audit.log", "__consumer_offsets", "plain", "payments"]
     assert topics["payments"].partitions == (
-        SeenPartition(0, 1, (1, 2), (1, 2)),
-        SeenPartition(1, 2, (2, 3), (2, 3)),
-        SeenPartition(2, 3, (3, 1), (3, 1)),
+        DescribedPartition(0, 1, (1, 2), (1, 2)),
+        DescribedPartition(1, 2, (2, 3), (2, 3)),
+        DescribedPartition(2, 3, (3, 1), (3, 1)),
     )
     assert len(topics["orders"].partitions) == 6
 
@@ -54,7 +54,7 @@ def test_topics__a_comma_separates_configs_and_the_items_of_lists() -> None:
 
 def test_topics__a_partition_may_have_no_leader_and_nobody_in_sync() -> None:
     topics = {t.name: t for t in read_topics(output("topics_two_brokers_down.txt"))}
-    assert topics["audit.log"].partitions == (SeenPartition(0, -1, (2, 3), ()),)
+    assert topics["audit.log"].partitions == (DescribedPartition(0, -1, (2, 3), ()),)
 
 
 def test_topics__spaces_instead_of_tabs_are_read_too() -> None:
@@ -72,24 +72,26 @@ def test_topics__a_replica_that_is_being_removed_is_left_out() -> None:
             "\tRemoving Replicas: 1\tIsr: 1,2\tElr: \tLastKnownElr: \n",
         )
     )
-    assert topic.partitions == (SeenPartition(0, 2, (3, 2), (1, 2)),)
+    assert topic.partitions == (DescribedPartition(0, 2, (3, 2), (1, 2)),)
 
 
 def test_configs__have_their_sources_and_unset_ones_are_defaults() -> None:
     seen = cluster_of("topics.txt", "broker_configs_all.txt", "topic_configs_all.txt")
     second = {config.name: config for config in seen.broker_configs[2]}
-    assert second["num.io.threads"] == SeenConfig("num.io.threads", "9", "DYNAMIC_BROKER_CONFIG")
+    assert second["num.io.threads"] == DescribedConfig(
+        "num.io.threads", "9", "DYNAMIC_BROKER_CONFIG"
+    )
     assert second["broker.rack"].value == "b"
-    assert second["ssl.keystore.password"] == SeenConfig(
+    assert second["ssl.keystore.password"] == DescribedConfig(
         "ssl.keystore.password", None, "DEFAULT_CONFIG", True
     )
     assert seen.default_configs == (
-        SeenConfig("log.retention.ms", "86400000", "DYNAMIC_DEFAULT_BROKER_CONFIG"),
-        SeenConfig("message.max.bytes", "2000000", "DYNAMIC_DEFAULT_BROKER_CONFIG"),
-        SeenConfig("min.insync.replicas", "1", "DYNAMIC_DEFAULT_BROKER_CONFIG"),
+        DescribedConfig("log.retention.ms", "86400000", "DYNAMIC_DEFAULT_BROKER_CONFIG"),
+        DescribedConfig("message.max.bytes", "2000000", "DYNAMIC_DEFAULT_BROKER_CONFIG"),
+        DescribedConfig("min.insync.replicas", "1", "DYNAMIC_DEFAULT_BROKER_CONFIG"),
     )
     orders = {config.name: config for config in seen.topic_configs["orders"]}
-    assert orders["cleanup.policy"] == SeenConfig(
+    assert orders["cleanup.policy"] == DescribedConfig(
         "cleanup.policy", "compact,delete", "DYNAMIC_TOPIC_CONFIG"
     )
     assert orders["flush.ms"].source == "DEFAULT_CONFIG"
@@ -107,11 +109,11 @@ def test_configs__of_groups_are_listed_as_left_out() -> None:
 @pytest.mark.parametrize("name", ["endpoints.txt", "api_versions.txt"])
 def test_brokers__have_their_racks(name: str) -> None:
     brokers = sorted(read_brokers(output(name)), key=lambda broker: broker.id)
-    assert brokers == [SeenBroker(1, "a"), SeenBroker(2, "b"), SeenBroker(3, "c")]
+    assert brokers == [DescribedBroker(1, "a"), DescribedBroker(2, "b"), DescribedBroker(3, "c")]
 
 
 def test_brokers__without_a_rack_have_none() -> None:
-    assert read_brokers(output("endpoints_without_racks.txt")) == [SeenBroker(1, None)]
+    assert read_brokers(output("endpoints_without_racks.txt")) == [DescribedBroker(1, None)]
 
 
 @pytest.mark.parametrize(

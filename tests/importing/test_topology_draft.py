@@ -7,18 +7,18 @@ import pytest
 from kcluster.config.kafka.broker import BROKER_CONFIGS
 from kcluster.config.topology.model import Topology
 from kcluster.importing.described import (
-    SeenBroker,
-    SeenCluster,
-    SeenConfig,
-    SeenPartition,
-    SeenTopic,
+    DescribedBroker,
+    DescribedCluster,
+    DescribedConfig,
+    DescribedPartition,
+    DescribedTopic,
 )
 from kcluster.importing.topology_draft import draft_topology, refusal
 from kcluster.importing.topology_text import scalar, topology_text
 from tests.importing.outputs import cluster_of
 
 
-def left_out(cluster: SeenCluster) -> list[str]:
+def left_out(cluster: DescribedCluster) -> list[str]:
     return [str(entry) for entry in draft_topology(cluster).left_out]
 
 
@@ -104,37 +104,40 @@ def test_draft__leaders_that_died__are_listed() -> None:
 
 
 def test_draft__a_replica_on_a_broker_that_was_not_described__adds_the_broker() -> None:
-    topic = SeenTopic("a", (SeenPartition(0, 1, (1, 4), (1,)),))
-    cluster = SeenCluster("x", brokers=(SeenBroker(1, "a"),), topics=(topic,))
+    topic = DescribedTopic("a", (DescribedPartition(0, 1, (1, 4), (1,)),))
+    cluster = DescribedCluster("x", brokers=(DescribedBroker(1, "a"),), topics=(topic,))
     draft = draft_topology(cluster)
     assert [broker.id for broker in draft.brokers] == [1, 4]
     assert "broker 4: has replicas, but was not described: no rack" in map(str, draft.left_out)
 
 
 def test_draft__partitions_with_different_numbers_of_replicas__all_have_the_least() -> None:
-    rows = (SeenPartition(0, 1, (1, 2, 3), (1, 2, 3)), SeenPartition(1, 2, (2, 1), (1, 2)))
-    draft = draft_topology(SeenCluster("x", topics=(SeenTopic("a", rows),)))
+    rows = (
+        DescribedPartition(0, 1, (1, 2, 3), (1, 2, 3)),
+        DescribedPartition(1, 2, (2, 1), (1, 2)),
+    )
+    draft = draft_topology(DescribedCluster("x", topics=(DescribedTopic("a", rows),)))
     assert draft.topics[0].assignment == ((1, 2), (2, 1))
     assert "topic a: its partitions have 2, 3 replicas; here all have 2" in map(str, draft.left_out)
 
 
 def test_draft__kafkas_default_of_one_replica__is_kept_where_the_default_here_is_three() -> None:
-    default = SeenConfig("default.replication.factor", "1", "DEFAULT_CONFIG")
-    brokers = tuple(SeenBroker(number) for number in (1, 2, 3))
+    default = DescribedConfig("default.replication.factor", "1", "DEFAULT_CONFIG")
+    brokers = tuple(DescribedBroker(number) for number in (1, 2, 3))
     configs = {broker.id: (default,) for broker in brokers}
-    draft = draft_topology(SeenCluster("x", brokers=brokers, broker_configs=configs))
+    draft = draft_topology(DescribedCluster("x", brokers=brokers, broker_configs=configs))
     assert draft.config == {"default.replication.factor": "1"}
 
 
 def test_draft__internal_topics__are_broker_configs_or_listed() -> None:
-    row = SeenPartition(0, 1, (1, 2), (1, 2))
-    configs = (SeenConfig("min.insync.replicas", "1", "DYNAMIC_TOPIC_CONFIG"),)
+    row = DescribedPartition(0, 1, (1, 2), (1, 2))
+    configs = (DescribedConfig("min.insync.replicas", "1", "DYNAMIC_TOPIC_CONFIG"),)
     topics = (
-        SeenTopic("__transaction_state", (row,), configs),
-        SeenTopic("__share_group_state", (row,)),
+        DescribedTopic("__transaction_state", (row,), configs),
+        DescribedTopic("__share_group_state", (row,)),
     )
-    brokers = (SeenBroker(1), SeenBroker(2), SeenBroker(3))
-    draft = draft_topology(SeenCluster("x", brokers=brokers, topics=topics))
+    brokers = (DescribedBroker(1), DescribedBroker(2), DescribedBroker(3))
+    draft = draft_topology(DescribedCluster("x", brokers=brokers, topics=topics))
     assert draft.topics == ()
     assert draft.config == {
         "transaction.state.log.min.isr": "1",
@@ -145,25 +148,25 @@ def test_draft__internal_topics__are_broker_configs_or_listed() -> None:
 
 
 def test_draft__an_internal_topic_wins_over_the_config_that_it_was_not_created_by() -> None:
-    row = SeenPartition(0, 1, (1, 2, 3), (1, 2, 3))
-    one = SeenConfig("offsets.topic.replication.factor", "1", "STATIC_BROKER_CONFIG")
-    cluster = SeenCluster(
-        "x", topics=(SeenTopic("__consumer_offsets", (row,)),), default_configs=(one,)
+    row = DescribedPartition(0, 1, (1, 2, 3), (1, 2, 3))
+    one = DescribedConfig("offsets.topic.replication.factor", "1", "STATIC_BROKER_CONFIG")
+    cluster = DescribedCluster(
+        "x", topics=(DescribedTopic("__consumer_offsets", (row,)),), default_configs=(one,)
     )
     assert draft_topology(cluster).config["offsets.topic.replication.factor"] == "3"
 
 
 def test_draft__configs_that_are_valid_only_together__are_taken_over() -> None:
     names = ("group.min.session.timeout.ms", "group.max.session.timeout.ms")
-    configs = tuple(SeenConfig(name, "3000000", "STATIC_BROKER_CONFIG") for name in names)
-    cluster = SeenCluster("x", brokers=(SeenBroker(1),), broker_configs={1: configs})
+    configs = tuple(DescribedConfig(name, "3000000", "STATIC_BROKER_CONFIG") for name in names)
+    cluster = DescribedCluster("x", brokers=(DescribedBroker(1),), broker_configs={1: configs})
     draft = draft_topology(cluster)
     assert draft.config == dict.fromkeys(sorted(names), "3000000")
     assert Topology.parse(topology_text(draft)).config == draft.config
 
 
 def test_draft__a_topic_without_partitions__is_listed() -> None:
-    draft = draft_topology(SeenCluster("x", (SeenBroker(1),), (SeenTopic("a", ()),)))
+    draft = draft_topology(DescribedCluster("x", (DescribedBroker(1),), (DescribedTopic("a", ()),)))
     assert draft.topics == ()
     assert [str(entry) for entry in draft.left_out] == ["topic a: without partitions"]
 
@@ -171,18 +174,24 @@ def test_draft__a_topic_without_partitions__is_listed() -> None:
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        (SeenConfig("sasl.enabled.mechanisms", "PLAIN"), "security is not simulated"),
-        (SeenConfig("listener.name.a.ssl.keystore.type", "JKS"), "security is not simulated"),
-        (SeenConfig("ssl.key.password", None, sensitive=True), "sensitive: Kafka does not show"),
-        (SeenConfig("remote.log.storage.system.enable", "true"), "tiered storage is not simulated"),
-        (SeenConfig("num.network.threads", "4"), "nothing here would obey it"),
-        (SeenConfig("confluent.balancer.enable", "true"), "no config of Apache Kafka 4.3"),
-        (SeenConfig("num.partitions", "many"), "value many refused: "),
-        (SeenConfig("num.partitions", "4"), None),
-        (SeenConfig("controller.quorum.request.timeout.ms", "3000"), None),
+        (DescribedConfig("sasl.enabled.mechanisms", "PLAIN"), "security is not simulated"),
+        (DescribedConfig("listener.name.a.ssl.keystore.type", "JKS"), "security is not simulated"),
+        (
+            DescribedConfig("ssl.key.password", None, sensitive=True),
+            "sensitive: Kafka does not show",
+        ),
+        (
+            DescribedConfig("remote.log.storage.system.enable", "true"),
+            "tiered storage is not simulated",
+        ),
+        (DescribedConfig("num.network.threads", "4"), "nothing here would obey it"),
+        (DescribedConfig("confluent.balancer.enable", "true"), "no config of Apache Kafka 4.3"),
+        (DescribedConfig("num.partitions", "many"), "value many refused: "),
+        (DescribedConfig("num.partitions", "4"), None),
+        (DescribedConfig("controller.quorum.request.timeout.ms", "3000"), None),
     ],
 )
-def test_refusal__names_the_reason(config: SeenConfig, reason: str | None) -> None:
+def test_refusal__names_the_reason(config: DescribedConfig, reason: str | None) -> None:
     found = refusal(config, BROKER_CONFIGS)
     assert found == reason or (found is not None and found.startswith(str(reason)))
 

@@ -122,6 +122,11 @@ class Recorder(Watch):
 
     # -------------------------------------------------------------------------- afterwards
 
+    @property
+    def first_ms(self) -> int:
+        """The time of the first event, from which a reader counts."""
+        return self.notes[0].at_ms if self.notes else self.began_ms
+
     def merged_counts(self) -> tuple[int, int]:
         """Records that are known as ranges only: (sent, acked)."""
         return 0, 0

@@ -256,8 +256,7 @@ class SamplingRecorder(Recorder):
             observed.appends.append(append)
             self._kept_records += batch.record_count
             if not batch.is_control:
-                key = (leader, observed.key[0], observed.partition, batch.base_offset)
-                self._unclaimed[key] = append
+                self._unclaimed[id_of(observed, append)] = append
         for (epoch, _), (_, end) in zip(log.epochs.entries, log.epochs.entries[1:], strict=False):
             known[epoch] = max(known.get(epoch, 0), end)  # compaction leaves gaps at their ends
 

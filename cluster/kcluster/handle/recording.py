@@ -18,7 +18,7 @@ from kcluster.version import __version__
 
 def live_verdict(recorder: Recorder, ledger: Ledger, verbs: Verbs) -> Verdict:
     """The verdict on everything so far; called in the driver's thread."""
-    return judge(recorder, ledger, healed=verbs.settled.all_in_sync(), began_ms=first_ms(recorder))
+    return judge(recorder, ledger, healed=verbs.settled.all_in_sync(), began_ms=recorder.first_ms)
 
 
 def live_info(recorder: Recorder, name: str, seed: int) -> RunInfo:
@@ -27,7 +27,7 @@ def live_info(recorder: Recorder, name: str, seed: int) -> RunInfo:
         name=name,
         clock="live",
         seed=seed,
-        began_ms=first_ms(recorder),
+        began_ms=recorder.first_ms,
         ended_ms=recorder.dispatcher.now_ms,
         version=__version__,
     )
@@ -38,9 +38,3 @@ def live_record(recorder: Recorder, ledger: Ledger, verbs: Verbs, info: RunInfo)
     verdict = live_verdict(recorder, ledger, verbs)
     info.passed = verdict.outcome == VALID
     return record_of(info, recorder, ledger, verdict)
-
-
-def first_ms(recorder: Recorder) -> int:
-    """The time of the first event, from which a reader counts."""
-    notes = recorder.notes
-    return notes[0].at_ms if notes else recorder.began_ms

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kcluster.importing.described import (
+    DescribedBroker,
+    DescribedCluster,
+    DescribedConfig,
+    DescribedPartition,
+    DescribedTopic,
     LeftOut,
-    SeenBroker,
-    SeenCluster,
-    SeenConfig,
-    SeenPartition,
-    SeenTopic,
 )
 
 TIMEOUT_MS: Final = 10_000
@@ -28,7 +28,7 @@ class AdminError(Exception):
     """The cluster cannot be read; str() is one line for the user."""
 
 
-def read_cluster(bootstrap: str, timeout_ms: int | None = None) -> SeenCluster:
+def read_cluster(bootstrap: str, timeout_ms: int | None = None) -> DescribedCluster:
     """Describe the cluster behind `bootstrap`, `host:port` or several
     with commas.  AdminError if that is impossible."""
     timeout_ms = TIMEOUT_MS if timeout_ms is None else timeout_ms
@@ -63,33 +63,33 @@ def _unreachable(bootstrap: str, timeout_ms: int, error: Exception) -> str:
     )
 
 
-def _described(client: Any, bootstrap: str) -> SeenCluster:
+def _described(client: Any, bootstrap: str) -> DescribedCluster:
     cluster = client.describe_cluster()
     brokers = sorted(
-        (SeenBroker(int(one["broker_id"]), one["rack"]) for one in cluster["brokers"]),
+        (DescribedBroker(int(one["broker_id"]), one["rack"]) for one in cluster["brokers"]),
         key=lambda broker: broker.id,
     )
     left_out: list[LeftOut] = []
-    topics: list[SeenTopic] = []
+    topics: list[DescribedTopic] = []
     for row in client.describe_topics():
         if row["error_code"]:
             left_out.append(LeftOut(f"topic {row['name']}", f"error {row['error_code']}"))
         else:
             topics.append(_topic(row))
-    broker_configs: dict[int, tuple[SeenConfig, ...]] = {}
+    broker_configs: dict[int, tuple[DescribedConfig, ...]] = {}
     for broker in brokers:
         found = _configs(client, "BROKER", [broker.id]).get(str(broker.id), ())
         broker_configs[broker.id] = found
         if not found:
             left_out.append(LeftOut(f"configs of broker {broker.id}", _NOT_SHOWN))
-    topic_configs: dict[str, tuple[SeenConfig, ...]] = {}
+    topic_configs: dict[str, tuple[DescribedConfig, ...]] = {}
     names = [topic.name for topic in topics]
     for start in range(0, len(names), _TOPICS_PER_REQUEST):
         batch = names[start : start + _TOPICS_PER_REQUEST]
         topic_configs |= _configs(client, "TOPIC", batch)
     hidden = [name for name in names if not topic_configs.get(name)]
     left_out += [LeftOut(f"configs of topic {name}", _NOT_SHOWN) for name in hidden]
-    return SeenCluster(
+    return DescribedCluster(
         origin=f"the cluster at {bootstrap}",
         brokers=tuple(brokers),
         topics=tuple(topics),
@@ -99,9 +99,9 @@ def _described(client: Any, bootstrap: str) -> SeenCluster:
     )
 
 
-def _topic(row: Mapping[str, Any]) -> SeenTopic:
+def _topic(row: Mapping[str, Any]) -> DescribedTopic:
     partitions = [
-        SeenPartition(
+        DescribedPartition(
             one["partition_index"],
             one["leader_id"],
             tuple(one["replica_nodes"]),
@@ -109,12 +109,12 @@ def _topic(row: Mapping[str, Any]) -> SeenTopic:
         )
         for one in row["partitions"]
     ]
-    return SeenTopic(row["name"], tuple(sorted(partitions, key=lambda one: one.number)))
+    return DescribedTopic(row["name"], tuple(sorted(partitions, key=lambda one: one.number)))
 
 
 def _configs(
     client: Any, kind: str, names: Sequence[str | int]
-) -> dict[str, tuple[SeenConfig, ...]]:
+) -> dict[str, tuple[DescribedConfig, ...]]:
     """The configs of some brokers or topics, defaults included, by name."""
     from kafka.admin import ConfigResource
 
@@ -122,7 +122,7 @@ def _configs(
     answer = client.describe_configs(resources, config_filter="all")
     return {
         name: tuple(
-            SeenConfig(config, one["value"], one["config_source"], one["is_sensitive"])
+            DescribedConfig(config, one["value"], one["config_source"], one["is_sensitive"])
             for config, one in sorted(configs.items())
         )
         for found in answer.values()

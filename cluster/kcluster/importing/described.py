@@ -17,7 +17,7 @@ TOPIC_SOURCE: Final = "DYNAMIC_TOPIC_CONFIG"
 """Sources of a config, by Kafka's names."""
 
 
-class SeenConfig(Struct, frozen=True):
+class DescribedConfig(Struct, frozen=True):
     """One config as it was described."""
 
     name: str
@@ -29,14 +29,14 @@ class SeenConfig(Struct, frozen=True):
     sensitive: bool = False
 
 
-class SeenBroker(Struct, frozen=True):
+class DescribedBroker(Struct, frozen=True):
     """One broker."""
 
     id: int
     rack: str | None = None
 
 
-class SeenPartition(Struct, frozen=True):
+class DescribedPartition(Struct, frozen=True):
     """One partition; the first replica is the preferred leader."""
 
     number: int
@@ -46,12 +46,12 @@ class SeenPartition(Struct, frozen=True):
     isr: tuple[int, ...]
 
 
-class SeenTopic(Struct, frozen=True):
+class DescribedTopic(Struct, frozen=True):
     """One topic with its partitions in order."""
 
     name: str
-    partitions: tuple[SeenPartition, ...]
-    configs: tuple[SeenConfig, ...] = ()
+    partitions: tuple[DescribedPartition, ...]
+    configs: tuple[DescribedConfig, ...] = ()
 
 
 class LeftOut(Struct, frozen=True):
@@ -65,18 +65,18 @@ class LeftOut(Struct, frozen=True):
         return f"{self.subject}: {self.reason}"
 
 
-class SeenCluster(Struct, frozen=True):
+class DescribedCluster(Struct, frozen=True):
     """All that was described."""
 
     origin: str
     """Where it was read, for the head of the topology file."""
-    brokers: tuple[SeenBroker, ...] = ()
-    topics: tuple[SeenTopic, ...] = ()
-    broker_configs: dict[int, tuple[SeenConfig, ...]] = {}
+    brokers: tuple[DescribedBroker, ...] = ()
+    topics: tuple[DescribedTopic, ...] = ()
+    broker_configs: dict[int, tuple[DescribedConfig, ...]] = {}
     """By broker id."""
-    default_configs: tuple[SeenConfig, ...] = ()
+    default_configs: tuple[DescribedConfig, ...] = ()
     """The dynamic defaults of all brokers."""
-    topic_configs: dict[str, tuple[SeenConfig, ...]] = {}
+    topic_configs: dict[str, tuple[DescribedConfig, ...]] = {}
     """By topic, with their sources; they win over what a topic's own line shows."""
     left_out: tuple[LeftOut, ...] = ()
     """What was not understood, or not shown."""

@@ -49,7 +49,7 @@ class ShutdownStarted(Struct, frozen=True):
     broker: int
 
 
-class SeenRegistration(Struct, frozen=True):
+class LoggedRegistration(Struct, frozen=True):
     """A broker's process has started."""
 
     broker: int
@@ -57,7 +57,7 @@ class SeenRegistration(Struct, frozen=True):
     """The controller had not seen the broker before."""
 
 
-class SeenUnfencing(Struct, frozen=True):
+class LoggedUnfencing(Struct, frozen=True):
     """A broker may lead and be in sync again."""
 
     broker: int
@@ -148,8 +148,8 @@ class ControllerActive(Struct, frozen=True):
 LogFact = (
     SessionExpired
     | ShutdownStarted
-    | SeenRegistration
-    | SeenUnfencing
+    | LoggedRegistration
+    | LoggedUnfencing
     | BrokerSeen
     | PartitionSeen
     | LeaderStarted
@@ -265,15 +265,15 @@ _MAKERS: Final[tuple[tuple[re.Pattern[str], Maker], ...]] = (
     ),
     (
         re.compile(r"No previous registration found for broker (?P<broker>\d+)\. New incarnation"),
-        lambda found, _: [SeenRegistration(_broker(found), True)],
+        lambda found, _: [LoggedRegistration(_broker(found), True)],
     ),
     (
         re.compile(r"Registering a new incarnation of broker (?P<broker>\d+)\. Previous"),
-        lambda found, _: [SeenRegistration(_broker(found), False)],
+        lambda found, _: [LoggedRegistration(_broker(found), False)],
     ),
     (
         re.compile(r"The request from broker (?P<broker>\d+) to unfence has been granted"),
-        lambda found, _: [SeenUnfencing(_broker(found))],
+        lambda found, _: [LoggedUnfencing(_broker(found))],
     ),
     (
         re.compile(

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from kcluster.config.files.problems import Problem
 from kcluster.config.kafka.broker import BrokerConfig
 from kcluster.config.topology.model import Topology
-from kcluster.importing.described import LeftOut, SeenCluster
+from kcluster.importing.described import DescribedCluster, LeftOut
 from kcluster.importing.log_cluster import cluster_of_log
 from kcluster.importing.log_lines import LogReading, in_order, read_log
 from kcluster.importing.log_steps import BrokerTimes, KnownTopology, LogSteps, steps_of
@@ -43,7 +43,7 @@ class LogScenario(Struct, frozen=True):
 
 
 def scenario_of_logs(
-    logs: list[tuple[str, str]], given: NamedTopology | SeenCluster | None
+    logs: list[tuple[str, str]], given: NamedTopology | DescribedCluster | None
 ) -> LogScenario:
     """The scenario of log files, (name, text) each, played on the given topology; without one, on
     what the logs show of theirs."""

@@ -17,7 +17,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
-from kcluster.importing.described import LeftOut, SeenConfig
+from kcluster.importing.described import DescribedConfig, LeftOut
 from kcluster.importing.log_lines import (
     UNKNOWN_AGE_MS,
     AssignmentReplayed,
@@ -26,10 +26,10 @@ from kcluster.importing.log_lines import (
     IsrShrank,
     LeaderStarted,
     LogFact,
+    LoggedRegistration,
+    LoggedUnfencing,
     LogPlace,
     ReassignmentAccepted,
-    SeenRegistration,
-    SeenUnfencing,
     SessionExpired,
     ShutdownStarted,
     TopicGone,
@@ -168,13 +168,13 @@ class _Inferring:
                         stopped.add(broker)
                         self.step(place.at_ms, "stop", broker, place)
                         self.downs.append(_Down(broker, place.at_ms))
-                case SeenRegistration(broker=broker) if self._is_known(place, broker):
+                case LoggedRegistration(broker=broker) if self._is_known(place, broker):
                     self._registered(place, fact, fenced.pop(broker, None), broker in stopped)
                     stopped.discard(broker)
-                case SeenUnfencing(broker=broker) if broker in fenced:
+                case LoggedUnfencing(broker=broker) if broker in fenced:
                     origin, at_ms = fenced.pop(broker)
                     self._isolated(broker, origin, at_ms, place)
-                case SeenUnfencing(broker=broker):
+                case LoggedUnfencing(broker=broker):
                     self._is_back(broker, place.at_ms)
         for broker, (origin, at_ms) in fenced.items():
             self.step(
@@ -185,7 +185,7 @@ class _Inferring:
     def _registered(
         self,
         place: LogPlace,
-        fact: SeenRegistration,
+        fact: LoggedRegistration,
         fenced: tuple[LogPlace, int] | None,
         is_stopped: bool,
     ) -> None:
@@ -282,7 +282,7 @@ class _Inferring:
             keys["replication_factor"] = topic.replication_factor
         config: dict[str, str] = {}
         for name, value in topic.config.items():
-            reason = refusal(SeenConfig(name, value), TOPIC_CONFIGS)
+            reason = refusal(DescribedConfig(name, value), TOPIC_CONFIGS)
             if reason is None:
                 config[name] = value
             else:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from kcluster.config.files.durations import in_seconds
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.importing.log_steps import LogStep, LogSteps
 from kcluster.importing.topology_text import left_out_lines, scalar, text_for_comment
@@ -28,13 +29,14 @@ def scenario_text(
     """The scenario file; `topology` has the lines of its topology."""
     first_ms = found.steps[0].at_ms
     last_ms = found.steps[-1].at_ms
+    lead = in_seconds(LEAD_MS)
     lines = [
         f"# Imported by `kcluster import` from {origin}.",
-        f"# {duration(LEAD_MS)} here is {clock(first_ms)} in the log. Above each step is the line",
+        f"# {lead} here is {clock(first_ms)} in the log. Above each step is the line",
         "# that it comes from. Where the line came later than its cause, the time is worked out.",
         *topology,
         *_workload(topics),
-        f"duration: {duration(LEAD_MS + last_ms - first_ms + _AFTER_MS)}",
+        f"duration: {in_seconds(LEAD_MS + last_ms - first_ms + _AFTER_MS)}",
         "steps:",
     ]
     for step in found.steps:
@@ -60,7 +62,7 @@ def _step(step: LogStep, at_ms: int) -> Iterator[str]:
     yield f"  # {text_for_comment(step.origin.source)}:{step.origin.line}: {message}"
     if step.why:
         yield f"  # {step.why}"
-    yield f"  - {{at: {duration(at_ms)}, {step.verb}: {_value(step.value)}}}"
+    yield f"  - {{at: {in_seconds(at_ms)}, {step.verb}: {_value(step.value)}}}"
 
 
 def _value(value: Any) -> str:
@@ -71,11 +73,6 @@ def _value(value: Any) -> str:
             return "[" + ", ".join(map(_value, value)) + "]"
         case _:
             return scalar(str(value))
-
-
-def duration(ms: int) -> str:
-    """A duration as scenario files have it: 5s, 8440ms."""
-    return f"{ms // 1000}s" if ms % 1000 == 0 else f"{ms}ms"
 
 
 def clock(ms: int) -> str:

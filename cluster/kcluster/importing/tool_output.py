@@ -21,12 +21,12 @@ from kcluster.config.files.problems import Problem, show
 from kcluster.importing.described import (
     DEFAULT_SOURCE,
     NO_LEADER,
+    DescribedBroker,
+    DescribedCluster,
+    DescribedConfig,
+    DescribedPartition,
+    DescribedTopic,
     LeftOut,
-    SeenBroker,
-    SeenCluster,
-    SeenConfig,
-    SeenPartition,
-    SeenTopic,
 )
 
 
@@ -99,9 +99,9 @@ class ToolText(Struct):
 class SeenConfigs(Struct):
     """The configs of one or several files."""
 
-    brokers: dict[int, list[SeenConfig]] = {}
-    defaults: list[SeenConfig] = []
-    topics: dict[str, list[SeenConfig]] = {}
+    brokers: dict[int, list[DescribedConfig]] = {}
+    defaults: list[DescribedConfig] = []
+    topics: dict[str, list[DescribedConfig]] = {}
     others: list[str] = []
     """Headings of what is neither a broker nor a topic: `group billing`."""
 
@@ -139,12 +139,12 @@ def has_kind(file: ToolText, wanted: ToolOutput) -> bool:
 # ------------------------------------------------------------------------------------- topics
 
 
-def read_topics(file: ToolText) -> list[SeenTopic]:
+def read_topics(file: ToolText) -> list[DescribedTopic]:
     """The topics of `kafka-topics --describe`."""
     if not has_kind(file, ToolOutput.TOPICS):
         return []
-    heads: dict[str, tuple[int, int, tuple[SeenConfig, ...]]] = {}
-    partitions: dict[str, list[SeenPartition]] = {}
+    heads: dict[str, tuple[int, int, tuple[DescribedConfig, ...]]] = {}
+    partitions: dict[str, list[DescribedPartition]] = {}
     for number, line in file.lines():
         head = _TOPIC.match(line)
         if head is not None:
@@ -167,18 +167,18 @@ def read_topics(file: ToolText) -> list[SeenTopic]:
         if [row.number for row in rows] != list(range(count)) and not file.problems:
             words = f"{name} has {count} partitions; {len(rows)} lines of them follow"
             file.wrong(number, 1, words)
-        topics.append(SeenTopic(name, tuple(rows), configs))
+        topics.append(DescribedTopic(name, tuple(rows), configs))
     return topics
 
 
-def topic_line_configs(text: str) -> tuple[SeenConfig, ...]:
+def topic_line_configs(text: str) -> tuple[DescribedConfig, ...]:
     """`cleanup.policy=compact,delete,retention.ms=1` -> two configs.  The tool separates configs,
     and the items of a list, by the same comma."""
     pairs = [item.partition("=") for item in _NAMED_VALUE.split(text.strip()) if item]
-    return tuple(SeenConfig(name, value) for name, _, value in pairs)
+    return tuple(DescribedConfig(name, value) for name, _, value in pairs)
 
 
-def _partition(file: ToolText, number: int, line: str) -> SeenPartition | None:
+def _partition(file: ToolText, number: int, line: str) -> DescribedPartition | None:
     """A line of a partition; its keys are followed by words up to the next key."""
     keys = list(_PARTITION_KEY.finditer(line))
     ends = [key.start() for key in keys[1:]] + [len(line)]
@@ -202,7 +202,7 @@ def _partition(file: ToolText, number: int, line: str) -> SeenPartition | None:
         file.wrong(number, 1, "the line of a partition without its number or its replicas")
         return None
     kept = tuple(replica for replica in replicas if replica not in removing) or replicas
-    return SeenPartition(index[0], leaders[0] if leaders else NO_LEADER, kept, isr)
+    return DescribedPartition(index[0], leaders[0] if leaders else NO_LEADER, kept, isr)
 
 
 def _ids(file: ToolText, number: int, text: str, column: int) -> tuple[int, ...] | None:
@@ -221,7 +221,7 @@ def read_configs_output(file: ToolText, into: SeenConfigs) -> None:
     twice the last one counts.  A config without synonyms is not set."""
     if not has_kind(file, ToolOutput.CONFIGS):
         return
-    rows: list[SeenConfig] | None = None
+    rows: list[DescribedConfig] | None = None
     for number, line in file.lines():
         head = _CONFIG_OF.match(line)
         if head is not None or _DEFAULTS.match(line):
@@ -239,13 +239,13 @@ def read_configs_output(file: ToolText, into: SeenConfigs) -> None:
         else:
             value = None if config["value"] == "null" else config["value"]
             source = config["source"] or DEFAULT_SOURCE
-            seen = SeenConfig(config["name"], value, source, config["sensitive"] == "true")
+            seen = DescribedConfig(config["name"], value, source, config["sensitive"] == "true")
             rows[:] = [row for row in rows if row.name != seen.name] + [seen]
 
 
 def _rows_of(
     file: ToolText, number: int, head: re.Match[str], into: SeenConfigs
-) -> list[SeenConfig]:
+) -> list[DescribedConfig]:
     kind, name = head["kind"], head["name"]
     if kind == "topic":
         return into.topics.setdefault(name, [])
@@ -261,18 +261,18 @@ def _rows_of(
 # ------------------------------------------------------------------------------------ brokers
 
 
-def read_brokers(file: ToolText) -> list[SeenBroker]:
+def read_brokers(file: ToolText) -> list[DescribedBroker]:
     """The brokers of `kafka-cluster list-endpoints` or `kafka-broker-api-versions`."""
     if not has_kind(file, ToolOutput.BROKERS):
         return []
-    brokers: dict[int, SeenBroker] = {}
+    brokers: dict[int, DescribedBroker] = {}
     for number, line in file.lines():
         row = _ENDPOINT.match(line) or _API_VERSIONS.match(line)
         if row is not None:
             is_broker = row.groupdict().get("type", "broker") == "broker"
             if is_broker:
                 rack = None if row["rack"] == "null" else row["rack"]
-                brokers[int(row["id"])] = SeenBroker(int(row["id"]), rack)
+                brokers[int(row["id"])] = DescribedBroker(int(row["id"]), rack)
         elif not (_ENDPOINTS.match(line) or _API_VERSION.match(line)):
             file.skip(number, line)
     return list(brokers.values())
@@ -283,7 +283,7 @@ def read_brokers(file: ToolText) -> list[SeenBroker]:
 
 def read_tools(
     topics: ToolText, configs: Sequence[ToolText], brokers: Sequence[ToolText]
-) -> tuple[SeenCluster, list[Problem]]:
+) -> tuple[DescribedCluster, list[Problem]]:
     """The cluster that the files describe together, and every problem of any of them."""
     seen_topics = read_topics(topics)
     seen = SeenConfigs()
@@ -297,7 +297,7 @@ def read_tools(
         for one in file.skipped
     ]
     left_out += [LeftOut(f"configs of {one}", "no part of a topology") for one in seen.others]
-    cluster = SeenCluster(
+    cluster = DescribedCluster(
         origin=", ".join(file.source for file in files),
         brokers=tuple({broker.id: broker for broker in seen_brokers}.values()),
         topics=tuple(seen_topics),

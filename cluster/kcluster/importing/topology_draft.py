@@ -24,12 +24,12 @@ from kcluster.importing.described import (
     DEFAULT_SOURCE,
     NO_LEADER,
     TOPIC_SOURCE,
+    DescribedBroker,
+    DescribedCluster,
+    DescribedConfig,
+    DescribedPartition,
+    DescribedTopic,
     LeftOut,
-    SeenBroker,
-    SeenCluster,
-    SeenConfig,
-    SeenPartition,
-    SeenTopic,
 )
 
 _SET_BY_THE_TOPOLOGY: Final = (
@@ -102,7 +102,7 @@ class TopologyDraft(Struct, frozen=True):
     left_out: tuple[LeftOut, ...] = ()
 
 
-def draft_topology(cluster: SeenCluster) -> TopologyDraft:
+def draft_topology(cluster: DescribedCluster) -> TopologyDraft:
     """The topology of a described cluster, and what it leaves out."""
     return _Drafting(cluster).draft()
 
@@ -110,7 +110,7 @@ def draft_topology(cluster: SeenCluster) -> TopologyDraft:
 class _Drafting:
     """Drafts one topology."""
 
-    def __init__(self, cluster: SeenCluster) -> None:
+    def __init__(self, cluster: DescribedCluster) -> None:
         self.cluster = cluster
         self.left_out = dict.fromkeys(cluster.left_out)
 
@@ -120,7 +120,7 @@ class _Drafting:
     def draft(self) -> TopologyDraft:
         brokers = self._brokers()
         config, own = self._broker_configs([broker.id for broker in brokers])
-        topics: list[SeenTopic] = []
+        topics: list[DescribedTopic] = []
         for topic in self.cluster.topics:
             if not topic.partitions:
                 self.leave(f"topic {topic.name}", "without partitions")
@@ -140,19 +140,19 @@ class _Drafting:
 
     # ------------------------------------------------------------------------------- brokers
 
-    def _brokers(self) -> list[SeenBroker]:
+    def _brokers(self) -> list[DescribedBroker]:
         brokers = {broker.id: broker for broker in self.cluster.brokers}
         for broker_id, configs in self.cluster.broker_configs.items():
             racks = [config.value for config in configs if config.name == "broker.rack"]
             known = brokers.get(broker_id)
             if known is None or known.rack is None:
-                brokers[broker_id] = SeenBroker(broker_id, racks[0] if racks else None)
+                brokers[broker_id] = DescribedBroker(broker_id, racks[0] if racks else None)
         is_complete = bool(brokers)
         rows = [row for topic in self.cluster.topics for row in topic.partitions]
         for broker_id in sorted({replica for row in rows for replica in row.replicas}):
             if broker_id in brokers:
                 continue
-            brokers[broker_id] = SeenBroker(broker_id)
+            brokers[broker_id] = DescribedBroker(broker_id)
             if is_complete:
                 self.leave(f"broker {broker_id}", "has replicas, but was not described: no rack")
         if not is_complete and brokers:
@@ -196,7 +196,7 @@ class _Drafting:
                 factors[name] = value
         return factors
 
-    def _obeyed_broker_configs(self, configs: Iterable[SeenConfig], of: str) -> dict[str, str]:
+    def _obeyed_broker_configs(self, configs: Iterable[DescribedConfig], of: str) -> dict[str, str]:
         return {
             config.name: config.value
             for config in configs
@@ -206,7 +206,7 @@ class _Drafting:
             and config.value is not None
         }
 
-    def _is_obeyed(self, config: SeenConfig, known: Mapping[str, ConfigDef], of: str) -> bool:
+    def _is_obeyed(self, config: DescribedConfig, known: Mapping[str, ConfigDef], of: str) -> bool:
         reason = refusal(config, known)
         if reason is not None:
             who = of if reason.startswith("value ") else ""
@@ -215,7 +215,7 @@ class _Drafting:
 
     # -------------------------------------------------------------------------------- topics
 
-    def _topic(self, topic: SeenTopic, broker_config: Mapping[str, str]) -> DraftTopic:
+    def _topic(self, topic: DescribedTopic, broker_config: Mapping[str, str]) -> DraftTopic:
         seen = self.cluster.topic_configs.get(topic.name)
         configs = topic.configs if seen is None else seen
         own = {
@@ -228,7 +228,7 @@ class _Drafting:
         self._report_leaders(topic)
         return DraftTopic(topic.name, self._assignment(topic), dict(sorted(own.items())))
 
-    def _assignment(self, topic: SeenTopic) -> tuple[tuple[int, ...], ...]:
+    def _assignment(self, topic: DescribedTopic) -> tuple[tuple[int, ...], ...]:
         factors = Counter(len(row.replicas) for row in topic.partitions)
         least = min(factors)
         if len(factors) > 1:
@@ -237,7 +237,7 @@ class _Drafting:
             self.leave(f"topic {topic.name}", reason)
         return tuple(row.replicas[:least] for row in topic.partitions)
 
-    def _report_leaders(self, topic: SeenTopic) -> None:
+    def _report_leaders(self, topic: DescribedTopic) -> None:
         subject = f"topic {topic.name}"
         self._report(
             subject, topic.partitions, lambda row: row.leader == NO_LEADER, "no leader there"
@@ -258,8 +258,8 @@ class _Drafting:
     def _report(
         self,
         subject: str,
-        rows: Sequence[SeenPartition],
-        is_meant: Callable[[SeenPartition], bool],
+        rows: Sequence[DescribedPartition],
+        is_meant: Callable[[DescribedPartition], bool],
         words: str,
     ) -> None:
         numbers = [row.number for row in rows if is_meant(row)]
@@ -269,7 +269,7 @@ class _Drafting:
             self.leave(subject, f"{noun} {shown}: {words}")
 
     def _internal(
-        self, topic: SeenTopic, config: Mapping[str, str], brokers: int
+        self, topic: DescribedTopic, config: Mapping[str, str], brokers: int
     ) -> dict[str, str]:
         """The broker configs by which an internal topic is created as it is there; without those
         that have this value already."""
@@ -292,7 +292,7 @@ class _Drafting:
         return {name: value for name, value in configs.items() if value != here[name]}
 
 
-def refusal(config: SeenConfig, known: Mapping[str, ConfigDef]) -> str | None:
+def refusal(config: DescribedConfig, known: Mapping[str, ConfigDef]) -> str | None:
     """Why a topology cannot set this config; None if it can."""
     definition = known.get(config.name)
     if config.sensitive:
@@ -319,7 +319,7 @@ def is_internal(name: str) -> bool:
     return name in _INTERNAL_CONFIGS or name in _UNSIMULATED_TOPICS
 
 
-def _is_own(config: SeenConfig, broker_config: Mapping[str, str]) -> bool:
+def _is_own(config: DescribedConfig, broker_config: Mapping[str, str]) -> bool:
     """Whether a topic sets a config itself.  kafka-topics does not show where a value comes from:
     there a value counts as the topic's if the brokers' configs do not give the same."""
     if config.source:
@@ -338,5 +338,5 @@ def _default(name: str) -> object:
     return getattr(BrokerConfig(), BROKER_CONFIGS[name].field)
 
 
-def _name(topic: SeenTopic) -> str:
+def _name(topic: DescribedTopic) -> str:
     return topic.name

@@ -131,7 +131,7 @@ class _Recorded(ABC):
         `group`: whose commits explain problems, by default those of all groups that read it.  In
         virtual time the built-in consumers have processed what they have read."""
         ledger = ProcessedLedger(
-            topic, group, self.clock_ms, lambda: self._began_ms, self._problems_of
+            topic, group, self.clock_ms, lambda: self.recorder.first_ms, self._problems_of
         )
         self._ledgers.append(ledger)
         return ledger
@@ -177,19 +177,13 @@ class _Recorded(ABC):
     def recorder(self) -> Recorder:
         """What records this cluster."""
 
-    @property
-    def _began_ms(self) -> int:
-        """The time of the first note."""
-        notes = self.recorder.notes
-        return notes[0].at_ms if notes else self.recorder.began_ms
-
     def _info(self, clock: str) -> RunInfo:
         now_ms = self.recorder.dispatcher.now_ms
         return RunInfo(
             self.test,
             clock,
             self.seed,
-            self._began_ms,
+            self.recorder.first_ms,
             now_ms,
             version=__version__,
             replay=f"pytest -k '{self.test}'",
@@ -204,11 +198,11 @@ class _Recorded(ABC):
             add_processing(record, *self._judged_processing(ledger))
         directory = write_run(parent, record)
         return [
-            *story_lines(self.recorder, self.calling_lines, self._began_ms),
+            *story_lines(self.recorder, self.calling_lines, self.recorder.first_ms),
             "",
             *verdict.lines(),
             *problem_lines(record),
-            *client_lines(self.recorder, self.connection_lines, self._began_ms),
+            *client_lines(self.recorder, self.connection_lines, self.recorder.first_ms),
             f"seed: {self.seed} (@pytest.mark.kafka_cluster(seed={self.seed}))",
             f"replay: {info.replay}",
             f"run directory: {directory}  (kcluster explain {directory})",
@@ -245,7 +239,7 @@ class TestedCluster(_Recorded, Cluster):
         return self._recorder
 
     def _judge(self) -> Verdict:
-        return judge(self.recorder, self.ledger, healed=True, began_ms=self._began_ms)
+        return judge(self.recorder, self.ledger, healed=True, began_ms=self.recorder.first_ms)
 
     def do(self, verb: str, short: Any = None, **keys: Any) -> Callable[[], None]:
         """Perform an action of scenario files; returns the function that undoes it."""
@@ -343,7 +337,7 @@ class VirtualCluster(_Recorded, VirtualDriver):
             self.recorder,
             self.ledger,
             healed=self._stage.is_whole(),
-            began_ms=self._began_ms,
+            began_ms=self.recorder.first_ms,
             clients=self._stage.client_ids(),
             late_ms=LATE_VIRTUAL_MS,
         )

@@ -1,7 +1,7 @@
 """Durations as people write them: `250ms`, `1.5s`, `2m`, `1h`.
 
-Owns: the units, reading one.  Never: knows where it stands.  Kafka: none; its configs have the unit
-in their name.
+Owns: the units, reading and writing one.  Never: knows where it stands.
+Kafka: none; its configs have the unit in their name.
 
 A number without a unit is refused: one reader takes it for seconds, the next for milliseconds.
 """
@@ -22,6 +22,11 @@ _MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000}
 def milliseconds_of(match: re.Match[str]) -> float:
     """The time in a match of DURATION."""
     return float(match[1]) * _MS[match[2]] if match[2] else 0.0
+
+
+def in_seconds(ms: int) -> str:
+    """`5s`, `8440ms`: whole seconds, or milliseconds."""
+    return f"{ms // 1000}s" if ms % 1000 == 0 else f"{ms}ms"
 
 
 def without_unit(text: str) -> str:

@@ -41,9 +41,10 @@ def read_broker_configs(
         return own, None if node is not None else _resolved(profile, beneath)
     config = _resolved(profile, beneath, own)
     if config is not None:
-        values = node.entries if isinstance(node, Map) else {}
+        written = node.entries if isinstance(node, Map) else {}
+        values = {config_name(key, BROKER_CONFIGS): entry for key, entry in written.items()}
         for name, reason in check_broker_config(config):
-            entry = values.get(name) or values.get(name.replace(".", "_"))
+            entry = values.get(name)
             reading.wrong(node if entry is None else entry.value, join(path, name), reason)
     return own, config
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Struct
 
+from kcluster.config.files.durations import in_seconds
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Items, Map, Node, Scalar, from_yaml
 from kcluster.deaths import WAYS_TO_FAIL
@@ -187,5 +188,5 @@ def format_value(field: str, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if field.endswith("_ms") and isinstance(value, int):
-        return f"{value // 1000}s" if value % 1000 == 0 else f"{value}ms"
+        return in_seconds(value)
     return f"{value:g}" if isinstance(value, float) else str(value)
