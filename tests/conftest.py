@@ -1,7 +1,8 @@
 """For all tests: a time limit, the same examples in every run, and one Spark session per run.
 
 Owns: the limit, hypothesis' profile, `--rewrite` for golden files, what stays together when workers
-share the tests.  Never: starts clusters (fixtures for that live beside the tests that need them).
+share the tests, the browser.  Never: starts clusters (fixtures for that live beside the tests that
+need them).
 
 A test has 30 s, or what `@pytest.mark.timeout_s(N)` says. When they are over, it fails with the
 stacks of all threads. If even that does not get through (a call that never returns from C),
@@ -14,11 +15,14 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Generator
-from typing import Any
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+
+if TYPE_CHECKING:
+    from tests.runs.browser import Browser
 
 LIMIT_S = 30.0
 SPARK = "spark"
@@ -104,3 +108,14 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
     """The teardown of its fixtures."""
     return (yield from limited(item))
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A headless Chromium, for tests with the marks IN_CHROMIUM."""
+    from tests.runs.browser import CHROMIUM, Browser
+
+    assert CHROMIUM is not None
+    browser = Browser(CHROMIUM, tmp_path_factory.mktemp("chromium"))
+    yield browser
+    browser.close()

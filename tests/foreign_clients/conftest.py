@@ -47,10 +47,11 @@ def _sockets_left_open() -> Iterator[None]:
     logger = logging.getLogger("kafka")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
+    others = threading.enumerate()
     yield
     logger.setLevel(before)
     for thread in threading.enumerate():
-        if thread.name.startswith("kafka-io"):
+        if thread.name.startswith("kafka-io") and thread not in others:
             thread.join(LIMIT_S)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)

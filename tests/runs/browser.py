@@ -11,11 +11,22 @@ import fcntl
 import json
 import os
 import select
+import shutil
 import subprocess
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, _NAMES)), None)
+IN_CHROMIUM = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here (Debian's package: chromium)"),
+    pytest.mark.slow,
+    pytest.mark.timeout_s(90),
+]
+"""The marks of tests with the fixture `browser`."""
 ANSWER_S = 40.0
 _WATCH = """
 window.wrong = [];

@@ -6,8 +6,6 @@ A script in the page sends the events of mouse and keyboard, and reports what it
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +13,12 @@ import pytest
 
 from kcluster.runs.page import page_of
 from kcluster.runs.record import RunRecord
-from tests.runs.browser import Browser
+from tests.runs.browser import IN_CHROMIUM, Browser
 from tests.runs.stage import crowded_run, unclean_run
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = next((found for found in map(shutil.which, NAMES) if found), None)
 HOSTILE = "</script><img src=x onerror='window.hostile = 1'>"
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here (Debian's package: chromium)"),
-    pytest.mark.slow,
-    pytest.mark.timeout_s(90),
-]
+pytestmark = IN_CHROMIUM
 
 HANDS = """
 const at = (lane, share) => {
@@ -64,14 +56,6 @@ const shareOfLanes = () => {
 const saw = {};
 await frames(4);
 """
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    assert CHROMIUM is not None
-    browser = Browser(CHROMIUM, tmp_path_factory.mktemp("chromium"))
-    yield browser
-    browser.close()
 
 
 @pytest.fixture

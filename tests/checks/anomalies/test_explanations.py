@@ -27,6 +27,16 @@ def with_lone_leader(stage: Stage) -> None:
     stage.run_for(4_000)
 
 
+def acked_by_a_lone_leader() -> tuple[Stage, Hand]:
+    """One record, acked by broker 1 while nobody else is in the ISR; and its client."""
+    stage = Stage(**{"min.insync.replicas": 1})
+    hand = stage.hand()
+    with_lone_leader(stage)
+    hand.produce(1, [b"a"])
+    stage.run_for(100)
+    return stage, hand
+
+
 def repaired_verdict(stage: Stage) -> Verdict:
     stage.heal()
     for broker in (1, 2, 3):
@@ -186,11 +196,7 @@ def test_lost__acked_after_the_isr_shrank_to_the_leader():
 
 
 def test_lost__an_unclean_election_drops_records_only_the_old_leader_had():
-    stage = Stage(**{"min.insync.replicas": 1})
-    hand = stage.hand()
-    with_lone_leader(stage)
-    hand.produce(1, [b"a"])
-    stage.run_for(100)
+    stage, _ = acked_by_a_lone_leader()
     stage.kill(1)
     stage.start(2)
     stage.run_for(5_000)
@@ -213,11 +219,7 @@ def test_lost__an_unclean_election_drops_records_only_the_old_leader_had():
 
 
 def test_lost__with_the_disk_of_the_only_isr_member():
-    stage = Stage(**{"min.insync.replicas": 1})
-    hand = stage.hand()
-    with_lone_leader(stage)
-    hand.produce(1, [b"a"])
-    stage.run_for(100)
+    stage, _ = acked_by_a_lone_leader()
     stage.kill(1, "wipe")
     stage.run_for(4_000)
     verdict = repaired_verdict(stage)
@@ -228,11 +230,7 @@ def test_lost__with_the_disk_of_the_only_isr_member():
 
 
 def test_lost__the_last_known_leader_is_elected_without_its_log_tail():
-    stage = Stage(**{"min.insync.replicas": 1})
-    hand = stage.hand()
-    with_lone_leader(stage)
-    hand.produce(1, [b"a"])
-    stage.run_for(100)
+    stage, _ = acked_by_a_lone_leader()
     stage.kill(1, "power")
     stage.run_for(15_000)
     verdict = repaired_verdict(stage)
@@ -246,11 +244,7 @@ def test_lost__the_last_known_leader_is_elected_without_its_log_tail():
 
 
 def test_lost__the_unflushed_tail_in_a_power_loss():
-    stage = Stage(**{"min.insync.replicas": 1})
-    hand = stage.hand()
-    with_lone_leader(stage)
-    hand.produce(1, [b"a"])
-    stage.run_for(100)
+    stage, _ = acked_by_a_lone_leader()
     stage.kill(1, "power")
     stage.run_for(4_000)
     verdict = repaired_verdict(stage)
@@ -258,11 +252,7 @@ def test_lost__the_unflushed_tail_in_a_power_loss():
 
 
 def test_lost__a_power_loss_does_not_explain_flushed_records():
-    stage = Stage(**{"min.insync.replicas": 1})
-    hand = stage.hand()
-    with_lone_leader(stage)
-    hand.produce(1, [b"a"])
-    stage.run_for(100)
+    stage, hand = acked_by_a_lone_leader()
     stage.plan.disks[1].flush()
     hand.produce(1, [b"b"], acks=0)
     stage.run_for(100)
@@ -332,11 +322,7 @@ def test_reordered__the_first_was_refused_and_the_second_accepted():
 
 
 def test_read__of_a_record_dropped_by_an_unclean_election_is_explained():
-    stage = Stage(**{"min.insync.replicas": 1})
-    hand = stage.hand()
-    with_lone_leader(stage)
-    hand.produce(1, [b"a"])
-    stage.run_for(100)
+    stage, hand = acked_by_a_lone_leader()
     hand.read(1, 0)
     stage.run_for(600)
     stage.kill(1)

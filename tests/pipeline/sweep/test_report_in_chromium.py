@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,24 +9,11 @@ import pytest
 from kcluster.pipeline.sweep.grid import parse_grid
 from kcluster.pipeline.sweep.report import write_report
 from kcluster.pipeline.sweep.summary import CellSummary
-from tests.runs.browser import Browser
+from tests.runs.browser import IN_CHROMIUM, Browser
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 GRID = "grid: {acks: [1, all], min_insync_replicas: [1, 2], unclean_election: [true, false]}"
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here (Debian's package: chromium)"),
-    pytest.mark.slow,
-    pytest.mark.timeout_s(90),
-]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    assert CHROMIUM is not None
-    browser = Browser(CHROMIUM, tmp_path_factory.mktemp("chromium"))
-    yield browser
-    browser.close()
+pytestmark = IN_CHROMIUM
 
 
 @pytest.fixture(scope="module")
