@@ -212,13 +212,14 @@ def producer_violations(log: Log, now_ms: int, expiration_ms: int) -> Broken:
     """The table of idempotent producers is the one that the log gives when it is replayed.  Records
     that were deleted may still be known; producers that were silent for `expiration_ms` need not
     be.  A compacted log is not replayed."""
-    if not log.has_producers or log.first_dirty_offset > log.log_start_offset:
+    producers = log.producer_table
+    if producers is None or log.first_dirty_offset > log.log_start_offset:
         return
     start, replayed = log.log_start_offset, ProducerStates()
     for batch in log.batches_from(start):
         if batch.producer_id >= 0:
             replayed.update(batch)
-    known = log.producers.states
+    known = producers.states
     for producer, wanted in replayed.states.items():
         state = known.get(producer)
         if state is None:

@@ -307,10 +307,8 @@ class ProducerStates:
         while replicated < len(unreplicated) and unreplicated[replicated][1] < high_watermark:
             replicated += 1
         del unreplicated[:replicated]
-        stable = high_watermark
-        for first_offset in self._ongoing.values():
-            stable = min(stable, first_offset)
-            break
+        oldest_open = self.first_unstable_offset
+        stable = high_watermark if oldest_open is None else min(high_watermark, oldest_open)
         for first_offset, _ in unreplicated:
             stable = min(stable, first_offset)
         return stable

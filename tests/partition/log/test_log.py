@@ -338,7 +338,7 @@ def test_cost__an_empty_log_is_small():
     log = new_log()
     parts = (log, log.epochs)
     assert sum(sys.getsizeof(part) for part in parts) < 400
-    assert not log.has_producers
+    assert log.producer_table is None
     assert log.segments is new_log().segments
 
 

@@ -80,8 +80,9 @@ class Maintenance:
     def _expire_producers(self, now_ms: int) -> None:
         expiration_ms = self._view.config.producer_id_expiration_ms
         for replica in self._replicas.all():
-            if replica.log.has_producers:
-                replica.log.producers.remove_expired(now_ms, expiration_ms)
+            producers = replica.log.producer_table
+            if producers is not None:
+                producers.remove_expired(now_ms, expiration_ms)
 
     def _flush_due(self, now_ms: int) -> None:
         for replica in self._replicas.all():

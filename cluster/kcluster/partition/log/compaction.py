@@ -54,14 +54,16 @@ def compact(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> 
     cleanable = segments[:end_index]
     if not _worthwhile(cleanable, start, now_ms, config):
         return 0
-    last_offsets = {}
-    if log.has_producers:
+    last_offsets: dict[int, int] = {}
+    aborted: list[AbortedTransaction] = []
+    producers = log.producer_table
+    if producers is not None:
         last_offsets = {
             producer_id: state.batches[-1].last_offset
-            for producer_id, state in log.producers.states.items()
+            for producer_id, state in producers.states.items()
             if state.batches
         }
-    aborted = log.producers.aborted if log.has_producers else []
+        aborted = producers.aborted
     work = _Pass(
         newest=_newest_offsets(cleanable, start, aborted),
         end_offset=end_offset,
@@ -83,9 +85,9 @@ def _cleanable_end(
 ) -> int:
     """Index of the first segment that must not be cleaned."""
     segments = log.segments
-    stable = high_watermark
-    if log.has_producers:
-        stable = log.producers.last_stable_offset(high_watermark)
+    producers, stable = log.producer_table, high_watermark
+    if producers is not None:
+        stable = producers.last_stable_offset(high_watermark)
     lag_ms = config.min_compaction_lag_ms
     for index in range(len(segments) - 1):
         segment, next_base = segments[index], segments[index + 1].base_offset

@@ -112,7 +112,7 @@ class Log:
         self.epochs = EpochCache()
         self.segments: list[Segment] = _NO_SEGMENTS
         self.producer_table: ProducerStates | None = None
-        """`producers`, if an idempotent producer ever wrote here."""
+        """`producers`, or None: no idempotent producer ever wrote here."""
         self._rules: AppendRules | None = None
 
     def __repr__(self) -> str:
@@ -121,15 +121,10 @@ class Log:
 
     @property
     def producers(self) -> ProducerStates:
-        """The idempotent producers of this log."""
+        """The idempotent producers of this log; makes the table if there is none."""
         if self.producer_table is None:
             self.producer_table = ProducerStates()
         return self.producer_table
-
-    @property
-    def has_producers(self) -> bool:
-        """Whether an idempotent producer ever wrote here; this creates no table."""
-        return self.producer_table is not None
 
     # ------------------------------------------------------------------------------ appending
 

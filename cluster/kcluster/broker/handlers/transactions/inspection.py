@@ -73,8 +73,8 @@ def _producers_of(broker: Broker, topic: str, partition: int) -> PartitionProduc
     replica = broker.replicas.find(topic, partition)
     if isinstance(replica, ErrorCode):
         answer.error_code = replica
-    elif replica.log.has_producers:
-        states = sorted(replica.log.producers.states.items())
+    elif replica.log.producer_table is not None:
+        states = sorted(replica.log.producer_table.states.items())
         answer.active_producers = [_described(*state) for state in states]
     return answer
 
