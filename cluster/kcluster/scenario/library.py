@@ -7,6 +7,7 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -44,27 +45,28 @@ class LibraryFile(NamedTuple):
 
 def library_files(kind: LibraryKind) -> tuple[LibraryFile, ...]:
     """All files of a kind, in the order of their names; incidents come before other scenarios."""
-    return tuple(
-        LibraryFile(path.stem, _title_of(path), path)
-        for folder in _FOLDERS[kind]
-        for path in sorted((library_root() / folder).glob(f"*{_SUFFIX}"))
-    )
+    return tuple(LibraryFile(path.stem, _title_of(path), path) for path in _paths(kind))
 
 
 def library_path(kind: LibraryKind, name: str) -> Path | None:
     """The file of this name; None if there is none.  `-` stands for `_`, and `.yaml` may follow."""
     wanted = _plain(name)
-    return next((each.path for each in library_files(kind) if each.name == wanted), None)
+    return next((path for path in _paths(kind) if path.stem == wanted), None)
 
 
 def nearest_name(kind: LibraryKind, name: str) -> str | None:
     """The name that was probably meant by a wrong one; None if none is near."""
-    return nearest(_plain(name), [each.name for each in library_files(kind)])
+    return nearest(_plain(name), [path.stem for path in _paths(kind)])
 
 
 def library_root() -> Path:
     """The directory with `incidents`, `profiles` and `sweeps`."""
     return _IN_THE_WHEEL if _IN_THE_WHEEL.is_dir() else _IN_A_CHECKOUT
+
+
+def _paths(kind: LibraryKind) -> Iterator[Path]:
+    for folder in _FOLDERS[kind]:
+        yield from sorted((library_root() / folder).glob(f"*{_SUFFIX}"))
 
 
 def _plain(name: str) -> str:

@@ -28,8 +28,7 @@ def file_or_name(word: str, kind: LibraryKind) -> str:
         return str(shipped)
     near = nearest_name(kind, Path(word).name)
     ships = f"nor does a {kind} of this name ship with kcluster"
-    hint = f"did you mean {near}?" if near else "kcluster scenario list shows all"
-    raise LookupError(f"{word}: cannot be read: no such file, {ships}; {hint}")
+    raise LookupError(f"{word}: cannot be read: no such file, {ships}; {_hint(near)}")
 
 
 def scenario_files(word: str, problems: list[str]) -> list[str]:
@@ -63,5 +62,8 @@ def library_text(name: str) -> str:
         if path is not None:
             return path.read_text("utf-8")
     near = next(filter(None, (nearest_name(kind, name) for kind in LibraryKind)), None)
-    hint = f"did you mean {near}?" if near else "kcluster scenario list shows all"
-    raise LookupError(f"{name}: nothing of this name ships with kcluster; {hint}")
+    raise LookupError(f"{name}: nothing of this name ships with kcluster; {_hint(near)}")
+
+
+def _hint(near: str | None) -> str:
+    return f"did you mean {near}?" if near else "kcluster scenario list shows all"
