@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -335,6 +336,8 @@ def test_processed__a_missed_record_is_named_with_the_commit_that_skipped_it(
         " at +* ms, *before member billing-* left; nobody processed it"
     )
     result.stdout.fnmatch_lines([f"E *{missed}"])
+    timeline = [re.match(r" *[+-]\d+ ms  [a-z_]+ +", line) for line in result.outlines]
+    assert len({found.end() for found in timeline if found}) == 1, "one column of subjects"
     result.stdout.fnmatch_lines(
         [
             "*group_member_joined *group billing member billing-* of client billing joined",

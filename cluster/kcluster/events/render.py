@@ -87,11 +87,17 @@ def cause_text(cause: NoteId | None) -> str:
 
 def note_line(note: Note, origin_ms: int = 0) -> str:
     """A note as a line; the docstring of the module lists the columns."""
-    event = note.event
-    at = offset_text(note.at_ms, origin_ms)
-    line = f"{at}  {event.kind:<{KIND_WIDTH}} {event.subject:<12} {text_after_subject(event)}"
-    cause = cause_text(note.cause)
-    return one_line(f"{line}  {cause}" if cause else line)
+    event, cause = note.event, cause_text(note.cause)
+    text = text_after_subject(event)
+    if cause:
+        text = f"{text}  {cause}"
+    return event_line(note.at_ms, origin_ms, event.kind, event.subject, text)
+
+
+def event_line(at_ms: int, origin_ms: int, kind: str, subject: str, text: str) -> str:
+    """A line in the columns of events, also for what is no event of ours."""
+    at = offset_text(at_ms, origin_ms)
+    return one_line(f"{at}  {kind:<{KIND_WIDTH}} {subject:<12} {text}")
 
 
 def note_values(note: Note) -> dict[str, Any]:
@@ -153,11 +159,9 @@ def folded_line(entry: Note | FoldedNotes, origin_ms: int = 0) -> str:
     if isinstance(entry, Note):
         return note_line(entry, origin_ms)
     first = entry.notes[0]
-    event, at = first.event, offset_text(first.at_ms, origin_ms)
-    return one_line(
-        f"{at}  {event.kind:<{KIND_WIDTH}} {entry.topic:<12} {len(entry.notes)} partitions"
-        f" ({numbers_text(entry.partitions)}), e.g. {sentence_of(event)}"
-    )
+    numbers, example = numbers_text(entry.partitions), sentence_of(first.event)
+    text = f"{len(entry.notes)} partitions ({numbers}), e.g. {example}"
+    return event_line(first.at_ms, origin_ms, first.event.kind, entry.topic, text)
 
 
 # ---------------------------------------------------------------------------------- requests

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kcluster.checks.processing_words import shown
-from kcluster.events.render import api_name, offset_text, one_line
+from kcluster.events.render import api_name, event_line, offset_text, one_line
 from kcluster.events.words import member_name
 from kcluster.evidence.group_history import (
     EARLIEST,
@@ -50,7 +50,7 @@ def story_lines(recorder: Recorder, callers: Iterable[CallingLine], began_ms: in
     ]
     for caller in callers:
         at_ms = min([caller.at_ms, *(note.at_ms for note in notes[caller.notes_before :][:1])])
-        line = _line(at_ms, began_ms, "test", caller.place, caller.source)
+        line = event_line(at_ms, began_ms, "test", caller.place, caller.source)
         entries.append((at_ms, caller.notes_before - 0.5, line))
     behind = len(notes)
     entries += [(x.at_ms, behind, _lookup_line(x, began_ms)) for x in _different_lookups(recorder)]
@@ -81,7 +81,7 @@ def _commit_lines(pending: dict[_COMMITTERS, list[Commit]], began_ms: int) -> It
         if first.at_ms < last.at_ms:
             text += f" ({len(commits)} offsets since {first.at_ms - began_ms:+} ms)"
         kind = "commit_refused" if error else "committed"
-        yield _line(last.at_ms, began_ms, kind, f"group {group}", text)
+        yield event_line(last.at_ms, began_ms, kind, f"group {group}", text)
     pending.clear()
 
 
@@ -102,7 +102,7 @@ def _lookup_line(lookup: OffsetLookup, began_ms: int) -> str:
         f"client {lookup.client} asked for the {which} of the log and got {lookup.offset}"
         " (auto.offset.reset, or a call of its own)"
     )
-    return _line(lookup.at_ms, began_ms, "offset_lookup", f"{topic}-{number}", text)
+    return event_line(lookup.at_ms, began_ms, "offset_lookup", f"{topic}-{number}", text)
 
 
 def problem_lines(record: RunRecord) -> Iterator[str]:
@@ -125,7 +125,3 @@ def client_lines(
     for at_ms, line in connections:
         yield f"{offset_text(at_ms, began_ms)}  {one_line(line)}"
     yield UNSEEN
-
-
-def _line(at_ms: int, began_ms: int, kind: str, subject: str, text: str) -> str:
-    return one_line(f"{offset_text(at_ms, began_ms)}  {kind:<17} {subject:<12} {text}")

@@ -1,0 +1,24 @@
+"""Which methods of a cluster's handle a failed test's report notes: those that do something."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcluster.testing.handles import TestedCluster, VirtualCluster
+
+LINKS = {"bridge", "cut", "heal", "isolate", "limit_bandwidth", "lose", "slow_link"}
+RULES = {"add_rule", "clear_rules", "remove_rule"}
+BROKERS = {"kill", "pause", "restart", "resume", "rolling_restart", "start"}
+BOTH = {"do", "elect", "move", "repair", *LINKS, *RULES, *BROKERS}
+LIVE = {"create_topic", "delete_topic", "new_topic"}
+VIRTUAL = {"consumer", "producer"}
+
+
+@pytest.mark.parametrize(
+    ("handle", "noted"), [(TestedCluster, BOTH | LIVE), (VirtualCluster, BOTH | VIRTUAL)]
+)
+def test_callers__methods_that_only_read_or_wait_are_not_noted(
+    handle: type, noted: set[str]
+) -> None:
+    wrapped = {name for name in dir(handle) if hasattr(getattr(handle, name), "__wrapped__")}
+    assert {name for name in wrapped if not name.startswith("_")} == noted
