@@ -20,9 +20,10 @@ from kcluster.broker.coordinator.group import Group
 from kcluster.broker.coordinator.group_log import NO_EXPIRY, CommittedOffset, OffsetRecord
 
 if TYPE_CHECKING:
-    from kcluster.protocol.messages import OffsetCommitRequest
+    from kcluster.protocol.messages import OffsetCommitRequest, TxnOffsetCommitRequest
 
     CommitPartition = OffsetCommitRequest.OffsetCommitRequestPartition
+    TxnCommitPartition = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
 
 MINUTE_MS: Final = 60_000
 
@@ -132,15 +133,17 @@ class OffsetStore(Struct):
 
 
 def committed_offset(
-    commit: CommitPartition, topic_id: bytes, expire_timestamp_ms: int, now_ms: int
+    commit: CommitPartition | TxnCommitPartition,
+    topic_id: bytes,
+    commit_timestamp_ms: int,
+    expire_timestamp_ms: int = NO_EXPIRY,
 ) -> CommittedOffset:
     """What a commit of one partition stores.  Kafka: OffsetAndMetadata.fromRequest."""
-    has_timestamp = commit.commit_timestamp >= 0  # only version 1 has
     return CommittedOffset(
         offset=commit.committed_offset,
         leader_epoch=commit.committed_leader_epoch,
         metadata=commit.committed_metadata or "",
-        commit_timestamp_ms=commit.commit_timestamp if has_timestamp else now_ms,
+        commit_timestamp_ms=commit_timestamp_ms,
         expire_timestamp_ms=expire_timestamp_ms,
         topic_id=topic_id,
     )

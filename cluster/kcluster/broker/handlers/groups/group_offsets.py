@@ -146,7 +146,9 @@ def _commit_records(
             if len(partition.committed_metadata or "") > metadata_max:
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                committed = committed_offset(partition, topic.topic_id, expire_ms, now_ms)
+                has_timestamp = partition.commit_timestamp >= 0  # only version 1 has
+                at_ms = partition.commit_timestamp if has_timestamp else now_ms
+                committed = committed_offset(partition, topic.topic_id, at_ms, expire_ms)
                 records.append(OffsetRecord(body.group_id, topic.name, index, committed))
             result.partitions.append(CommittedPartition(index, error))
     _merge(answer, results)

@@ -17,12 +17,8 @@ from typing import Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.group import Committer
-from kcluster.broker.coordinator.group_log import (
-    NO_TOPIC_ID,
-    CommittedOffset,
-    LogRecord,
-    OffsetRecord,
-)
+from kcluster.broker.coordinator.group_log import NO_TOPIC_ID, LogRecord, OffsetRecord
+from kcluster.broker.coordinator.offsets import committed_offset
 from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity, TopicPartition
 from kcluster.broker.handlers.transactions.verification import PartitionsQuestion
 from kcluster.broker.registry import PARKED, Parked, handles
@@ -176,19 +172,17 @@ class PendingTxnOffsets:
         shard.append_in_transaction(self._records(now_ms), producer, self._finish, now_ms)
 
     def _records(self, now_ms: int) -> list[LogRecord]:
-        image = self._broker.image
         return [
             OffsetRecord(
                 self._body.group_id,
                 topic,
                 partition.partition_index,
-                CommittedOffset(
-                    offset=partition.committed_offset,
-                    leader_epoch=partition.committed_leader_epoch,
-                    metadata=partition.committed_metadata or "",
-                    commit_timestamp_ms=now_ms,
-                    topic_id=image.topics[topic].topic_id if topic in image.topics else NO_TOPIC_ID,
-                ),
+                committed_offset(partition, _topic_id(self._broker, topic), now_ms),
             )
             for topic, partition in self.known
         ]
+
+
+def _topic_id(broker: Broker, topic: str) -> bytes:
+    image = broker.image.topics.get(topic)
+    return NO_TOPIC_ID if image is None else image.topic_id
