@@ -47,6 +47,12 @@ REASONS: Final[tuple[Reason, ...]] = (
         ("answer",),
     ),
     Reason(
+        "transactions",
+        "WriteTxnMarkers that names a partition twice is answered; Kafka never responds to it.",
+        ("transaction_data: marker: partition twice",),
+        ("answer",),
+    ),
+    Reason(
         "bytes",
         "A string that is not valid UTF-8 closes the connection. Kafka inserts replacement"
         " characters, so that two clients may end up with the same name.",

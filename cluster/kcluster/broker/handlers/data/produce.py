@@ -119,7 +119,7 @@ def _append(
             if verified is not None:
                 error = verified.error((replica.topic, index))
                 if error is not None:
-                    answers.append(_failed(index, error))
+                    answers.append(_unverified(index, error))
                     continue
                 is_verified = verified.is_verified(replica)
             appended = replica.append_as_leader(data.records, acks, now_ms, True, is_verified)
@@ -226,6 +226,17 @@ def _fail(answer: Any, error: ErrorCode) -> None:
 
 def _failed(index: int, error: ErrorCode) -> m.ProduceResponse.PartitionProduceResponse:
     return PartitionAnswer(index, error, -1, -1, -1, [], None, _NO_HINT)
+
+
+def _unverified(index: int, error: ErrorCode) -> m.ProduceResponse.PartitionProduceResponse:
+    """The coordinator did not confirm the transaction.  As from Kafka, its errors have a text only
+    where the client gets another one in their place."""
+    answer = _failed(index, error)
+    if error is ErrorCode.INVALID_TXN_STATE:
+        answer.error_message = "The partition was not added to the transaction."
+    elif error is ErrorCode.NOT_ENOUGH_REPLICAS:
+        answer.error_message = "The transaction's coordinator could not confirm the partition."
+    return answer
 
 
 def _refused(index: int, appended: Appended) -> m.ProduceResponse.PartitionProduceResponse:

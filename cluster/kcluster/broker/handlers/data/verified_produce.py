@@ -86,6 +86,8 @@ def verify(
                 and records[_ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_BIT
             ):
                 producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
+                if producer_id < 0:
+                    continue  # nobody's transaction: it is appended as if it were outside of any
                 producers[ProducerIdentity(producer_id, epoch)] = None
                 partition = (replica.topic, replica.partition)
                 partitions.append(partition)
