@@ -44,6 +44,8 @@ def prepare_stage(runner: Runner) -> None:
     described = runner.message(ApiKey.DESCRIBE_CLUSTER, {}, 1, values)
     runner.stage["cluster_id"] = described.cluster_id
     coordinator_of(runner, "any")
+    # The first producer id of a cluster is 0, which looks like a field that is not there.
+    runner.message(ApiKey.INIT_PRODUCER_ID, {"transactional_id": None}, 1, values)
 
 
 def coordinator_of(runner: Runner, group: str) -> int:

@@ -85,7 +85,10 @@ def produce(broker: Broker, request: Request, now_ms: int) -> Any:
         return _find(broker, request, topic, index)
 
     def proceed(verified: VerifiedPartitions, at_ms: int) -> None:
-        answer = _append(broker, request, at_ms, verified)
+        if verified.has_many_producers:
+            answer: Any = _of_many_producers(request.body)
+        else:
+            answer = _append(broker, request, at_ms, verified)
         if answer is not PARKED:
             broker.reply(request, None if answer is NO_RESPONSE else answer)
 
@@ -226,6 +229,22 @@ def _fail(answer: Any, error: ErrorCode) -> None:
 
 def _failed(index: int, error: ErrorCode) -> m.ProduceResponse.PartitionProduceResponse:
     return PartitionAnswer(index, error, -1, -1, -1, [], None, _NO_HINT)
+
+
+def _of_many_producers(body: m.ProduceRequest) -> m.ProduceResponse:
+    """Kafka: the InvalidPidMappingException of ReplicaManager.handleProduceAppend, which fails the
+    whole request."""
+    text = "Batches of more than one producer are in one transactional request."
+    topics = []
+    for topic in body.topic_data:
+        answers = [
+            _failed(data.index, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            for data in topic.partition_data
+        ]
+        for answer in answers:
+            answer.error_message = text
+        topics.append(TopicAnswer(topic.name, topic.topic_id, answers))
+    return Answer(topics)
 
 
 def _unverified(index: int, error: ErrorCode) -> m.ProduceResponse.PartitionProduceResponse:
