@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kcluster.broker.coordinator import GroupCoordinator
+from kcluster.broker.coordinator.share_state.persister import NoPersister, SharePersister
 from kcluster.broker.coordinator.transactions import TransactionCoordinator
 from kcluster.broker.peers import Answered, PeerCalls
 from kcluster.broker.ports import BrokerView, Outbox
@@ -78,6 +79,7 @@ class Broker:
         """Levels of loggers that were set in this life."""
         self.coordinator = GroupCoordinator(self)
         self.transactions = TransactionCoordinator(self)
+        self.persister: SharePersister = NoPersister()
 
     @property
     def config(self) -> BrokerConfig:
