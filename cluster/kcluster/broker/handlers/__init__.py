@@ -41,6 +41,7 @@ from kcluster.broker.handlers.metadata import (
     metadata,
 )
 from kcluster.broker.handlers.security import acls, authentication, scram
+from kcluster.broker.handlers.share import share_acknowledge, share_fetch
 from kcluster.broker.handlers.transactions import (
     changes,
     init_producer_id,
@@ -77,6 +78,8 @@ __all__ = [
     "quorum",
     "reassignments",
     "scram",
+    "share_acknowledge",
+    "share_fetch",
     "telemetry",
     "topics",
     "txn_offset_commit",
