@@ -41,6 +41,7 @@ from kcluster.broker.handlers.metadata import (
     metadata,
 )
 from kcluster.broker.handlers.security import acls, authentication, scram
+from kcluster.broker.handlers.share import share_state
 from kcluster.broker.handlers.transactions import (
     changes,
     init_producer_id,
@@ -77,6 +78,7 @@ __all__ = [
     "quorum",
     "reassignments",
     "scram",
+    "share_state",
     "telemetry",
     "topics",
     "txn_offset_commit",

@@ -1,0 +1,1 @@
+"""Share groups: their state, kept by share coordinators (KIP-932)."""
