@@ -14,7 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 from kcluster.broker.coordinator import GroupCoordinator
+from kcluster.broker.coordinator.share_state.coordinator import ShareCoordinator
 from kcluster.broker.coordinator.share_state.persister import NoPersister, SharePersister
+from kcluster.broker.coordinator.share_state.remote_persister import RemotePersister
 from kcluster.broker.coordinator.transactions import TransactionCoordinator
 from kcluster.broker.peers import Answered, PeerCalls
 from kcluster.broker.ports import BrokerView, Outbox
@@ -29,7 +31,7 @@ from kcluster.broker.serving.sessions import FetchSessions, ParkedFetch
 from kcluster.broker.share.sessions import ShareSession, ShareSessions
 from kcluster.broker.share.share_partitions import SharePartitions
 from kcluster.broker.telemetry import ClientTelemetry
-from kcluster.config.kafka.definitions import BrokerConfig
+from kcluster.config.kafka.definitions import DEFAULT_PERSISTER, BrokerConfig
 from kcluster.contract import Effect, Event, NoteId, PeerResponse, Reply, Request, Rng, Send
 from kcluster.partition.disk import Disk
 from kcluster.partition.replica import Replica
@@ -81,7 +83,10 @@ class Broker:
         """Levels of loggers that were set in this life."""
         self.coordinator = GroupCoordinator(self)
         self.transactions = TransactionCoordinator(self)
+        self.share_state = ShareCoordinator(self)
         self.persister: SharePersister = NoPersister()
+        if self.config.group_share_persister_class_name == DEFAULT_PERSISTER:
+            self.persister = RemotePersister(self, self.share_state)
         self.share_sessions = ShareSessions(view)
         self.share_partitions = SharePartitions(view, timers, self.replicas, self.persister)
 
@@ -145,6 +150,11 @@ class Broker:
     def leader_replica(self, topic: str, partition: int) -> Replica | ErrorCode:
         """The replica here that leads `topic`-`partition`, or why there is none."""
         return self.replicas.find_leader(topic, partition)
+
+    def delete_internal_records(self, replica: Replica, before: int) -> None:
+        """Delete the records before an offset, of a partition that this broker leads."""
+        replica.advance_log_start(before)
+        self.replicas.touch(replica)
 
     def append_internal(
         self,

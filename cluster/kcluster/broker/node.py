@@ -61,6 +61,26 @@ PEER_API_OF: Final[dict[type, tuple[int, int]]] = {
         VERSIONS[ApiKey.ADD_PARTITIONS_TO_TXN][1],
     ),
     m.WriteTxnMarkersRequest: (ApiKey.WRITE_TXN_MARKERS, VERSIONS[ApiKey.WRITE_TXN_MARKERS][1]),
+    m.InitializeShareGroupStateRequest: (
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+        VERSIONS[ApiKey.INITIALIZE_SHARE_GROUP_STATE][1],
+    ),
+    m.ReadShareGroupStateRequest: (
+        ApiKey.READ_SHARE_GROUP_STATE,
+        VERSIONS[ApiKey.READ_SHARE_GROUP_STATE][1],
+    ),
+    m.WriteShareGroupStateRequest: (
+        ApiKey.WRITE_SHARE_GROUP_STATE,
+        VERSIONS[ApiKey.WRITE_SHARE_GROUP_STATE][1],
+    ),
+    m.DeleteShareGroupStateRequest: (
+        ApiKey.DELETE_SHARE_GROUP_STATE,
+        VERSIONS[ApiKey.DELETE_SHARE_GROUP_STATE][1],
+    ),
+    m.ReadShareGroupStateSummaryRequest: (
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+        VERSIONS[ApiKey.READ_SHARE_GROUP_STATE_SUMMARY][1],
+    ),
 }
 """The requests between brokers, in their latest versions; the handlers for clients serve them."""
 
@@ -108,7 +128,7 @@ class BrokerNode(Broker):
             self.isr,
             self.throttles,
             self.quotas,
-            (self.coordinator, self.transactions),
+            (self.coordinator, self.transactions, self.share_state),
             self.share_partitions,
         )
         self._maintenance = Maintenance(view, timers, replicas, self.isr)

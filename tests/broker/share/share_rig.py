@@ -22,8 +22,8 @@ Acks = dict[int, list[tuple[int, int, Any]]]
 
 
 def shared(partitions: int = 1, *, reset: str = "earliest", **configs: Any) -> OneBroker:
-    """Broker 1 leads `orders`, and its groups read it from the beginning."""
-    broker = leader(partitions, **configs)
+    """Broker 1 leads `orders`, and its groups read it from the beginning.  Nothing is persisted."""
+    broker = leader(partitions, **{"group.share.persister.class.name": ""} | configs)
     broker.publish([FeatureLevelRecord("share.version", 1)])
     if reset:
         configure(broker, "share.auto.offset.reset", reset)

@@ -41,7 +41,7 @@ from kcluster.broker.handlers.metadata import (
     metadata,
 )
 from kcluster.broker.handlers.security import acls, authentication, scram
-from kcluster.broker.handlers.share import share_acknowledge, share_fetch
+from kcluster.broker.handlers.share import share_acknowledge, share_fetch, share_state
 from kcluster.broker.handlers.transactions import (
     changes,
     init_producer_id,
@@ -80,6 +80,7 @@ __all__ = [
     "scram",
     "share_acknowledge",
     "share_fetch",
+    "share_state",
     "telemetry",
     "topics",
     "txn_offset_commit",

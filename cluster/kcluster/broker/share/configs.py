@@ -16,7 +16,6 @@ from kcluster.broker.share.window import ShareLimits
 from kcluster.config.kafka.group import GroupConfig, broker_value
 from kcluster.metadata.records import GROUP_RESOURCE
 
-SHARE_VERSION: Final = "share.version"
 LATEST: Final = "latest"
 EARLIEST: Final = "earliest"
 READ_COMMITTED: Final = "read_committed"

@@ -7,19 +7,21 @@ Kafka: ShareGroupOffset, PersisterStateBatch, PersisterStateBatchCombiner; KIP-9
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from kcluster.protocol.uuids import uuid_text
+from kcluster.protocol.uuids import read_uuid, uuid_text
 
 UNINITIALIZED: Final = -1
 """As a start offset: the leader of the share partition has still to choose one, by
 share.auto.offset.reset."""
 NO_COUNT: Final = -1
 NO_EPOCH: Final = -1
+_INT: Final = re.compile(r"[+-]?[0-9]{1,10}")
 
 
 class SharePartition(NamedTuple):
@@ -33,6 +35,16 @@ class SharePartition(NamedTuple):
     def coordinator_key(self) -> str:
         """Decides which partition of __share_group_state has the state."""
         return f"{self.group_id}:{uuid_text(self.topic_id)}:{self.partition}"
+
+
+def is_share_key(key: str) -> bool:
+    """Whether `key` is `group:topic id:partition`.  Kafka: SharePartitionKey.validate."""
+    parts = key.rsplit(":", 2)
+    if len(parts) != 3:
+        return False
+    group_id, topic_id, partition = parts
+    is_partition = _INT.fullmatch(partition) is not None
+    return bool(group_id.strip()) and read_uuid(topic_id) is not None and is_partition
 
 
 class StateBatch(NamedTuple):

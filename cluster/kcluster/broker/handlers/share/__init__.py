@@ -1,1 +1,1 @@
-"""ShareFetch and ShareAcknowledge."""
+"""Share groups: their records, and their state at share coordinators (KIP-932)."""

@@ -18,12 +18,13 @@ from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.share.acknowledging import Acknowledging, is_member_id
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.broker.serving.leader_hints import current_leader, node_endpoints
-from kcluster.broker.share.configs import SHARE_VERSION, share_limits
+from kcluster.broker.share.configs import share_limits
 from kcluster.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.features import SHARE_VERSION
 
 Answer = m.ShareAcknowledgeResponse
 HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)

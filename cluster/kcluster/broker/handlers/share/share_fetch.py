@@ -29,7 +29,7 @@ from kcluster.broker.serving.leader_hints import current_leader, node_endpoints
 from kcluster.broker.serving.reading import PartitionRead
 from kcluster.broker.serving.sessions import ParkedFetch
 from kcluster.broker.share.acquisition import Acquired, Acquirer
-from kcluster.broker.share.configs import SHARE_VERSION, share_limits
+from kcluster.broker.share.configs import share_limits
 from kcluster.broker.share.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -42,6 +42,7 @@ from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.features import SHARE_VERSION
 
 RECORD_LIMIT: Final = 1
 """The acquire mode in which max_records is a limit; otherwise batches are not divided."""
