@@ -67,6 +67,9 @@ class CoordinatorBroker(Protocol):
 
     def leader_replica(self, topic: str, partition: int) -> Replica | ErrorCode: ...
 
+    def delete_internal_records(self, replica: Replica, before: int) -> None:
+        """Delete the records before an offset, of a partition that this broker leads."""
+
     def append_internal(
         self,
         topic: str,

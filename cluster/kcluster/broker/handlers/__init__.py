@@ -42,6 +42,7 @@ from kcluster.broker.handlers.metadata import (
     metadata,
 )
 from kcluster.broker.handlers.security import acls, authentication, scram
+from kcluster.broker.handlers.share import share_acknowledge, share_fetch, share_state
 from kcluster.broker.handlers.transactions import (
     changes,
     init_producer_id,
@@ -79,6 +80,9 @@ __all__ = [
     "quorum",
     "reassignments",
     "scram",
+    "share_acknowledge",
+    "share_fetch",
+    "share_state",
     "telemetry",
     "topics",
     "txn_offset_commit",

@@ -47,6 +47,12 @@ _CLUSTER: Final[Dynamic] = "cluster-wide"
 CONSUMER_ASSIGNORS: Final = ("uniform", "range")
 
 
+DEFAULT_PERSISTER: Final = "org.apache.kafka.server.share.persister.DefaultStatePersister"
+NO_PERSISTER: Final = "org.apache.kafka.server.share.persister.NoOpStatePersister"
+PERSISTERS: Final = (DEFAULT_PERSISTER, NO_PERSISTER, "")
+"""What group.share.persister.class.name may be; empty: none, as NoOpStatePersister."""
+
+
 def _int(minimum: float | None = None, **more: Any) -> Spec:
     return Spec("INT", minimum, **more)
 
@@ -87,6 +93,15 @@ def _check_assignors(definition: ConfigDef, value: Value) -> str | None:
 
 
 _ASSIGNORS: Final = Spec("LIST", check=_check_assignors)
+
+
+def _check_persister(definition: ConfigDef, value: Value) -> str | None:
+    """Kafka loads any class; there are only these here."""
+    if value in PERSISTERS:
+        return None
+    return invalid(definition.name, value, f"String must be one of: {', '.join(PERSISTERS)}")
+
+
 _FLAG: Final = Spec("BOOLEAN")
 _DYNAMIC_FLAG: Final = Spec("BOOLEAN", dynamic=_CLUSTER)
 _DIRECTORIES: Final = Spec("LIST", check=_check_directories)
@@ -105,6 +120,7 @@ _LOG_LONG_0: Final = _long(0, dynamic=_CLUSTER)
 _LOG_LONG_1: Final = _long(1, dynamic=_CLUSTER)
 _OVERRIDES: Final = Spec("STRING", check=_check_overrides, dynamic=_CLUSTER)
 _REPLICATION: Final = Spec("SHORT", 1)
+_PERSISTER: Final = Spec("STRING", check=_check_persister)
 
 
 class BrokerConfig(Struct, frozen=True):
@@ -207,6 +223,19 @@ class BrokerConfig(Struct, frozen=True):
     transaction_state_log_replication_factor: Annotated[int, _REPLICATION] = 3
     transaction_state_log_segment_bytes: Annotated[int, _INT_1] = 104_857_600
     transactional_id_expiration_ms: Annotated[int, _INT_1] = 7 * _DAY_MS
+
+    # ------------------------------------------------------------------------- share groups
+    group_share_persister_class_name: Annotated[str, _PERSISTER] = DEFAULT_PERSISTER
+    share_coordinator_cold_partition_snapshot_interval_ms: Annotated[int, _TIME_1] = 300_000
+    share_coordinator_snapshot_update_records_per_snapshot: Annotated[int, _int(0, maximum=500)] = (
+        500
+    )
+    share_coordinator_state_topic_min_isr: Annotated[int, _REPLICATION] = 2
+    share_coordinator_state_topic_num_partitions: Annotated[int, _INT_1] = 50
+    share_coordinator_state_topic_prune_interval_ms: Annotated[int, _TIME_1] = 300_000
+    share_coordinator_state_topic_replication_factor: Annotated[int, _REPLICATION] = 3
+    share_coordinator_state_topic_segment_bytes: Annotated[int, _INT_1] = 104_857_600
+    share_coordinator_write_timeout_ms: Annotated[int, _TIME_1] = 5_000
 
     # ------------------------------------------------------------------------------- quotas
     quota_window_num: Annotated[int, _INT_1] = 11
@@ -339,7 +368,8 @@ _REPLICAS: Final = 3
 
 def replication_defaults(brokers: int) -> dict[str, int]:
     """The default replication factors of a cluster with this many brokers: three, or the number of
-    brokers if that is less.  min.isr of the transaction log is two, or one for a single replica.
+    brokers if that is less.  min.isr of transactions and of share state is two, or one for a single
+    replica.
 
     DIFFERS: default.replication.factor is 1 in Kafka, so that a topic that names no factor is lost
     with its one broker.  Here it survives that.  `default.replication.factor: 1` in the topology's
@@ -351,6 +381,8 @@ def replication_defaults(brokers: int) -> dict[str, int]:
         "offsets.topic.replication.factor": factor,
         "transaction.state.log.replication.factor": factor,
         "transaction.state.log.min.isr": min(2, factor),
+        "share.coordinator.state.topic.replication.factor": factor,
+        "share.coordinator.state.topic.min.isr": min(2, factor),
     }
 
 
