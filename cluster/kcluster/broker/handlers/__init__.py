@@ -28,6 +28,7 @@ from kcluster.broker.handlers.data import (
     produce,
 )
 from kcluster.broker.handlers.groups import (
+    consumer_groups,
     find_coordinator,
     group_offsets,
     groups,
@@ -56,6 +57,7 @@ __all__ = [
     "changes",
     "client_quotas",
     "config_resources",
+    "consumer_groups",
     "delete_records",
     "describe_cluster",
     "describe_configs",
