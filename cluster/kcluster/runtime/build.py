@@ -101,7 +101,8 @@ def _controller_builder(
     expected = tuple(sorted(spec.id for spec in topology.brokers))
     topics = list(topology.topics.values())
     log = MetadataLog()
-    return lambda: ControllerNode(config, rngs[CONTROLLER_ID], cluster_id, topics, expected, log)
+    rng, features = rngs[CONTROLLER_ID], topology.features
+    return lambda: ControllerNode(config, rng, cluster_id, topics, expected, log, features)
 
 
 def _broker_builder(

@@ -40,6 +40,25 @@ def test_transactions__commit_shows_the_records_and_abort_hides_them(v2: bool) -
     assert len(rig.events_of(TransactionCompleted)) == 2
 
 
+@BOTH
+@pytest.mark.parametrize("ids", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+def test_transactions__broker_0_is_a_broker_like_any_other(
+    ids: tuple[int, int, int], v2: bool
+) -> None:
+    rig = TransactionRig(ids)
+    producer = started(rig, v2, b"one")
+    if not v2:
+        assert producer.add_offsets() == "NONE"
+    assert producer.commit_offset(1) == "NONE"
+    rig.kill(0)
+    rig.wait(lambda: 0 not in (rig.leader_id, rig.coordinator, rig.group_coordinator))
+    assert producer.end() == "NONE"
+    rig.run_for(1_000)
+    assert (rig.read(), rig.committed_offset()) == ([b"one"], 1)
+    rig.start(0)
+    rig.wait(lambda: rig.isr == sorted(ids))
+
+
 def test_transactions__only_v2_has_an_epoch_for_each() -> None:
     rig = TransactionRig()
     first = started(rig, False, b"one")

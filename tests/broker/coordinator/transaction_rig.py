@@ -24,12 +24,14 @@ GROUP = "g"
 
 
 class TransactionRig(Simulated):
-    """Broker 1 leads `orders`, 2 coordinates all transactions, 3 all groups."""
+    """Of the brokers `ids` the first leads `orders`, the second coordinates all transactions, the
+    third all groups."""
 
-    def __init__(self, **more: Any) -> None:
-        super().__init__(**more)
-        self.create_topic(TRANSACTION_STATE_TOPIC, [[2, 1, 3]])
-        self.create_topic(GROUP_METADATA_TOPIC, [[3, 1, 2]])
+    def __init__(self, ids: tuple[int, int, int] = (1, 2, 3), **more: Any) -> None:
+        super().__init__(**{"brokers": [{"id": each} for each in ids], "replicas": ids, **more})
+        one, two, three = ids
+        self.create_topic(TRANSACTION_STATE_TOPIC, [[two, one, three]])
+        self.create_topic(GROUP_METADATA_TOPIC, [[three, one, two]])
         self.run_for(1_000)
 
     def call(self, broker: int, api_key: ApiKey, version: int, body: Any) -> Any:
@@ -42,11 +44,11 @@ class TransactionRig(Simulated):
     @property
     def coordinator(self) -> int:
         """The broker that coordinates transactions."""
-        return self.partition(TRANSACTION_STATE_TOPIC).leader or -1
+        return self.partition(TRANSACTION_STATE_TOPIC).leader
 
     @property
     def group_coordinator(self) -> int:
-        return self.partition(GROUP_METADATA_TOPIC).leader or -1
+        return self.partition(GROUP_METADATA_TOPIC).leader
 
     def producer(self, transactional_id: str = "t", v2: bool = False) -> RawProducer:
         return RawProducer(self, transactional_id, v2)

@@ -72,10 +72,17 @@ class ControlSession:
         brokers: tuple[int, ...] = (),
         hints: Callable[[], Iterable[str]] = tuple,
         remark: str = "",
+        left_alone: Iterable[str] = (),
     ) -> ChangeResult:
         """Change the cluster by `operation(say)`; what happens is shown at once.  The answer has
-        the events until it returned, the state of these brokers with the remark, and the hints."""
+        the events until it returned, the state of these brokers with the remark, and the hints.
+        `left_alone`: shown first; if it names all brokers that were meant, there is nothing to do.
+        """
         change = LiveChange(self.cluster, self.origin_ms, self._show)
+        for line in left_alone:
+            change.say(line)
+        if change.lines and not brokers:
+            return ChangeResult(self.name, changed=False, lines=change.lines, events=[])
         change.carry_out(operation)
         states = {status.id: status.state for status in self.cluster.status().brokers}
         found = [{"id": broker, "state": states[broker]} for broker in brokers if broker in states]
