@@ -10,15 +10,18 @@ coordinator configures the topology with the next heartbeat, and forgets the res
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Final
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from kcluster.broker.coordinator.group import Committer
+from kcluster.broker.coordinator.classic_group import ClassicGroup
+from kcluster.broker.coordinator.group import Committer, Group
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.interface import GroupHome
-from kcluster.broker.coordinator.modern.group import FIRST_EPOCH, ModernGroup
+from kcluster.broker.coordinator.modern.group import FIRST_EPOCH, GroupRefusal, ModernGroup, ToJoin
 from kcluster.broker.coordinator.streams.configured import ConfiguredTopology
 from kcluster.broker.coordinator.streams.holders import Holders
 from kcluster.broker.coordinator.streams.member import LEAVING, StreamsMember
@@ -35,8 +38,11 @@ from kcluster.broker.coordinator.streams.records import (
 )
 from kcluster.broker.coordinator.streams.target import STANDBYS, new_target
 from kcluster.broker.coordinator.streams.tasks import Task, Tasks
-from kcluster.broker.coordinator.streams.topology import StreamsTopology
+from kcluster.broker.coordinator.streams.topology import InternalTopic, StreamsTopology
 from kcluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kcluster.protocol.messages import StreamsGroupHeartbeatResponse
 
 MEMBER_COMMITS_SINCE: Final = 9
 """OffsetCommit version from which requests name a member epoch."""
@@ -48,7 +54,23 @@ _NO_TARGET: Final = TargetMetadata(-1, 0)
 """What a deleted target leaves."""
 
 
-class StreamsGroupState(Enum):
+class StreamsDecision(Struct):
+    """What a heartbeat writes, what it sets once that is in the log, what it answers once that is
+    committed."""
+
+    records: list[LogRecord]
+    response: StreamsGroupHeartbeatResponse
+    missing_topics: Mapping[str, InternalTopic] = {}
+    """Internal topics to create."""
+    configured: ConfiguredTopology | None = None
+    endpoint_epoch: int = 0
+    group_epoch: int = 0
+    starts_initial_delay: bool = False
+    has_progressed: bool = False
+    """The member has taken a step: watch whether it gives its tasks back in time."""
+
+
+class StreamsGroupState(StrEnum):
     """As clients see it."""
 
     EMPTY = "Empty"
@@ -63,7 +85,9 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
 
     kind = "streams"
     noun = "streams group"
-    config_prefix = "streams"
+    protocol = "streams"
+    session_config = "streams.session.timeout.ms"
+    interval_config = "streams.assignment.interval.ms"
 
     def __init__(self, group_id: str, home: GroupHome) -> None:
         super().__init__(group_id, home)
@@ -78,6 +102,15 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         """Increases when a member with an endpoint gets other tasks."""
         self.shutdown_requested_by: str | None = None
         """The member that asked for it."""
+
+    @classmethod
+    def find_to_join(
+        cls, current: Group | None, group_id: str, home: GroupHome, now_ms: int
+    ) -> ToJoin[StreamsGroup] | GroupRefusal:
+        """A streams group takes the place of a classic group without members."""
+        if isinstance(current, ClassicGroup) and current.is_unused:
+            return ToJoin(cls(group_id, home), current.tombstones())
+        return super().find_to_join(current, group_id, home, now_ms)
 
     # ------------------------------------------------------------------- for clients
 
@@ -140,14 +173,8 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
 
     def replay(self, record: LogRecord) -> bool:
         match record:
-            case StreamsGroupRecord(state=None):
-                return False
             case StreamsGroupRecord(state=state):
-                self.epoch = state.epoch
-                self.metadata_hash = state.metadata_hash
-                self.validated_topology_epoch = state.validated_topology_epoch
-                self.assignment_configs = state.assignment_configs
-                self.is_stored = True
+                self._replay_state(state)
             case StreamsTopologyRecord(topology=topology):
                 self.topology = topology
                 self.is_stored |= topology is not None
@@ -156,14 +183,22 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
                 self.target_epoch = target.epoch
                 self.target_timestamp_ms = target.assigned_ms
                 self.is_stored |= metadata is not None
-            case StreamsMemberTargetRecord(member_id=member_id, tasks=None):
-                self.targets.pop(member_id, None)
             case StreamsMemberTargetRecord(member_id=member_id, tasks=tasks):
-                self.targets[member_id] = tasks
-                self.is_stored = True
+                self.targets.pop(member_id, None)
+                if tasks is not None:
+                    self.targets[member_id] = tasks
+                    self.is_stored = True
             case StreamsMemberRecord() | StreamsProgressRecord():
                 self._replay_member(record)
         return self.is_stored
+
+    def _replay_state(self, state: GroupState | None) -> None:
+        self.is_stored = state is not None
+        if state is not None:
+            self.epoch = state.epoch
+            self.metadata_hash = state.metadata_hash
+            self.validated_topology_epoch = state.validated_topology_epoch
+            self.assignment_configs = state.assignment_configs
 
     def _replay_member(self, record: StreamsMemberRecord | StreamsProgressRecord) -> None:
         member_id = record.member_id
@@ -207,15 +242,35 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
 
     @property
     def initial_delay_ms(self) -> int:
-        return self.config_ms("initial.rebalance.delay.ms")
+        return self.config_ms("streams.initial.rebalance.delay.ms")
 
     @property
     def current_configs(self) -> tuple[tuple[str, str], ...]:
         """The configs of the assignment, as they are now."""
-        standbys = self.config_ms(STANDBYS)
+        standbys = self.config_ms("streams.num.standby.replicas")
         return ((STANDBYS, str(standbys)),)
 
-    def start_initial_delay(self, now_ms: int) -> None:
+    def note_heartbeat(
+        self, decision: StreamsDecision, member_id: str, is_known: bool, now_ms: int
+    ) -> None:
+        """The records of a heartbeat are in the log.  What is not in the log is kept by a group
+        that was there before."""
+        if is_known:
+            self.configured = decision.configured
+            self.endpoint_epoch = decision.endpoint_epoch
+            self.note_checked_metadata(decision.group_epoch)
+        self.start_session(member_id, now_ms)
+        if decision.has_progressed:
+            self._watch_revocation(member_id, now_ms)
+        if decision.starts_initial_delay:
+            self._start_initial_delay(now_ms)
+
+    def request_shutdown(self, member_id: str) -> None:
+        """Every heartbeat answers from now on that the application is to shut down."""
+        if self.shutdown_requested_by is None:
+            self.shutdown_requested_by = member_id
+
+    def _start_initial_delay(self, now_ms: int) -> None:
         ends_ms = now_ms + self.initial_delay_ms
         self.timers.start_phase(_INITIAL_DELAY, ends_ms, self._end_initial_delay)
 
@@ -226,16 +281,11 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
             return
         metadata = TargetMetadata(self.epoch, now_ms)
         new = new_target(
-            self.group_id,
-            self.members,
-            self.targets,
-            configured,
-            self.assignment_configs,
-            metadata,
+            self.group_id, self.members, self.targets, configured, self.assignment_configs, metadata
         )
         self.write_alone(new.records, now_ms)
 
-    def watch_revocation(self, member_id: str, now_ms: int) -> None:
+    def _watch_revocation(self, member_id: str, now_ms: int) -> None:
         """Fence the member if it does not give its tasks back in time."""
         member = self.members[member_id]
         if member.progress.state is StreamsMemberState.UNREVOKED_TASKS:
@@ -247,7 +297,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
     def resume(self, now_ms: int) -> None:
         super().resume(now_ms)
         for member_id in self.members:
-            self.watch_revocation(member_id, now_ms)
+            self._watch_revocation(member_id, now_ms)
 
     def abandon(self) -> None:
         super().abandon()
@@ -271,11 +321,12 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
             return ErrorCode.STALE_MEMBER_EPOCH
         return ErrorCode.NONE
 
-    def check_commit_of(self, committer: Committer, topic: str, partition: int) -> ErrorCode:
+    def check_commit_of(self, committer: Committer, topic_id: bytes, partition: int) -> ErrorCode:
         """A member of an older epoch may commit what it was assigned no later than then."""
         member = self.members.get(committer.member_id)
         if member is None or committer.generation == member.epoch or self.topology is None:
             return ErrorCode.NONE
+        topic = self.broker.image.topic_names.get(topic_id, "")
         subtopology_id = self.topology.subtopology_of_topic.get(topic)
         if subtopology_id is None:
             return ErrorCode.STALE_MEMBER_EPOCH

@@ -14,14 +14,13 @@ Kafka: GroupMetadataManager.streamsGroupHeartbeat, streamsGroupLeave.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kcluster.broker.coordinator.group_log import LogRecord
-from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, Refused
+from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, GroupRefusal
 from kcluster.broker.coordinator.modern.topics import metadata_hash
 from kcluster.broker.coordinator.streams.configured import (
     ConfiguredTopology,
@@ -31,7 +30,7 @@ from kcluster.broker.coordinator.streams.configured import (
     configure,
 )
 from kcluster.broker.coordinator.streams.endpoints import endpoints
-from kcluster.broker.coordinator.streams.group import StreamsGroup
+from kcluster.broker.coordinator.streams.group import StreamsDecision, StreamsGroup
 from kcluster.broker.coordinator.streams.member import StreamsMember, updated_details
 from kcluster.broker.coordinator.streams.reconciliation import next_step
 from kcluster.broker.coordinator.streams.records import (
@@ -43,12 +42,9 @@ from kcluster.broker.coordinator.streams.records import (
     StreamsTopologyRecord,
     TargetMetadata,
 )
+from kcluster.broker.coordinator.streams.target import new_target
 from kcluster.broker.coordinator.streams.tasks import NOTHING, Task, Tasks, by_subtopology, tasks_of
-from kcluster.broker.coordinator.streams.topology import (
-    InternalTopic,
-    StreamsTopology,
-    is_well_formed,
-)
+from kcluster.broker.coordinator.streams.topology import StreamsTopology, is_well_formed
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
@@ -61,30 +57,15 @@ if TYPE_CHECKING:
     TaskIdsRow = StreamsGroupHeartbeatRequest.TaskIds
 
 
-class StreamsDecision(Struct):
-    """What to write, what to set when it is written, and what to answer when it is committed."""
-
-    records: list[LogRecord]
-    response: StreamsGroupHeartbeatResponse
-    missing_topics: Mapping[str, InternalTopic] = {}
-    """Internal topics to create."""
-    configured: ConfiguredTopology | None = None
-    endpoint_epoch: int = 0
-    group_epoch: int = 0
-    starts_initial_delay: bool = False
-    has_progressed: bool = False
-    """The member has taken a step: watch whether it gives its tasks back in time."""
-
-
 class _Refusal(Exception):
     """Ends a decision; never leaves this module."""
 
     def __init__(self, error: ErrorCode, message: str | None = None) -> None:
         super().__init__(error, message)
-        self.refused = Refused(error, message)
+        self.refused = GroupRefusal(error, message)
 
 
-def decide_leave(group: StreamsGroup, member_id: str, epoch: int) -> StreamsDecision | Refused:
+def decide_leave(group: StreamsGroup, member_id: str, epoch: int) -> StreamsDecision | GroupRefusal:
     """The member leaves."""
     if member_id not in group.members:
         return _unknown(group, member_id)
@@ -98,23 +79,23 @@ def decide_heartbeat(
     client: tuple[str, str],
     first: Sequence[LogRecord],
     now_ms: int,
-) -> StreamsDecision | Refused:
+) -> StreamsDecision | GroupRefusal:
     """`client`: its id and host.  `first`: records that turn a classic group into this one."""
     try:
-        return _Heartbeat(group, body, client, first, now_ms).decide()
+        return _StreamsHeartbeat(group, body, client, first, now_ms).decide()
     except _Refusal as refusal:
         return refusal.refused
 
 
-def _unknown(group: StreamsGroup, member_id: str) -> Refused:
+def _unknown(group: StreamsGroup, member_id: str) -> GroupRefusal:
     message = f"Member {member_id} is not a member of group {group.group_id}."
-    return Refused(ErrorCode.UNKNOWN_MEMBER_ID, message)
+    return GroupRefusal(ErrorCode.UNKNOWN_MEMBER_ID, message)
 
 
 # ---------------------------------------------------------------------------- one heartbeat
 
 
-class _Heartbeat:
+class _StreamsHeartbeat:
     def __init__(
         self,
         group: StreamsGroup,
@@ -345,7 +326,7 @@ class _Heartbeat:
         response = m.StreamsGroupHeartbeatResponse(
             member_id=after.member_id,
             member_epoch=after.epoch,
-            heartbeat_interval_ms=self._group.config_ms("heartbeat.interval.ms"),
+            heartbeat_interval_ms=self._group.config_ms("streams.heartbeat.interval.ms"),
         )
         if self._shows_tasks(before, after):
             assigned = after.progress.assigned

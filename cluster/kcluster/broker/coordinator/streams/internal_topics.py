@@ -15,7 +15,7 @@ from typing import Any, Final
 from kcluster.broker.coordinator.interface import CoordinatorBroker
 from kcluster.broker.coordinator.streams.topology import InternalTopic
 from kcluster.protocol import messages as m
-from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.java import hash_order, java_hash_code
 
 MAX_ERRORS: Final = 1_000
@@ -57,7 +57,7 @@ class InternalTopics:
                 return
             for result in body.topics:
                 if result.error_code != ErrorCode.NONE:
-                    message = result.error_message or ErrorCode(result.error_code).text
+                    message = result.error_message or error_of(result.error_code).text
                     self._errors[result.name] = (expires_ms, message)
 
         self._broker.ask_controller(request, answered, timeout_ms, now_ms)

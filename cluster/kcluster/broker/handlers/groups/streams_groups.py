@@ -21,16 +21,12 @@ from kcluster.broker.coordinator.modern.group import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     LEAVE_STATIC_EPOCH,
-    Refused,
+    GroupRefusal,
 )
 from kcluster.broker.coordinator.streams.configured import StreamsStatus
 from kcluster.broker.coordinator.streams.description import described_group
-from kcluster.broker.coordinator.streams.group import StreamsGroup
-from kcluster.broker.coordinator.streams.heartbeat import (
-    StreamsDecision,
-    decide_heartbeat,
-    decide_leave,
-)
+from kcluster.broker.coordinator.streams.group import StreamsDecision, StreamsGroup
+from kcluster.broker.coordinator.streams.heartbeat import decide_heartbeat, decide_leave
 from kcluster.broker.coordinator.streams.topology import fixed_changelog, named_topics
 from kcluster.broker.handlers.groups.groups import GROUP_OPERATIONS
 from kcluster.broker.registry import PARKED, Parked, handles
@@ -50,7 +46,7 @@ def is_enabled(broker: Broker) -> bool:
     """Whether streams groups are served: the feature is on, and so is the protocol here."""
     return (
         broker.image.features.get(STREAMS_VERSION, 0) > 0
-        and StreamsGroup.kind in broker.config.group_coordinator_rebalance_protocols
+        and StreamsGroup.protocol in broker.config.group_coordinator_rebalance_protocols
     )
 
 
@@ -63,7 +59,9 @@ def streams_group_heartbeat(
 ) -> m.StreamsGroupHeartbeatResponse | Parked:
     body: m.StreamsGroupHeartbeatRequest = request.body
     if not is_enabled(broker):
-        return _refusal(Refused(ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNSUPPORTED_VERSION.text))
+        return _refusal(
+            GroupRefusal(ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNSUPPORTED_VERSION.text)
+        )
     refused = _check_topics(body.topology) or _check_supported(body) or _check(body)
     if refused is not None:
         return _refusal(refused)
@@ -72,27 +70,29 @@ def streams_group_heartbeat(
     return _heartbeat(broker, request, now_ms)
 
 
-def _refusal(refused: Refused) -> m.StreamsGroupHeartbeatResponse:
+def _refusal(refused: GroupRefusal) -> m.StreamsGroupHeartbeatResponse:
     return m.StreamsGroupHeartbeatResponse(
         error_code=refused.error, error_message=refused.message, status=None
     )
 
 
-def _check_topics(topology: m.StreamsGroupHeartbeatRequest.Topology | None) -> Refused | None:
+def _check_topics(topology: m.StreamsGroupHeartbeatRequest.Topology | None) -> GroupRefusal | None:
     """Which names of topics an application may not use."""
     names = [] if topology is None else named_topics(topology)
     internal = ",".join(name for name in names if is_internal(name))
     if internal:
-        message = f"Use of Kafka internal topics {internal} in a Kafka Streams topology is prohibited."
-        return Refused(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
+        message = (
+            f"Use of Kafka internal topics {internal} in a Kafka Streams topology is prohibited."
+        )
+        return GroupRefusal(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
     invalid = [name for name in names if name_problem(name) is not None]
     if invalid:
         message = f"Topic names {','.join(invalid)} are not valid topic names."
-        return Refused(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
+        return GroupRefusal(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
     return None
 
 
-def _check_supported(body: m.StreamsGroupHeartbeatRequest) -> Refused | None:
+def _check_supported(body: m.StreamsGroupHeartbeatRequest) -> GroupRefusal | None:
     """What 4.3.1 does not serve yet.  Kafka:
     throwIfStreamsGroupHeartbeatRequestIsUsingUnsupportedFeatures."""
     if body.instance_id is not None:
@@ -110,7 +110,7 @@ def _check_supported(body: m.StreamsGroupHeartbeatRequest) -> Refused | None:
     return None
 
 
-def _check(body: m.StreamsGroupHeartbeatRequest) -> Refused | None:
+def _check(body: m.StreamsGroupHeartbeatRequest) -> GroupRefusal | None:
     """What is wrong with the request itself.  Kafka:
     throwIfStreamsGroupHeartbeatRequestIsInvalid."""
     for value, name in (
@@ -136,7 +136,7 @@ def _check(body: m.StreamsGroupHeartbeatRequest) -> Refused | None:
             return _invalid("Topology must be non-null when (re-)joining.")
         fixed = fixed_changelog(body.topology)
         if fixed is not None:
-            return Refused(ErrorCode.STREAMS_INVALID_TOPOLOGY, fixed)
+            return GroupRefusal(ErrorCode.STREAMS_INVALID_TOPOLOGY, fixed)
     elif epoch == LEAVE_STATIC_EPOCH:
         return _invalid("InstanceId can't be null.")
     elif epoch < LEAVE_STATIC_EPOCH:
@@ -149,8 +149,8 @@ def _check(body: m.StreamsGroupHeartbeatRequest) -> Refused | None:
     return None
 
 
-def _invalid(message: str) -> Refused:
-    return Refused(ErrorCode.INVALID_REQUEST, message)
+def _invalid(message: str) -> GroupRefusal:
+    return GroupRefusal(ErrorCode.INVALID_REQUEST, message)
 
 
 def _leave(
@@ -158,14 +158,14 @@ def _leave(
 ) -> m.StreamsGroupHeartbeatResponse | Parked:
     body: m.StreamsGroupHeartbeatRequest = request.body
     group = broker.coordinator.modern_group(body.group_id, StreamsGroup)
-    if isinstance(group, Refused):
+    if isinstance(group, GroupRefusal):
         if group.error is ErrorCode.GROUP_ID_NOT_FOUND:
-            group = Refused(group.error, _not_found(broker, body.group_id))
+            group = GroupRefusal(group.error, _not_found(broker, body.group_id))
         return _refusal(group)
     if body.shutdown_application:
         group.request_shutdown(body.member_id)
     decision = decide_leave(group, body.member_id, body.member_epoch)
-    if isinstance(decision, Refused):
+    if isinstance(decision, GroupRefusal):
         return _refusal(decision)
     if _write(broker, request, group, decision, now_ms):
         group.end_timers(body.member_id)
@@ -179,17 +179,17 @@ def _heartbeat(
     coordinator = broker.coordinator
     if body.member_epoch == JOIN_EPOCH:
         found = coordinator.modern_group_to_join(body.group_id, StreamsGroup, now_ms)
-        if isinstance(found, Refused):
+        if isinstance(found, GroupRefusal):
             return _refusal(found)
         group, first = found.group, found.records
     else:
         known = coordinator.modern_group(body.group_id, StreamsGroup)
-        if isinstance(known, Refused):
+        if isinstance(known, GroupRefusal):
             return _refusal(known)
         group, first = known, ()
     client = request.client_id or "", f"/{request.client_host}"
     decision = decide_heartbeat(group, body, client, first, now_ms)
-    if isinstance(decision, Refused):
+    if isinstance(decision, GroupRefusal):
         return _refusal(decision)
     if _write(broker, request, group, decision, now_ms):
         group.stored.note_heartbeat(
@@ -205,7 +205,7 @@ def _write(
 ) -> bool:
     def settled(error: ErrorCode, at_ms: int) -> None:
         if error is not ErrorCode.NONE:
-            broker.reply(request, _refusal(Refused(error)))
+            broker.reply(request, _refusal(GroupRefusal(error)))
             return
         if decision.missing_topics:
             _create_topics(broker, group.group_id, decision, at_ms)
@@ -214,9 +214,7 @@ def _write(
     return group.write(decision.records, settled, now_ms)
 
 
-def _create_topics(
-    broker: Broker, group_id: str, decision: StreamsDecision, now_ms: int
-) -> None:
+def _create_topics(broker: Broker, group_id: str, decision: StreamsDecision, now_ms: int) -> None:
     """Ask for the missing topics, and add to the answer why earlier requests failed."""
     interval_ms = group_time_ms(broker, group_id, "streams.heartbeat.interval.ms")
     errors_ms = interval_ms * _HEARTBEATS_OF_AN_ERROR
@@ -259,7 +257,7 @@ def _described(broker: Broker, group_id: str) -> m.StreamsGroupDescribeResponse.
     if not group_id:
         return _undescribed("", ErrorCode.INVALID_GROUP_ID)
     group = broker.coordinator.modern_group(group_id, StreamsGroup)
-    if not isinstance(group, Refused):
+    if not isinstance(group, GroupRefusal):
         return described_group(group)
     if group.error is not ErrorCode.GROUP_ID_NOT_FOUND:
         return _undescribed(group_id, group.error)
