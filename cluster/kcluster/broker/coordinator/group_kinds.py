@@ -15,10 +15,13 @@ from kcluster.broker.coordinator.consumer.group import ConsumerGroup
 from kcluster.broker.coordinator.group import Group
 from kcluster.broker.coordinator.group_log import ClassicGroupRecord, GroupRecord
 from kcluster.broker.coordinator.interface import GroupHome
+from kcluster.broker.coordinator.streams import records as streams
+from kcluster.broker.coordinator.streams.group import StreamsGroup
 
 KIND_OF_RECORD: Final[Mapping[type[GroupRecord], type[Group]]] = {
     ClassicGroupRecord: ClassicGroup,
     **dict.fromkeys(consumer.RECORDS, ConsumerGroup),
+    **dict.fromkeys(streams.RECORDS, StreamsGroup),
 }
 
 WITHOUT_MEMBERS: Final[Callable[[str, GroupHome], Group]] = ClassicGroup

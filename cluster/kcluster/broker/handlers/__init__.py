@@ -33,6 +33,7 @@ from kcluster.broker.handlers.groups import (
     group_offsets,
     groups,
     offset_fetch,
+    streams_groups,
     txn_offset_commit,
 )
 from kcluster.broker.handlers.metadata import (
@@ -83,6 +84,7 @@ __all__ = [
     "share_acknowledge",
     "share_fetch",
     "share_state",
+    "streams_groups",
     "telemetry",
     "topics",
     "txn_offset_commit",

@@ -201,6 +201,21 @@ class BrokerConfig(Struct, frozen=True):
     group_consumer_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
     group_consumer_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
     group_consumer_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
+    group_streams_assignment_interval_ms: Annotated[int, _int(0, scaled=True, dynamic=_CLUSTER)] = (
+        1_000
+    )
+    group_streams_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
+    group_streams_initial_rebalance_delay_ms: Annotated[int, _TIME_0] = 3_000
+    group_streams_max_assignment_interval_ms: Annotated[int, _INT_0] = 15_000
+    group_streams_max_heartbeat_interval_ms: Annotated[int, _INT_1] = 15_000
+    group_streams_max_session_timeout_ms: Annotated[int, _INT_1] = 60_000
+    group_streams_max_size: Annotated[int, _INT_1] = _MAX_INT
+    group_streams_max_standby_replicas: Annotated[int, _INT_0] = 2
+    group_streams_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
+    group_streams_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
+    group_streams_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
+    group_streams_num_standby_replicas: Annotated[int, _INT_0] = 0
+    group_streams_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
     offset_metadata_max_bytes: Annotated[int, _INT] = 4_096
     offsets_commit_timeout_ms: Annotated[int, _TIME_1] = 5_000
     offsets_retention_check_interval_ms: Annotated[int, _LONG_TIME_1] = 600_000

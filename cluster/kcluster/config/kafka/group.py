@@ -1,7 +1,7 @@
 """A group's configs: names, types, ranges and defaults of Kafka 4.3.1.
 
 Owns: GroupConfig, GROUP_CONFIGS, which broker config gives a group's default, and which bounds it.
-Those of share and streams groups are stored, checked and described, but have no effect.  Never:
+Those of share groups are stored, checked and described, but have no effect.  Never:
 knows a group.
 Kafka: GroupConfig, GroupConfigManager; KIP-848, KIP-932, KIP-1043, KIP-1071.
 """
@@ -80,11 +80,11 @@ class GroupConfig(Struct, frozen=True):
     share_record_lock_duration_ms: Annotated[int, _group("INT", 1_000)] = 30_000
     share_renew_acknowledge_enable: Annotated[bool, _group("BOOLEAN")] = True
     share_session_timeout_ms: Annotated[int, _INT_1] = 45_000
-    streams_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
-    streams_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
-    streams_initial_rebalance_delay_ms: Annotated[int, _INT_0] = 3_000
-    streams_num_standby_replicas: Annotated[int, _INT_0] = 0
-    streams_session_timeout_ms: Annotated[int, _INT_1] = 45_000
+    streams_assignment_interval_ms: Annotated[int, _OBEYED_0] = 1_000
+    streams_heartbeat_interval_ms: Annotated[int, _OBEYED_1] = 5_000
+    streams_initial_rebalance_delay_ms: Annotated[int, _OBEYED_0] = 3_000
+    streams_num_standby_replicas: Annotated[int, _OBEYED_0] = 0
+    streams_session_timeout_ms: Annotated[int, _OBEYED_1] = 45_000
 
     @classmethod
     def resolve(cls, value_of: ValueOf, own: Mapping[str, str] | None = None) -> "GroupConfig":
