@@ -110,7 +110,7 @@ class BrokerNode(Broker):
             self.quotas,
             (self.coordinator, self.transactions),
         )
-        self._maintenance = Maintenance(view, timers, replicas, self.isr)
+        self._maintenance = Maintenance(view, timers, replicas, self.isr, disk)
         self.lifecycle = Lifecycle(
             view, disk, rng, timers, peers, outbox, self.publisher, self._maintenance
         )

@@ -52,6 +52,7 @@ TOPOLOGY_KEYS: Final = (
     "config",
     "network",
     "kafka_version",
+    "write_back",
     "name",
 )
 KEYS: Final = ("topology", "seed", *TOPOLOGY_KEYS)
