@@ -28,6 +28,7 @@ from kcluster.broker.handlers.data import (
     produce,
 )
 from kcluster.broker.handlers.groups import (
+    consumer_groups,
     find_coordinator,
     group_offsets,
     groups,
@@ -41,7 +42,7 @@ from kcluster.broker.handlers.metadata import (
     metadata,
 )
 from kcluster.broker.handlers.security import acls, authentication, scram
-from kcluster.broker.handlers.share import share_state
+from kcluster.broker.handlers.share import share_group_offsets, share_groups, share_state
 from kcluster.broker.handlers.transactions import (
     changes,
     init_producer_id,
@@ -57,6 +58,7 @@ __all__ = [
     "changes",
     "client_quotas",
     "config_resources",
+    "consumer_groups",
     "delete_records",
     "describe_cluster",
     "describe_configs",
@@ -78,6 +80,8 @@ __all__ = [
     "quorum",
     "reassignments",
     "scram",
+    "share_group_offsets",
+    "share_groups",
     "share_state",
     "telemetry",
     "topics",
