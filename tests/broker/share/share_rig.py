@@ -1,7 +1,8 @@
 """ShareFetch and ShareAcknowledge of one member, against one broker or a cluster.
 
 Owns: `ShareMember`, the bodies that it sends, `ClusterMember`, which is one in a cluster, `shared`,
-a broker that leads `orders` and knows share groups.  Never: runs a group coordinator (nobody assigns partitions here).
+a broker that leads `orders` and knows share groups.  Never: runs a group coordinator, so nobody
+assigns partitions.
 """
 
 from __future__ import annotations

@@ -44,7 +44,9 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.features import SHARE_VERSION
 
+BATCH_OPTIMIZED: Final = 0
 RECORD_LIMIT: Final = 1
+ACQUIRE_MODES: Final = (BATCH_OPTIMIZED, RECORD_LIMIT)
 """The acquire mode in which max_records is a limit; otherwise batches are not divided."""
 _HINTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -104,7 +106,8 @@ def _session_of(broker: Broker, request: Request) -> ShareSession | ErrorCode:
     for topic in body.topics:
         name = names.get(topic.topic_id, "")
         for partition in topic.partitions:
-            session.add(TopicIdPartition(topic.topic_id, partition.partition_index, name))
+            named = TopicIdPartition(topic.topic_id, partition.partition_index, name)
+            session.add(named, must_answer=epoch != INITIAL_EPOCH)
     for forgotten in body.forgotten_topics_data:
         for index in forgotten.partitions:
             session.forget((forgotten.topic_id, index))
@@ -173,7 +176,9 @@ class PendingShareFetch(ParkedFetch):
         if is_renewal or body.share_session_epoch == FINAL_EPOCH:
             self._is_fetched = True
         else:
-            self._find_leaders(now_ms)
+            refused = self._find_leaders(now_ms)
+            if refused:
+                return Answer(error_code=refused)
             if (
                 not self._leaders
                 or self._acquirer.max_records == 0
@@ -191,12 +196,13 @@ class PendingShareFetch(ParkedFetch):
 
     # ------------------------------------------------------------------------------- fetching
 
-    def _find_leaders(self, now_ms: int) -> None:
-        broker, session = self._broker, self._session
+    def _find_leaders(self, now_ms: int) -> ErrorCode:
+        """The leaders of what the session names; an error for the whole request, or NONE."""
+        broker, session, body = self._broker, self._session, self._request.body
         for named in self._rotated():
             if not named.topic:
-                self._answers[named] = _error_data(named, ErrorCode.UNKNOWN_TOPIC_ID)
-                continue
+                # As Kafka, which looks for a topic without a name here.
+                return ErrorCode.UNKNOWN_SERVER_ERROR
             if broker.image.partition(named.topic, named.partition) is None:
                 self._answers[named] = _error_data(named, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                 continue
@@ -205,6 +211,9 @@ class PendingShareFetch(ParkedFetch):
                 self._answers[named] = _error_data(named, leader)
             else:
                 self._leaders[named] = leader
+        if self._leaders and body.share_acquire_mode not in ACQUIRE_MODES:
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        return ErrorCode.NONE
 
     def _rotated(self) -> list[TopicIdPartition]:
         """The session's partitions, each time beginning with another, so that none starves."""
@@ -345,7 +354,6 @@ class PendingShareFetch(ParkedFetch):
         """
         unanswered = self._session.unanswered
         if epoch == INITIAL_EPOCH:
-            unanswered.clear()
             return self._answers
         named_now: dict[TopicIdPartition, PartitionData] = {}
         for named, data in self._answers.items():
