@@ -148,6 +148,12 @@ def test_without_its_state_a_share_partition_is_not_read():
     assert acquired(ClusterMember(rig, at=1).fetch(0)) == [(0, 0, 1)]
 
 
+def test_a_state_that_makes_no_sense_is_not_read():
+    rig = cluster(2)
+    assert rig.write((0, 0, 9, 1), start=0) == "NONE"
+    assert errors(ClusterMember(rig, at=1).fetch(0)) == {0: "UNKNOWN_SERVER_ERROR"}
+
+
 # -------------------------------------------------------------------------------------- logs
 
 

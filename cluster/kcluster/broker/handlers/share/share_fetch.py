@@ -29,7 +29,6 @@ from kcluster.broker.serving.leader_hints import current_leader, node_endpoints
 from kcluster.broker.serving.reading import PartitionRead
 from kcluster.broker.serving.sessions import ParkedFetch
 from kcluster.broker.share.acquisition import Acquired, Acquirer
-from kcluster.broker.share.configs import share_limits
 from kcluster.broker.share.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -234,11 +233,13 @@ class PendingShareFetch(ParkedFetch):
         reads: list[tuple[TopicIdPartition, ShareLeader, PartitionRead]] = []
         size_bytes, is_urgent = 0, False
         for named, leader in acquirable:
-            read = leader.read(min(budget, share + extra), not size_bytes)
+            read = leader.read(
+                min(budget, share + extra), self._acquirer.max_records, not size_bytes
+            )
             extra = 0
             size_bytes += read.size_bytes
             budget = max(0, budget - read.size_bytes)
-            is_urgent |= read.is_urgent
+            is_urgent |= read.is_urgent or read.is_cut
             reads.append((named, leader, read))
         if not is_last_try and not is_urgent and size_bytes < self._min_bytes:
             return False
@@ -341,8 +342,9 @@ class PendingShareFetch(ParkedFetch):
             topic.partitions.append(data)
         if body.share_session_epoch == FINAL_EPOCH:
             broker.end_share_session(self._session, now_ms)
+        limits = broker.share_partitions.configs.of(self._group_id).limits
         return Answer(
-            acquisition_lock_timeout_ms=share_limits(broker.view, self._group_id).lock_duration_ms,
+            acquisition_lock_timeout_ms=limits.lock_duration_ms,
             responses=list(topics.values()),
             node_endpoints=node_endpoints(broker.image, leaders, Answer.NodeEndpoint),
         )
