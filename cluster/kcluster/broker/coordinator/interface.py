@@ -7,7 +7,7 @@ them; CoordinatorResult.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -89,6 +89,17 @@ class GroupHome(Protocol):
 
     @property
     def broker(self) -> CoordinatorBroker: ...
+
+    @property
+    def groups(self) -> Mapping[str, object]:
+        """The groups of this shard by id."""
+
+    def write(self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int) -> bool:
+        """Append `records` in one batch, and replay them at once; `on_settled` as below.  False:
+        the append was refused, and nothing has changed."""
+
+    def after_writes(self, on_settled: Settled, now_ms: int) -> None:
+        """Call back when everything written so far is committed; at once if it is."""
 
     def append(self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int) -> None:
         """Append `records` in one batch.  `on_settled` is called once, maybe before this returns:

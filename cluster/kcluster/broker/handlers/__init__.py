@@ -28,10 +28,12 @@ from kcluster.broker.handlers.data import (
     produce,
 )
 from kcluster.broker.handlers.groups import (
+    consumer_groups,
     find_coordinator,
     group_offsets,
     groups,
     offset_fetch,
+    streams_groups,
     txn_offset_commit,
 )
 from kcluster.broker.handlers.metadata import (
@@ -57,6 +59,7 @@ __all__ = [
     "changes",
     "client_quotas",
     "config_resources",
+    "consumer_groups",
     "delete_records",
     "describe_cluster",
     "describe_configs",
@@ -81,6 +84,7 @@ __all__ = [
     "share_acknowledge",
     "share_fetch",
     "share_state",
+    "streams_groups",
     "telemetry",
     "topics",
     "txn_offset_commit",

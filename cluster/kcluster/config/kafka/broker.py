@@ -44,6 +44,7 @@ _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS
 _CODECS: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 _CLUSTER: Final[Dynamic] = "cluster-wide"
+CONSUMER_ASSIGNORS: Final = ("uniform", "range")
 
 
 DEFAULT_PERSISTER: Final = "org.apache.kafka.server.share.persister.DefaultStatePersister"
@@ -79,6 +80,19 @@ def _check_overrides(_definition: ConfigDef, value: Value) -> str | None:
     assert isinstance(value, str), value
     read = connection_limits.parse_overrides(value)
     return read if isinstance(read, str) else None
+
+
+def _check_assignors(definition: ConfigDef, value: Value) -> str | None:
+    """The first one is a group's default.  Kafka also loads classes by name."""
+    assert isinstance(value, tuple), value
+    unknown = next((one for one in value if one not in CONSUMER_ASSIGNORS), None)
+    if unknown is not None:
+        names = ", ".join(CONSUMER_ASSIGNORS)
+        return invalid(definition.name, unknown, f"the assignors here are {names}")
+    return None if value else invalid(definition.name, "", "at least one assignor must be named")
+
+
+_ASSIGNORS: Final = Spec("LIST", check=_check_assignors)
 
 
 def _check_persister(definition: ConfigDef, value: Value) -> str | None:
@@ -171,6 +185,37 @@ class BrokerConfig(Struct, frozen=True):
     group_min_session_timeout_ms: Annotated[int, _TIME] = 6_000
     group_max_session_timeout_ms: Annotated[int, _INT] = 1_800_000
     group_max_size: Annotated[int, _INT_1] = _MAX_INT
+    group_coordinator_rebalance_protocols: Annotated[
+        tuple[str, ...], _strings("LIST", "consumer", "classic", "share", "streams")
+    ] = ("classic", "consumer", "streams")
+    group_consumer_assignment_interval_ms: Annotated[
+        int, _int(0, scaled=True, dynamic=_CLUSTER)
+    ] = 1_000
+    group_consumer_assignors: Annotated[tuple[str, ...], _ASSIGNORS] = CONSUMER_ASSIGNORS
+    group_consumer_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
+    group_consumer_max_assignment_interval_ms: Annotated[int, _INT_0] = 15_000
+    group_consumer_max_heartbeat_interval_ms: Annotated[int, _INT_1] = 15_000
+    group_consumer_max_session_timeout_ms: Annotated[int, _INT_1] = 60_000
+    group_consumer_max_size: Annotated[int, _INT_1] = _MAX_INT
+    group_consumer_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
+    group_consumer_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
+    group_consumer_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
+    group_consumer_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
+    group_streams_assignment_interval_ms: Annotated[int, _int(0, scaled=True, dynamic=_CLUSTER)] = (
+        1_000
+    )
+    group_streams_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
+    group_streams_initial_rebalance_delay_ms: Annotated[int, _TIME_0] = 3_000
+    group_streams_max_assignment_interval_ms: Annotated[int, _INT_0] = 15_000
+    group_streams_max_heartbeat_interval_ms: Annotated[int, _INT_1] = 15_000
+    group_streams_max_session_timeout_ms: Annotated[int, _INT_1] = 60_000
+    group_streams_max_size: Annotated[int, _INT_1] = _MAX_INT
+    group_streams_max_standby_replicas: Annotated[int, _INT_0] = 2
+    group_streams_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
+    group_streams_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
+    group_streams_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
+    group_streams_num_standby_replicas: Annotated[int, _INT_0] = 0
+    group_streams_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
     offset_metadata_max_bytes: Annotated[int, _INT] = 4_096
     offsets_commit_timeout_ms: Annotated[int, _TIME_1] = 5_000
     offsets_retention_check_interval_ms: Annotated[int, _LONG_TIME_1] = 600_000
