@@ -13,10 +13,9 @@ from typing import Final, final
 
 from msgspec import Struct
 
-from kcluster.broker.ports import BrokerView
+from kcluster.broker.coordinator.interface import CoordinatorBroker
+from kcluster.broker.coordinator.modern.configs import group_config, group_time_ms
 from kcluster.broker.share.window import ShareLimits
-from kcluster.config.kafka.group import GroupConfig, broker_value
-from kcluster.metadata.records import GROUP_RESOURCE
 
 LATEST: Final = "latest"
 EARLIEST: Final = "earliest"
@@ -39,16 +38,17 @@ class ShareSettings(Struct, frozen=True):
 class ShareConfigs:
     """The settings of the groups that fetch here, as the metadata has them now."""
 
-    def __init__(self, view: BrokerView) -> None:
-        self._view = view
+    def __init__(self, broker: CoordinatorBroker) -> None:
+        self._broker = broker
         self._known: dict[str, ShareSettings] = {}
         self._known_at = -1
         """The metadata offset of which they are."""
 
     def of(self, group_id: str) -> ShareSettings:
         """The settings in force for a group."""
-        if self._known_at != self._view.image.offset:
-            self._known_at = self._view.image.offset
+        image_offset = self._broker.image.offset
+        if self._known_at != image_offset:
+            self._known_at = image_offset
             self._known = {}
         settings = self._known.get(group_id)
         if settings is None:
@@ -56,18 +56,18 @@ class ShareConfigs:
         return settings
 
     def _read(self, group_id: str) -> ShareSettings:
-        own = self._view.image.configs.get((GROUP_RESOURCE, group_id), {})
-        config = GroupConfig.resolve(partial(broker_value, self._view.config), own)
+        value_of = partial(group_config, self._broker, group_id)
+        number_of = partial(group_time_ms, self._broker, group_id)
         limits = ShareLimits(
-            delivery_count=config.share_delivery_count_limit,
-            record_locks=config.share_partition_max_record_locks,
-            lock_duration_ms=config.share_record_lock_duration_ms,
-            is_renewal_enabled=config.share_renew_acknowledge_enable,
+            delivery_count=number_of("share.delivery.count.limit"),
+            record_locks=number_of("share.partition.max.record.locks"),
+            lock_duration_ms=number_of("share.record.lock.duration.ms"),
+            is_renewal_enabled=bool(value_of("share.renew.acknowledge.enable")),
         )
         return ShareSettings(
             limits=limits,
-            reset=config.share_auto_offset_reset,
-            is_read_committed=config.share_isolation_level == READ_COMMITTED,
+            reset=str(value_of("share.auto.offset.reset")),
+            is_read_committed=value_of("share.isolation.level") == READ_COMMITTED,
         )
 
 

@@ -11,7 +11,6 @@ from typing import final
 
 from kcluster.broker.coordinator.share_state.persister import SharePersister
 from kcluster.broker.coordinator.share_state.state import SharePartition
-from kcluster.broker.ports import BrokerView
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.broker.share.configs import ShareConfigs
 from kcluster.broker.share.share_partition import ShareLeader
@@ -24,9 +23,9 @@ class SharePartitions:
     """Share partitions by group, topic id and partition."""
 
     def __init__(
-        self, view: BrokerView, timers: Timers, replicas: Replicas, persister: SharePersister
+        self, configs: ShareConfigs, timers: Timers, replicas: Replicas, persister: SharePersister
     ) -> None:
-        self.configs = ShareConfigs(view)
+        self.configs = configs
         self._timers = timers
         self._replicas = replicas
         self.persister = persister

@@ -1,8 +1,7 @@
 """A group's configs: names, types, ranges and defaults of Kafka 4.3.1.
 
 Owns: GroupConfig, GROUP_CONFIGS, which broker config gives a group's default, and which bounds it.
-Those of share groups are stored, checked and described, but have no effect.  Never:
-knows a group.
+Never: knows a group.
 Kafka: GroupConfig, GroupConfigManager; KIP-848, KIP-932, KIP-1043, KIP-1071.
 """
 
@@ -70,15 +69,15 @@ class GroupConfig(Struct, frozen=True):
     consumer_heartbeat_interval_ms: Annotated[int, _OBEYED_1] = 5_000
     consumer_session_timeout_ms: Annotated[int, _OBEYED_1] = 45_000
     share_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
-    share_auto_offset_reset: Annotated[str, _group("STRING", check=_check_reset)] = "latest"
-    share_delivery_count_limit: Annotated[int, _group("INT", 2)] = 5
+    share_auto_offset_reset: Annotated[str, Spec("STRING", check=_check_reset)] = "latest"
+    share_delivery_count_limit: Annotated[int, Spec("INT", 2)] = 5
     share_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
     share_isolation_level: Annotated[
-        str, _group("STRING", one_of=("read_committed", "read_uncommitted"))
+        str, Spec("STRING", one_of=("read_committed", "read_uncommitted"))
     ] = "read_uncommitted"
-    share_partition_max_record_locks: Annotated[int, _group("INT", 100)] = 2_000
-    share_record_lock_duration_ms: Annotated[int, _group("INT", 1_000)] = 30_000
-    share_renew_acknowledge_enable: Annotated[bool, _group("BOOLEAN")] = True
+    share_partition_max_record_locks: Annotated[int, Spec("INT", 100)] = 2_000
+    share_record_lock_duration_ms: Annotated[int, Spec("INT", 1_000)] = 30_000
+    share_renew_acknowledge_enable: Annotated[bool, Spec("BOOLEAN")] = True
     share_session_timeout_ms: Annotated[int, _INT_1] = 45_000
     streams_assignment_interval_ms: Annotated[int, _OBEYED_0] = 1_000
     streams_heartbeat_interval_ms: Annotated[int, _OBEYED_1] = 5_000
