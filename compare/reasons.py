@@ -102,7 +102,6 @@ WITHOUT_CASE: Final[tuple[str, ...]] = (
     " returns COORDINATOR_LOAD_IN_PROGRESS, and the client retries.",
     "A coordinator sends its markers in one WriteTxnMarkers for each transaction and broker. Kafka"
     " collects those of several transactions.",
-    "ListTransactions matches its pattern by Python's regular expressions. Kafka's are RE2's.",
     "The controller in Metadata and DescribeCluster changes with the metadata, not with each"
     " response, so that one seed gives one trace.",
     "AlterReplicaLogDirs moves the log to the other directory at once. Kafka copies it, and shows"

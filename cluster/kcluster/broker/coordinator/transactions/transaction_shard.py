@@ -41,6 +41,10 @@ class TransactionShard(LogShard[TransactionRecord]):
         return self.broker.config.request_timeout_ms
 
     @property
+    def load_bytes(self) -> int:
+        return self.broker.config.transaction_state_log_load_buffer_size
+
+    @property
     def server_version(self) -> int:
         """The transaction version that is finalized in the cluster."""
         return self.broker.image.features.get(TRANSACTION_VERSION, 0)
