@@ -19,7 +19,7 @@ from tests.property.test_any_request import Plausible
 from tests.rig.cluster import TOPIC
 from tests.rig.requests import batch, produce_request
 
-SEEDS = range(int(os.environ.get("KCLUSTER_ANY_REQUESTS", "8")))
+SEEDS = range(int(os.environ.get("KCLUSTER_ANY_REQUESTS", "4")))
 REQUESTS = 120
 IDS = ("t1", "t2", "nobody", "")
 TOPICS = (TOPIC, TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, "nope", "")
