@@ -163,7 +163,9 @@ ASSIGNORS = [
 
 
 @pytest.mark.parametrize(
-    ("library", "settings"), ASSIGNORS, ids=["python", "python-rr", "confluent", "cooperative", "kip848", "kip848-range"]
+    ("library", "settings"),
+    ASSIGNORS,
+    ids=["python", "python-rr", "confluent", "cooperative", "kip848", "kip848-range"],
 )
 def test_groups__members_come_and_go(
     shared: Cluster, filled: str, group: str, library: str, settings: Any
