@@ -100,8 +100,7 @@ def _invalid(message: str) -> GroupRefusal:
 
 
 def _refusal(refused: GroupRefusal) -> m.ConsumerGroupHeartbeatResponse:
-    message = refused.error.text if refused.message is None else refused.message
-    return m.ConsumerGroupHeartbeatResponse(error_code=refused.error, error_message=message)
+    return m.ConsumerGroupHeartbeatResponse(error_code=refused.error, error_message=refused.message)
 
 
 def _leave(
