@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 from kcluster.broker.coordinator.classic_group import ClassicGroup
 from kcluster.broker.coordinator.group import ClassicSide, Group
 from kcluster.broker.coordinator.group_kinds import CLASSIC_SIDE
-from kcluster.broker.coordinator.interface import Settled
+from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled
 from kcluster.broker.coordinator.modern.group import GroupRefusal, ModernGroup, ToJoin
 from kcluster.broker.coordinator.shard import GroupShard
 from kcluster.broker.coordinator.shards import ShardedCoordinator
+from kcluster.broker.coordinator.streams.internal_topics import InternalTopics
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
@@ -27,6 +28,11 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
     """`shards` by partition of __consumer_offsets."""
 
     topic = GROUP_METADATA_TOPIC
+
+    def __init__(self, broker: CoordinatorBroker) -> None:
+        super().__init__(broker)
+        self.internal_topics = InternalTopics(broker)
+        """Of streams groups."""
 
     @property
     def default_partitions(self) -> int:
@@ -115,7 +121,23 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         if isinstance(group, ErrorCode) or error is not ErrorCode.NONE:
             on_settled(error, now_ms)
             return
-        self.shards[self.partition_for(group_id)].delete_group(group, on_settled, now_ms)
+
+        def ready(error: ErrorCode, at_ms: int) -> None:
+            if error is ErrorCode.NONE:
+                self._delete_prepared(group_id, on_settled, at_ms)
+            else:
+                on_settled(error, at_ms)
+
+        group.prepare_deletion(ready, now_ms)
+
+    def _delete_prepared(self, group_id: str, on_settled: Settled, now_ms: int) -> None:
+        """It may have changed since."""
+        group = self.group(group_id)
+        error = group if isinstance(group, ErrorCode) else group.check_deletion()
+        if isinstance(group, ErrorCode) or error is not ErrorCode.NONE:
+            on_settled(error, now_ms)
+        else:
+            self.shards[self.partition_for(group_id)].delete_group(group, on_settled, now_ms)
 
     def on_topic_deleted(self, name: str, now_ms: int) -> None:
         for shard in list(self.shards.values()):

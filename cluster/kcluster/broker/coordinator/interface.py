@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from kcluster.broker.coordinator.group_log import LogRecord
+    from kcluster.broker.coordinator.share_state.persister import SharePersister
     from kcluster.config.kafka.definitions import BrokerConfig
     from kcluster.contract import Event, NoteId, Request, Rng
     from kcluster.metadata.image import MetadataImage
@@ -39,6 +40,8 @@ class CoordinatorBroker(Protocol):
     def rng(self) -> Rng: ...
     @property
     def timers(self) -> Timers: ...
+    @property
+    def persister(self) -> SharePersister: ...
 
     def reply(self, request: Request, body: Any) -> None:
         """Answer a request that was parked."""
@@ -66,6 +69,9 @@ class CoordinatorBroker(Protocol):
         """`on_producer_id(producer id | None, now_ms)`: None when the controller gave none."""
 
     def leader_replica(self, topic: str, partition: int) -> Replica | ErrorCode: ...
+
+    def delete_internal_records(self, replica: Replica, before: int) -> None:
+        """Delete the records before an offset, of a partition that this broker leads."""
 
     def append_internal(
         self,

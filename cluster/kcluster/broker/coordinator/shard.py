@@ -209,11 +209,14 @@ class GroupShard(LogShard[LogRecord]):
         self.append(records, settled, now_ms)
 
     def forget_topic(self, name: str, now_ms: int) -> None:
-        """Delete the offsets of a deleted topic: they are not valid for a new topic of that
-        name."""
+        """Delete the offsets of a deleted topic, and what else groups know of it: that is not valid
+        for a new topic of that name."""
         tombstones = list(self.offsets.tombstones_of_topic(name))
         if tombstones:
             self.append(tombstones, ignore_outcome, now_ms)
+        changes = [one for group in self.groups.values() for one in group.without_deleted_topics()]
+        if changes:
+            self.write(changes, ignore_outcome, now_ms)
 
     def _expire_later(self, now_ms: int) -> None:
         def expire(at_ms: int) -> None:
