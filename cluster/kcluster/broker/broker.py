@@ -28,6 +28,8 @@ from kcluster.broker.replication.isr import IsrChanges
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.broker.serving.appends import ACKS_ALL, InternalAppend
 from kcluster.broker.serving.sessions import FetchSessions, ParkedFetch
+from kcluster.broker.share.sessions import ShareSession, ShareSessions
+from kcluster.broker.share.share_partitions import SharePartitions
 from kcluster.broker.telemetry import ClientTelemetry
 from kcluster.config.kafka.definitions import DEFAULT_PERSISTER, BrokerConfig
 from kcluster.contract import Effect, Event, NoteId, PeerResponse, Reply, Request, Rng, Send
@@ -85,6 +87,8 @@ class Broker:
         self.persister: SharePersister = NoPersister()
         if self.config.group_share_persister_class_name == DEFAULT_PERSISTER:
             self.persister = RemotePersister(self, self.share_state)
+        self.share_sessions = ShareSessions(view)
+        self.share_partitions = SharePartitions(view, timers, self.replicas, self.persister)
 
     @property
     def config(self) -> BrokerConfig:
@@ -124,6 +128,15 @@ class Broker:
     ) -> None:
         """Ask a broker, maybe this one; `on_answer(None, now_ms)` when no answer came in time."""
         self.peers.ask(broker_id, body, on_answer, timeout_ms, now_ms)
+
+    def end_share_session(self, session: ShareSession, now_ms: int) -> None:
+        """End a share session, and release what its member still holds."""
+        if not self.share_sessions.close(session):
+            return
+        for named in session.partitions.values():
+            leader = self.share_partitions.get(session.key_of(named))
+            if leader is not None:
+                leader.release(session.member_id, now_ms)
 
     def generate_producer_id(
         self, on_producer_id: Callable[[int | None, int], None], now_ms: int

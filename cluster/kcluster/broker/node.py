@@ -129,6 +129,7 @@ class BrokerNode(Broker):
             self.throttles,
             self.quotas,
             (self.coordinator, self.transactions, self.share_state),
+            self.share_partitions,
         )
         self._maintenance = Maintenance(view, timers, replicas, self.isr)
         self.lifecycle = Lifecycle(
@@ -188,8 +189,13 @@ class BrokerNode(Broker):
         self.peers.on_disconnected(event.peer, now_ms)
         self._abandon_fetch(_peer_connection(event.peer))
 
-    def _on_connection_closed(self, event: ConnectionClosed, _now_ms: int) -> None:
+    def _on_connection_closed(self, event: ConnectionClosed, now_ms: int) -> None:
         self._abandon_fetch(event.connection_id)
+        session = self.share_sessions.of_connection(event.connection_id)
+        if session is not None:
+            self.end_share_session(session, now_ms)
+            if not self.share_sessions.has_group(session.group_id):
+                self.share_partitions.remove_group(session.group_id)
         self.telemetry.connection_closed(event.connection_id)
         if self.quotas.is_active:
             self.quotas.connection_closed(event.connection_id)

@@ -136,6 +136,28 @@ def test_transactions__open_for_too_long_is_aborted(v2: bool) -> None:
     assert producer.end(commit=True) == ("INVALID_TXN_STATE" if v2 else "PRODUCER_FENCED")
 
 
+@BOTH
+def test_transactions__retention_deletes_the_records_of_an_open_one(v2: bool) -> None:
+    often = {"log.retention.check.interval.ms": 1_000}
+    rig = TransactionRig(of_brokers=often, retention_ms=1_000)
+    producer = rig.producer(v2=v2)
+    producer.timeout_ms = 900_000
+    assert producer.init() == "NONE"
+    if not v2:
+        assert producer.add() == "NONE"
+    assert producer.write(b"one") == "NONE"
+    assert rig.produce(b"plain").error == "NONE"
+    rig.run_for(3_000)
+    data = rig.fetched(offset=2)
+    assert (data.log_start_offset, data.last_stable_offset, data.high_watermark) == (2, 2, 2)
+    assert rig.produce(b"later").error == "NONE"
+    rig.run_for(100)
+    data = rig.fetched(offset=2)
+    assert (data.last_stable_offset, data.high_watermark) == (2, 3)  # it is open all the same
+    assert producer.end() == "NONE"
+    assert rig.fetched(offset=2).last_stable_offset == 4
+
+
 def test_transactions__id_without_a_transaction_expires() -> None:
     rig = TransactionRig(
         of_brokers={

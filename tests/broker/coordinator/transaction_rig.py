@@ -12,6 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
+from kcluster.broker.coordinator.interface import ignore_outcome
+from kcluster.broker.node import BrokerNode
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -71,6 +75,17 @@ class TransactionRig(Simulated):
             elif not one.is_control and not is_aborted:
                 values += [record.value for record in read_records(one)]
         return values
+
+    def age(self, producer: RawProducer, epoch: int) -> None:
+        """Make `epoch` the producer's, as after as many transactions."""
+        node = self.dispatcher.processes[self.coordinator].node
+        assert isinstance(node, BrokerNode)
+        (shard,) = node.transactions.shards.values()
+        known = shard.transactions[producer.transactional_id]
+        aged = replace(known, producer_epoch=epoch)
+        shard.write(producer.transactional_id, aged, ignore_outcome, self.now_ms)
+        producer.epoch = epoch
+        self.wait(lambda: not shard.pending)
 
     def described(self, transactional_id: str = "t") -> Any:
         body = m.DescribeTransactionsRequest(transactional_ids=[transactional_id])
@@ -171,7 +186,7 @@ class RawProducer:
 
     def end(self, commit: bool = True, version: int | None = None) -> str:
         """EndTxn; its markers may still be on their way."""
-        body = m.EndTxnRequest(self.transactional_id, self.producer_id, self.epoch, commit)
+        body = self.end_request(commit)
         version = version or (5 if self.v2 else 3)
         answer = self.rig.call(self.rig.coordinator, ApiKey.END_TXN, version, body)
         self.rig.run_for(100)
@@ -180,6 +195,9 @@ class RawProducer:
                 self.sequence = 0
             self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
         return ErrorCode(answer.error_code).name
+
+    def end_request(self, commit: bool) -> Any:
+        return m.EndTxnRequest(self.transactional_id, self.producer_id, self.epoch, commit)
 
     def add_offsets(self) -> str:
         body = m.AddOffsetsToTxnRequest(self.transactional_id, self.producer_id, self.epoch, GROUP)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -71,7 +72,8 @@ def is_read(definition: ConfigDef) -> bool:
     whose default or bound it is."""
     if definition.field in read_by_nodes():
         return True
-    of_group = definition.name.removeprefix("group.").replace(".min.", ".").replace(".max.", ".")
+    named = definition.name.replace(".max.standby.", ".num.standby.")
+    of_group = re.sub(r"^group\.(\w+)\.(min\.|max\.)?", r"\1.", named)
     if of_group in GROUP_CONFIGS and of_group != definition.name:
         return GROUP_CONFIGS[of_group].field in read_by_nodes()
     return definition.scope == "broker" and any(
@@ -99,7 +101,7 @@ def test_a_broker_config_is_obeyed_if_the_topic_config_with_its_default_is() -> 
 @pytest.mark.parametrize(
     "name",
     [
-        "group.streams.session.timeout.ms",
+        "group.coordinator.threads",
         "transaction.two.phase.commit.enable",
         "num.io.threads",
         "replica.selector.class",

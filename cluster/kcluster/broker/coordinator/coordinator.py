@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 
 from kcluster.broker.coordinator.classic_group import ClassicGroup
 from kcluster.broker.coordinator.group import Group
-from kcluster.broker.coordinator.interface import Settled
+from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled
 from kcluster.broker.coordinator.modern.group import GroupRefusal, ModernGroup, ToJoin
 from kcluster.broker.coordinator.shard import GroupShard
 from kcluster.broker.coordinator.shards import ShardedCoordinator
+from kcluster.broker.coordinator.streams.internal_topics import InternalTopics
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
@@ -26,6 +27,11 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
     """`shards` by partition of __consumer_offsets."""
 
     topic = GROUP_METADATA_TOPIC
+
+    def __init__(self, broker: CoordinatorBroker) -> None:
+        super().__init__(broker)
+        self.internal_topics = InternalTopics(broker)
+        """Of streams groups."""
 
     @property
     def default_partitions(self) -> int:

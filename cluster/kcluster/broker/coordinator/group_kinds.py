@@ -17,11 +17,14 @@ from kcluster.broker.coordinator.group_log import ClassicGroupRecord, GroupRecor
 from kcluster.broker.coordinator.interface import GroupHome
 from kcluster.broker.coordinator.share import records as share
 from kcluster.broker.coordinator.share.group import ShareGroup
+from kcluster.broker.coordinator.streams import records as streams
+from kcluster.broker.coordinator.streams.group import StreamsGroup
 
 KIND_OF_RECORD: Final[Mapping[type[GroupRecord], type[Group]]] = {
     ClassicGroupRecord: ClassicGroup,
     **dict.fromkeys(consumer.RECORDS, ConsumerGroup),
     **dict.fromkeys(share.RECORDS, ShareGroup),
+    **dict.fromkeys(streams.RECORDS, StreamsGroup),
 }
 
 WITHOUT_MEMBERS: Final[Callable[[str, GroupHome], Group]] = ClassicGroup

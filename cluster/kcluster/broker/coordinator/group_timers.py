@@ -48,5 +48,8 @@ class GroupTimers:
     def start_phase(self, phase: str, ends_ms: int, on_end: Callable[[int], None]) -> None:
         self._timers.set(("group", self._group_id, phase), ends_ms, on_end)
 
+    def has_phase(self, phase: str) -> bool:
+        return ("group", self._group_id, phase) in self._timers
+
     def end_phase(self, phase: str) -> None:
         self._timers.cancel(("group", self._group_id, phase))

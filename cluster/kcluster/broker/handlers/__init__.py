@@ -33,6 +33,7 @@ from kcluster.broker.handlers.groups import (
     group_offsets,
     groups,
     offset_fetch,
+    streams_groups,
     txn_offset_commit,
 )
 from kcluster.broker.handlers.metadata import (
@@ -42,7 +43,13 @@ from kcluster.broker.handlers.metadata import (
     metadata,
 )
 from kcluster.broker.handlers.security import acls, authentication, scram
-from kcluster.broker.handlers.share import share_group_offsets, share_groups, share_state
+from kcluster.broker.handlers.share import (
+    share_acknowledge,
+    share_fetch,
+    share_group_offsets,
+    share_groups,
+    share_state,
+)
 from kcluster.broker.handlers.transactions import (
     changes,
     init_producer_id,
@@ -80,9 +87,12 @@ __all__ = [
     "quorum",
     "reassignments",
     "scram",
+    "share_acknowledge",
+    "share_fetch",
     "share_group_offsets",
     "share_groups",
     "share_state",
+    "streams_groups",
     "telemetry",
     "topics",
     "txn_offset_commit",

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kcluster.cli.control.protocol import ControlError
+from kcluster.contract import CONTROLLER_ID
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.operations.states import Chosen, StateVerb
 
@@ -102,10 +103,14 @@ def left_alone_lines(verb: StateVerb, chosen: Chosen) -> Iterator[str]:
 
 
 def brokers_text(nodes: Sequence[int]) -> str:
-    """`broker 1`, or `brokers 1 and 2`."""
-    if len(nodes) == 1:
-        return f"broker {nodes[0]}"
-    return f"brokers {', '.join(map(str, nodes[:-1]))} and {nodes[-1]}"
+    """`broker 1`, `brokers 1 and 2`, or `the controller and broker 1`."""
+    brokers = [node for node in nodes if node != CONTROLLER_ID]
+    texts = ["the controller"] if CONTROLLER_ID in nodes else []
+    if len(brokers) == 1:
+        texts.append(f"broker {brokers[0]}")
+    elif brokers:
+        texts.append(f"brokers {', '.join(map(str, brokers[:-1]))} and {brokers[-1]}")
+    return " and ".join(texts)
 
 
 def seconds_text(seconds: float) -> str:
@@ -187,4 +192,4 @@ def _them(nodes: Sequence[int]) -> str:
 
 
 def _ids(nodes: Sequence[int]) -> str:
-    return ",".join(map(str, nodes))
+    return ",".join("controller" if node == CONTROLLER_ID else str(node) for node in nodes)

@@ -208,6 +208,21 @@ class BrokerConfig(Struct, frozen=True):
     group_consumer_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
     group_consumer_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
     group_consumer_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
+    group_streams_assignment_interval_ms: Annotated[int, _int(0, scaled=True, dynamic=_CLUSTER)] = (
+        1_000
+    )
+    group_streams_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
+    group_streams_initial_rebalance_delay_ms: Annotated[int, _TIME_0] = 3_000
+    group_streams_max_assignment_interval_ms: Annotated[int, _INT_0] = 15_000
+    group_streams_max_heartbeat_interval_ms: Annotated[int, _INT_1] = 15_000
+    group_streams_max_session_timeout_ms: Annotated[int, _INT_1] = 60_000
+    group_streams_max_size: Annotated[int, _INT_1] = _MAX_INT
+    group_streams_max_standby_replicas: Annotated[int, _INT_0] = 2
+    group_streams_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
+    group_streams_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
+    group_streams_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
+    group_streams_num_standby_replicas: Annotated[int, _INT_0] = 0
+    group_streams_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
     offset_metadata_max_bytes: Annotated[int, _INT] = 4_096
     offsets_commit_timeout_ms: Annotated[int, _TIME_1] = 5_000
     offsets_retention_check_interval_ms: Annotated[int, _LONG_TIME_1] = 600_000
@@ -236,40 +251,28 @@ class BrokerConfig(Struct, frozen=True):
         1_000
     )
     group_share_assignors: Annotated[tuple[str, ...], _SHARE_ASSIGNORS] = ("simple",)
-    group_share_delivery_count_limit: Annotated[int, _int(2, maximum=10, obeyed=False)] = 5
+    group_share_delivery_count_limit: Annotated[int, _int(2, maximum=10)] = 5
     group_share_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
     group_share_initialize_retry_interval_ms: Annotated[int, _TIME_1] = 30_000
     group_share_max_assignment_interval_ms: Annotated[int, _INT_0] = 15_000
-    group_share_max_delivery_count_limit: Annotated[int, _int(5, maximum=25, obeyed=False)] = 10
+    group_share_max_delivery_count_limit: Annotated[int, _int(5, maximum=25)] = 10
     group_share_max_heartbeat_interval_ms: Annotated[int, _int(1, scaled=True, fast=15_000)] = (
         15_000
     )
-    group_share_max_partition_max_record_locks: Annotated[
-        int, _int(2_000, maximum=10_000, obeyed=False)
-    ] = 4_000
-    group_share_max_record_lock_duration_ms: Annotated[
-        int, _int(30_000, maximum=_HOUR_MS, obeyed=False)
-    ] = 60_000
+    group_share_max_partition_max_record_locks: Annotated[int, _int(2_000, maximum=10_000)] = 4_000
+    group_share_max_record_lock_duration_ms: Annotated[int, _int(30_000, maximum=_HOUR_MS)] = 60_000
     group_share_max_session_timeout_ms: Annotated[int, _int(1, scaled=True, fast=60_000)] = 60_000
-    group_share_max_share_sessions: Annotated[int, _int(1, obeyed=False)] = 2_000
+    group_share_max_share_sessions: Annotated[int, _INT_1] = 2_000
     group_share_max_size: Annotated[int, _int(1, maximum=1_000)] = 200
     group_share_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
-    group_share_min_delivery_count_limit: Annotated[int, _int(2, maximum=5, obeyed=False)] = 2
+    group_share_min_delivery_count_limit: Annotated[int, _int(2, maximum=5)] = 2
     group_share_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
-    group_share_min_partition_max_record_locks: Annotated[
-        int, _int(100, maximum=2_000, obeyed=False)
-    ] = 100
-    group_share_min_record_lock_duration_ms: Annotated[
-        int, _int(1_000, maximum=30_000, obeyed=False)
-    ] = 15_000
+    group_share_min_partition_max_record_locks: Annotated[int, _int(100, maximum=2_000)] = 100
+    group_share_min_record_lock_duration_ms: Annotated[int, _int(1_000, maximum=30_000)] = 15_000
     group_share_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
-    group_share_partition_max_record_locks: Annotated[
-        int, _int(100, maximum=10_000, obeyed=False)
-    ] = 2_000
+    group_share_partition_max_record_locks: Annotated[int, _int(100, maximum=10_000)] = 2_000
     group_share_persister_class_name: Annotated[str, _PERSISTER] = DEFAULT_PERSISTER
-    group_share_record_lock_duration_ms: Annotated[
-        int, _int(1_000, maximum=_HOUR_MS, obeyed=False)
-    ] = 30_000
+    group_share_record_lock_duration_ms: Annotated[int, _int(1_000, maximum=_HOUR_MS)] = 30_000
     """Not scaled: it is the time that a client has to process what it got."""
     group_share_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
     share_coordinator_cold_partition_snapshot_interval_ms: Annotated[int, _TIME_1] = 300_000

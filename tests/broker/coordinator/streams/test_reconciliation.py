@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from kcluster.broker.coordinator.streams.holders import Holders
 from kcluster.broker.coordinator.streams.reconciliation import (
-    Holders,
     MemberProgress,
     StreamsMemberState,
     next_step,
@@ -18,15 +18,14 @@ MOVES = Tasks(frozenset({ONE, TWO}))
 """Its target at epoch 5: 0 is to go, 2 is to come."""
 
 
-def held(
-    active: dict[Task, str] | None = None, copies: dict[Task, set[str]] | None = None
-) -> Holders:
-    """Who holds what else: the process of an active task, and of its standbys."""
-    return Holders(
-        active=lambda task: (active or {}).get(task),
-        standby=lambda task: frozenset((copies or {}).get(task, ())),
-        warmup=lambda task: frozenset(),
-    )
+def held(active: dict[Task, str] | None = None, copies: dict[Task, str] | None = None) -> Holders:
+    """What other members have: the process of each task."""
+    holders = Holders()
+    for task, process in (active or {}).items():
+        holders.add(HeldTasks({task: 1}), process)
+    for task, process in (copies or {}).items():
+        holders.add(HeldTasks(standby=frozenset({task})), process)
+    return holders
 
 
 def step(
@@ -70,7 +69,7 @@ def test_reconciliation__a_process_has_a_task_in_one_role_at_a_time() -> None:
     fresh = MemberProgress(0, 0, StreamsMemberState.STABLE, HeldTasks(), HeldTasks())
     active = Tasks(frozenset({ZERO}))
     standby = Tasks(standby=frozenset({ZERO}))
-    here, elsewhere = held(copies={ZERO: {"p1"}}), held(copies={ZERO: {"p2"}})
+    here, elsewhere = held(copies={ZERO: "p1"}), held(copies={ZERO: "p2"})
     assert step(fresh, NOTHING, here, active).state is StreamsMemberState.UNRELEASED_TASKS
     assert step(fresh, NOTHING, elsewhere, active).assigned.active == {ZERO: 5}
     assert (

@@ -6,14 +6,14 @@ from struct import unpack_from
 
 import pytest
 
+from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.streams.reconciliation import StreamsMemberState
 from kcluster.broker.coordinator.streams.records import (
-    STREAMS_READERS,
+    READERS,
     StreamsGroupRecord,
     StreamsMemberRecord,
     StreamsMemberTargetRecord,
     StreamsProgressRecord,
-    StreamsRecord,
     StreamsTargetRecord,
     StreamsTopologyRecord,
 )
@@ -54,11 +54,11 @@ SEEN = {
 """As read from a real broker's partition."""
 
 
-def read(name: str) -> StreamsRecord:
+def read(name: str) -> LogRecord:
     key, value = SEEN[name]
     encoded_key = bytes.fromhex(key)
     (kind,) = unpack_from(">h", encoded_key)
-    return STREAMS_READERS[kind](encoded_key, None if value is None else bytes.fromhex(value))
+    return READERS[kind](encoded_key, None if value is None else bytes.fromhex(value))
 
 
 @pytest.mark.parametrize("name", SEEN)
@@ -102,7 +102,7 @@ def test_streams_records__without_epochs_a_task_has_the_epoch_of_its_member() ->
     # A record of Kafka 4.2 or older: tagged field 0 of each entry is missing.
     key = bytes.fromhex(f"0016{GROUP}000161")
     value = bytes.fromhex("0000 00000004 00000003 01 02 0230 02 00000000 00 01 01 01 01 01 00")
-    record = STREAMS_READERS[22](key, value)
+    record = READERS[22](key, value)
     assert isinstance(record, StreamsProgressRecord)
     assert record.progress is not None
     assert record.progress.assigned.active == {Task("0", 0): 4}

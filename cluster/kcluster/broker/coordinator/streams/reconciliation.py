@@ -10,12 +10,12 @@ active, and a process has a task in one role at a time, because its state direct
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import IntEnum
 
 from msgspec import Struct
 
-from kcluster.broker.coordinator.streams.tasks import HeldTasks, Task, Tasks
+from kcluster.broker.coordinator.streams.holders import Holders
+from kcluster.broker.coordinator.streams.tasks import HeldTasks, Tasks
 
 
 class StreamsMemberState(IntEnum):
@@ -38,21 +38,6 @@ class MemberProgress(Struct, frozen=True):
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
         return self.state is StreamsMemberState.STABLE and self.member_epoch == target_epoch
-
-
-class Holders(Struct, frozen=True):
-    """Which processes hold a task, in each role."""
-
-    active: Callable[[Task], str | None]
-    standby: Callable[[Task], frozenset[str]]
-    warmup: Callable[[Task], frozenset[str]]
-
-    def has(self, process_id: str, task: Task) -> bool:
-        """Whether the process has the task in any role."""
-        return self.active(task) == process_id or self.has_copy(process_id, task)
-
-    def has_copy(self, process_id: str, task: Task) -> bool:
-        return process_id in self.standby(task) or process_id in self.warmup(task)
 
 
 def next_step(

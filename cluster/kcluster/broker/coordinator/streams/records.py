@@ -8,11 +8,12 @@ Without a value, a record is a tombstone: it deletes what its key names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from kcluster.broker.coordinator.group_log import GroupRecord, Reader
 from kcluster.broker.coordinator.records import Encoded
 from kcluster.broker.coordinator.streams.member import Endpoint, MemberDetails
 from kcluster.broker.coordinator.streams.reconciliation import MemberProgress, StreamsMemberState
@@ -66,10 +67,9 @@ class GroupState(Struct, frozen=True):
     """Those that the last change of the epoch saw."""
 
 
-class StreamsGroupRecord(Struct, frozen=True):
+class StreamsGroupRecord(GroupRecord, frozen=True):
     """A streams group as a whole."""
 
-    group_id: str
     state: GroupState | None
 
     def encode(self) -> Encoded:
@@ -97,10 +97,9 @@ def _read_group(key: bytes, value: bytes | None) -> StreamsGroupRecord:
     return StreamsGroupRecord(of.group_id, state)
 
 
-class StreamsTopologyRecord(Struct, frozen=True):
+class StreamsTopologyRecord(GroupRecord, frozen=True):
     """The topology of the group."""
 
-    group_id: str
     topology: StreamsTopology | None
 
     def encode(self) -> Encoded:
@@ -118,10 +117,9 @@ def _read_topology(key: bytes, value: bytes | None) -> StreamsTopologyRecord:
 # ------------------------------------------------------------------------------ one member
 
 
-class StreamsMemberRecord(Struct, frozen=True):
+class StreamsMemberRecord(GroupRecord, frozen=True):
     """What a member reported of itself."""
 
-    group_id: str
     member_id: str
     details: MemberDetails | None
 
@@ -178,10 +176,9 @@ class TargetMetadata(Struct, frozen=True):
     """When the assignment was computed."""
 
 
-class StreamsTargetRecord(Struct, frozen=True):
+class StreamsTargetRecord(GroupRecord, frozen=True):
     """The epoch of the target assignment of all members."""
 
-    group_id: str
     metadata: TargetMetadata | None
 
     def encode(self) -> Encoded:
@@ -202,10 +199,9 @@ def _read_target(key: bytes, value: bytes | None) -> StreamsTargetRecord:
     return StreamsTargetRecord(of.group_id, metadata)
 
 
-class StreamsMemberTargetRecord(Struct, frozen=True):
+class StreamsMemberTargetRecord(GroupRecord, frozen=True):
     """The target assignment of one member."""
 
-    group_id: str
     member_id: str
     tasks: Tasks | None
 
@@ -235,10 +231,9 @@ def _read_member_target(key: bytes, value: bytes | None) -> StreamsMemberTargetR
     return StreamsMemberTargetRecord(of.group_id, of.member_id, tasks)
 
 
-class StreamsProgressRecord(Struct, frozen=True):
+class StreamsProgressRecord(GroupRecord, frozen=True):
     """What a member has, and how far it is towards its target."""
 
-    group_id: str
     member_id: str
     progress: MemberProgress | None
 
@@ -309,17 +304,16 @@ def _with_epochs(listed: Iterable[CurrentTaskIds], member_epoch: int) -> dict[Ta
     return tasks
 
 
-StreamsRecord = (
-    StreamsGroupRecord
-    | StreamsTopologyRecord
-    | StreamsMemberRecord
-    | StreamsTargetRecord
-    | StreamsMemberTargetRecord
-    | StreamsProgressRecord
+RECORDS: Final[tuple[type[GroupRecord], ...]] = (
+    StreamsGroupRecord,
+    StreamsTopologyRecord,
+    StreamsMemberRecord,
+    StreamsTargetRecord,
+    StreamsMemberTargetRecord,
+    StreamsProgressRecord,
 )
-"""A record of a streams group."""
 
-STREAMS_READERS: Final[Mapping[int, Callable[[bytes, bytes | None], StreamsRecord]]] = {
+READERS: Final[Mapping[int, Reader]] = {
     17: _read_group,
     19: _read_member,
     20: _read_target,

@@ -1,1 +1,1 @@
-"""Share groups: their state, kept by share coordinators (KIP-932)."""
+"""Share groups: their records, and their state at share coordinators (KIP-932)."""
