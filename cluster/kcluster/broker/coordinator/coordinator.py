@@ -79,12 +79,14 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         shard.groups[group_id] = created
         return created
 
-    def modern_group(self, group_id: str, kind: type[G]) -> G | GroupRefusal:
-        """The group of a member that has joined it."""
+    def modern_group(
+        self, group_id: str, kind: type[G], noun: str | None = None
+    ) -> G | GroupRefusal:
+        """The group of a member that has joined it; `noun`: what it is called if it is missing."""
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
             return GroupRefusal(shard)
-        return kind.find(shard.groups.get(group_id), group_id)
+        return kind.find(shard.groups.get(group_id), group_id, noun)
 
     def modern_group_to_join(
         self, group_id: str, kind: type[G], now_ms: int

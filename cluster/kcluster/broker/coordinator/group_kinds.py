@@ -23,8 +23,8 @@ from kcluster.broker.coordinator.streams.group import StreamsGroup
 KIND_OF_RECORD: Final[Mapping[type[GroupRecord], type[Group]]] = {
     ClassicGroupRecord: ClassicGroup,
     **dict.fromkeys(consumer.RECORDS, ConsumerGroup),
-    **dict.fromkeys(share.RECORDS, ShareGroup),
     **dict.fromkeys(streams.RECORDS, StreamsGroup),
+    **dict.fromkeys(share.RECORDS, ShareGroup),
 }
 
 WITHOUT_MEMBERS: Final[Callable[[str, GroupHome], Group]] = ClassicGroup

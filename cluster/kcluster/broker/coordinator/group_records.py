@@ -22,8 +22,8 @@ _INT16: Final = Layout(">h")
 READERS: Final[Mapping[int, Reader]] = {
     **group_log.READERS,
     **consumer_records.READERS,
-    **share_records.READERS,
     **streams_records.READERS,
+    **share_records.READERS,
 }
 """Kind of key -> the reader of such records."""
 

@@ -170,11 +170,22 @@ class GroupShard(LogShard[LogRecord]):
 
     # ----------------------------------------------------------------------- commits
 
-    def admit_commit(self, group_id: str, committer: Committer, now_ms: int) -> ErrorCode:
-        """Whether this member may commit.  A commit also counts as a heartbeat."""
+    def admit_commit(
+        self,
+        group_id: str,
+        committer: Committer,
+        partitions: Iterable[tuple[bytes, int]],
+        now_ms: int,
+    ) -> ErrorCode:
+        """Whether this member may commit offsets of these partitions (topic id, partition): of all,
+        or of none.  A commit of a classic member also counts as a heartbeat."""
         group = self.groups.get(group_id)
         if group is not None:
-            return group.admit_commit(committer, now_ms)
+            error = group.admit_commit(committer, now_ms)
+            if error is not ErrorCode.NONE:
+                return error
+            checks = (group.check_commit_of(committer, *one) for one in partitions)
+            return next((one for one in checks if one is not ErrorCode.NONE), ErrorCode.NONE)
         # Without a generation the commit itself creates the group (when it is stored).
         if committer.generation < 0:
             return ErrorCode.NONE

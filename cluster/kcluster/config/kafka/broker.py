@@ -207,6 +207,7 @@ class BrokerConfig(Struct, frozen=True):
     group_consumer_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
     group_consumer_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
     group_consumer_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
+    group_consumer_regex_refresh_interval_ms: Annotated[int, _int(10_000)] = 600_000
     group_consumer_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
     group_streams_assignment_interval_ms: Annotated[int, _int(0, scaled=True, dynamic=_CLUSTER)] = (
         1_000

@@ -37,6 +37,7 @@ _INTERNAL_AND_OBEYED: Final = (
     "group.share.persister.class.name",
     "share.coordinator.cold.partition.snapshot.interval.ms",
     "share.coordinator.state.topic.prune.interval.ms",
+    "group.consumer.regex.refresh.interval.ms",
 )
 
 
