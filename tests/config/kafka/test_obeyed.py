@@ -73,7 +73,9 @@ def is_read(definition: ConfigDef) -> bool:
     if definition.field in read_by_nodes():
         return True
     named = definition.name.replace(".max.standby.", ".num.standby.")
-    of_group = re.sub(r"^group\.(\w+)\.(min\.|max\.)?", r"\1.", named)
+    of_group = re.sub(r"^(\w+)\.(min|max)\.", r"\1.", named.removeprefix("group."))
+    if of_group not in GROUP_CONFIGS:
+        of_group = named.removeprefix("group.")
     if of_group in GROUP_CONFIGS and of_group != definition.name:
         return GROUP_CONFIGS[of_group].field in read_by_nodes()
     return definition.scope == "broker" and any(
