@@ -267,7 +267,7 @@ class BrokerConfig(Struct, frozen=True):
     group_share_max_partition_max_record_locks: Annotated[int, _int(2_000, maximum=10_000)] = 4_000
     group_share_max_record_lock_duration_ms: Annotated[int, _int(30_000, maximum=_HOUR_MS)] = 60_000
     group_share_max_session_timeout_ms: Annotated[int, _int(1, scaled=True, fast=60_000)] = 60_000
-    group_share_max_share_sessions: Annotated[int, _int(1)] = 2_000
+    group_share_max_share_sessions: Annotated[int, _INT_1] = 2_000
     group_share_max_size: Annotated[int, _int(1, maximum=1_000)] = 200
     group_share_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
     group_share_min_delivery_count_limit: Annotated[int, _int(2, maximum=5)] = 2
