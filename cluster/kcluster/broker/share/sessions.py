@@ -97,7 +97,7 @@ class ShareSessions:
 
     @property
     def _max_sessions(self) -> int:
-        return 2_000
+        return self._view.config.group_share_max_share_sessions
 
     def find(self, group_id: str, member_id: str, epoch: int) -> ShareSession | ErrorCode:
         """The session that a request continues, which advances it, or ends (FINAL_EPOCH)."""

@@ -403,9 +403,11 @@ class Log:
     def flush_if_due(self, now_ms: int, config: TopicConfig) -> None:
         """Flush if flush.ms has passed since the last flush; called every
         log.flush.scheduler.interval.ms, as by Kafka's scheduler."""
-        if self.flushed_offset < self.log_end_offset and now_ms - self.flushed_ms >= (
-            config.flush_ms
-        ):
+        self.flush_if_older(now_ms, config.flush_ms)
+
+    def flush_if_older(self, now_ms: int, age_ms: int) -> None:
+        """Flush if there is something to flush, and the last flush is at least so old."""
+        if self.flushed_offset < self.log_end_offset and now_ms - self.flushed_ms >= age_ms:
             self.flush(now_ms)
 
     def lose_unflushed(self) -> int:
