@@ -122,17 +122,19 @@ def test_streams_group__a_member_leaves(broker: GroupBroker) -> None:
     assert a.active == ["0_0", "0_1", "0_2"]
 
 
-def test_streams_group__an_answer_that_was_lost_is_given_again(broker: GroupBroker) -> None:
+def test_streams_group__after_a_lost_answer_the_epoch_is_given_again_but_not_the_tasks(
+    broker: GroupBroker,
+) -> None:
+    # Seen on a 4.3.1 broker: such a member has no tasks until its assignment changes.
     a = StreamsThread(broker, "a", LINES)
     settled(broker, a)
     assert a.epoch == 2
     a.epoch, a.active = 1, []
     assert a.beat() is ErrorCode.NONE
-    assert a.epoch == 2
+    assert (a.epoch, a.answer.active_tasks) == (2, None)
     a.epoch, a.active = 1, ["0_0"]
     assert a.beat() is ErrorCode.NONE  # a part of what it has
-    a.epoch, a.active = 0, []
-    assert a.beat(topology=LINES, rebalance_timeout_ms=1_000) is ErrorCode.NONE  # it joins again
+    assert a.join() is ErrorCode.NONE
     assert a.active == ["0_0", "0_1", "0_2"]
 
 
