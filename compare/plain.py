@@ -53,6 +53,8 @@ UNORDERED: Final[Mapping[str, str]] = {
     "FetchResponse.node_endpoints": "node_id",
     "ProduceResponse.node_endpoints": "node_id",
     "DescribeGroupsResponse.members": "member_id",
+    "StreamsGroupDescribeResponse.members": "member_id",
+    "StreamsGroupHeartbeatResponse.partitions_by_user_endpoint": "user_endpoint",
     "OffsetFetchResponse.topics": "name",
     "DescribeLogDirsResponse.topics": "name",
     "DescribeLogDirsResponse.partitions": "partition_index",
