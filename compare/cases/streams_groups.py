@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from compare.bodies import beats_streams, joins_streams, streams_topology, subtopology
+from compare.bodies import (
+    assigned_group,
+    beats_streams,
+    join,
+    joins_streams,
+    streams_topology,
+    subtopology,
+)
 from compare.case import COORDINATOR, NOT_COORDINATOR, Ask, Case
 from kcluster.protocol.apis import ApiKey
 
@@ -122,6 +129,14 @@ CASES = (
          "rebalance_timeout_ms": 10_000, "protocol_type": "consumer",
          "protocols": [{"name": "range", "metadata": b""}]}, ApiKey.JOIN_GROUP, before=JOINED,
          versions="9"),
+    case("join classic: empty group", {"group_id": "{group}", "session_timeout_ms": 10_000,
+         "rebalance_timeout_ms": 10_000, "protocol_type": "consumer",
+         "protocols": [{"name": "range", "metadata": b""}]}, ApiKey.JOIN_GROUP,
+         before=(*JOINED, Ask(BEAT, beats_streams(-1), to=COORDINATOR)), versions="3",
+         mask={"member_id": "a new id", "leader": "as member_id", "members": "as member_id"}),
+    case("join: a group with offsets only", joins_streams(), before=assigned_group()),
+    case("join: a classic group with members", joins_streams(), before=(
+        Ask(ApiKey.JOIN_GROUP, join(), to=COORDINATOR, version=3),)),
     case("delete: with members", {"groups_names": ["{group}"]}, ApiKey.DELETE_GROUPS,
          before=JOINED, versions="2"),
     case("delete: empty", {"groups_names": ["{group}"]}, ApiKey.DELETE_GROUPS, versions="2",

@@ -108,6 +108,9 @@ def _check_assignors(definition: ConfigDef, value: Value) -> str | None:
 
 
 _ASSIGNORS: Final = Spec("LIST", check=_check_assignors)
+_MIGRATION: Final = _strings(
+    "STRING", "disabled", "downgrade", "upgrade", "bidirectional", ignores_case=True
+)
 _FLAG: Final = Spec("BOOLEAN")
 _DYNAMIC_FLAG: Final = Spec("BOOLEAN", dynamic=_CLUSTER)
 _DIRECTORIES: Final = Spec("LIST", check=_check_directories)
@@ -204,6 +207,7 @@ class BrokerConfig(Struct, frozen=True):
     group_consumer_max_heartbeat_interval_ms: Annotated[int, _INT_1] = 15_000
     group_consumer_max_session_timeout_ms: Annotated[int, _INT_1] = 60_000
     group_consumer_max_size: Annotated[int, _INT_1] = _MAX_INT
+    group_consumer_migration_policy: Annotated[str, _MIGRATION] = "bidirectional"
     group_consumer_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
     group_consumer_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
     group_consumer_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
