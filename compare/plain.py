@@ -54,6 +54,8 @@ UNORDERED: Final[Mapping[str, str]] = {
     "FetchResponse.node_endpoints": "node_id",
     "ProduceResponse.node_endpoints": "node_id",
     "DescribeGroupsResponse.members": "member_id",
+    "StreamsGroupDescribeResponse.members": "member_id",
+    "StreamsGroupHeartbeatResponse.partitions_by_user_endpoint": "user_endpoint",
     "ConsumerGroupDescribeResponse.members": "member_id",
     "ConsumerGroupDescribeResponse.topic_partitions": "topic_id",
     "ConsumerGroupHeartbeatResponse.topic_partitions": "topic_id",
