@@ -126,6 +126,11 @@ class Consumer(ClientBase):
         self._close()
 
     @property
+    def is_idle(self) -> bool:
+        """Whether the application has nothing left to do with what it has read."""
+        return True
+
+    @property
     def assignment(self) -> tuple[Partition, ...]:
         """The assigned partitions."""
         return tuple(sorted(self.positions))
