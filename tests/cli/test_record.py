@@ -106,6 +106,38 @@ def test_down__out_writes_the_run_before_it_stops(
     assert read_run(tmp_path / "runs")[0].info.name == "lab"
 
 
+def test_down__completes_the_run_directory_of_up_and_makes_no_other(
+    lab: Any, kcluster: Verb, tmp_path: Path
+) -> None:
+    kcluster("verdict")  # returns once the cluster is recorded, a moment after it serves clients
+    produce(lab.bootstrap, 20)
+    code, out, err = kcluster("down", "--out", str(tmp_path / "others"))
+    assert (code, out) == (2, "")
+    assert err.startswith(
+        f"kcluster: up --out writes this run to {tmp_path / 'runs' / 'lab-live-'}"
+    )
+    code, out, _ = kcluster("down", "--out", str(tmp_path / "runs"))
+    assert (code, out.splitlines()[0]) == (0, "verdict: valid: no anomaly")
+    (run,) = [path for path in (tmp_path / "runs").iterdir() if path.name != "latest"]
+    assert out.splitlines()[1] == f"run directory: {run}  (kcluster explain {run})"
+    assert not (tmp_path / "others").exists()
+    record, problems = read_run(tmp_path / "runs")
+    assert (len(record.sends), record.info.outcome, problems) == (20, "valid", [])
+
+
+def test_down__says_where_the_run_of_up_is(lab: Any, kcluster: Verb, tmp_path: Path) -> None:
+    code, out, _ = kcluster("down")
+    (run,) = [path for path in (tmp_path / "runs").iterdir() if path.name != "latest"]
+    assert (code, out.splitlines()) == (
+        0,
+        [
+            "verdict: unknown: nothing was sent",
+            f"run directory: {run}  (kcluster explain {run})",
+            "cluster lab has stopped",
+        ],
+    )
+
+
 def test_up__no_record_has_no_verdict(start_up: Start, kcluster: Verb) -> None:
     start_up("--brokers", "1", *UP, "--no-record")
     code, out, err = kcluster("verdict")
@@ -135,4 +167,6 @@ def test_record__what_was_done_to_a_live_cluster_runs_as_a_scenario(
     text = (tmp_path / "lesson.yaml").read_text()
     assert [line.split('"')[5] for line in text.splitlines() if '"at"' in line] == ["kill", "start"]
     code, out, _ = kcluster("scenario", "run", str(tmp_path / "lesson.yaml"))
+    assert (code, "broker_down" in out) == (0, True)
+    code, out, _ = kcluster("scenario", "run", str(tmp_path / "lesson.yaml"), "--clock", "live")
     assert (code, "broker_down" in out) == (0, True)

@@ -126,6 +126,47 @@ def test_pause_resume__the_cluster_takes_over_and_takes_back(lab: Any, kcluster:
     assert sorted(orders()["isr"]) == [1, 2, 3]
 
 
+def test_verbs__for_several_brokers_leave_alone_who_is_so_already(lab: Any, kcluster: Verb) -> None:
+    kcluster("kill", "1")
+    code, out, _ = kcluster("kill", "all")
+    assert (code, out.splitlines()[0]) == (
+        0,
+        "broker 1 is already down; start it: kcluster start 1",
+    )
+    assert states() == ["down", "down", "down"]
+    assert kcluster("pause", "all")[:2] == (
+        0,
+        "brokers 1, 2 and 3 are down; start them: kcluster start 1,2,3\n",
+    )
+    kcluster("start", "2,3")
+    code, out, _ = kcluster("start", "all")
+    assert (code, out.splitlines()[0]) == (0, "brokers 2 and 3 are already up")
+    assert states() == ["up", "up", "up"]
+    code, out, _ = kcluster("start", "all", "--json")
+    assert (code, json.loads(out)["changed"]) == (0, False)
+    assert json.loads(out)["lines"] == ["brokers 1, 2 and 3 are already up"]
+
+
+def test_verbs__pause_resume_and_restart_do_the_rest(lab: Any, kcluster: Verb) -> None:
+    kcluster("pause", "2")
+    _, out, _ = kcluster("pause", "all", "--no-wait")
+    assert out.splitlines()[0] == "broker 2 is already paused; resume it: kcluster resume 2"
+    kcluster("resume", "1,3")
+    _, out, _ = kcluster("restart", "all")
+    assert out.splitlines()[0] == (
+        "broker 2 is paused and cannot shut down cleanly; resume it: kcluster resume 2,"
+        " or kill it: kcluster kill 2"
+    )
+    assert states() == ["up", "paused", "up"]
+    _, out, _ = kcluster("resume", "all")
+    assert out.startswith("brokers 1 and 3 are not paused; pause them: kcluster pause 1,3\n")
+    assert states() == ["up", "up", "up"]
+    kcluster("kill", "3")
+    _, out, _ = kcluster("rolling-restart")
+    assert out.startswith("broker 3 is down; start it: kcluster start 3\n")
+    assert states() == ["up", "up", "down"]
+
+
 def test_restart__one_or_all_in_turn(lab: Any, kcluster: Verb) -> None:
     code, out, _ = kcluster("restart", "3")
     assert code == 0

@@ -11,7 +11,7 @@ from kcluster.config.topology.model import Topology
 from kcluster.events.network import NetworkShaped
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
-from kcluster.testing.handles import VirtualCluster
+from kcluster.testing.handles import TestedCluster, VirtualCluster
 
 TOPICS = {"orders": {"assignment": [[1, 2, 3]]}}
 TOPOLOGY = Topology.of(brokers=3, topics=TOPICS, profile="fast")
@@ -19,7 +19,7 @@ TOPOLOGY = Topology.of(brokers=3, topics=TOPICS, profile="fast")
 
 @pytest.fixture
 def live() -> Iterator[Cluster]:
-    with Cluster(TOPOLOGY) as running:
+    with TestedCluster(TOPOLOGY, 1, "test") as running:
         yield running
 
 
@@ -58,6 +58,31 @@ def test_restart__brokers_in_turn_lose_no_replica(cluster: Any) -> None:
     paused = cluster.find("leader(orders-0)")
     cluster.pause("leader(orders-0)")
     cluster.resume(paused)
+
+
+def test_verbs__for_several_brokers_do_the_rest(cluster: Any) -> None:
+    def states() -> list[str]:
+        return [broker.state for broker in cluster.status().brokers]
+
+    cluster.kill(1)
+    cluster.kill("all")
+    assert states() == ["down", "down", "down"]
+    cluster.start("all")
+    cluster.wait_for("settled", within="20s")
+    cluster.start("all")
+    cluster.pause(3)
+    cluster.pause("2,3")
+    assert states() == ["up", "paused", "paused"]
+    cluster.resume("all")
+    cluster.wait_for("settled", within="20s")
+    cluster.kill(1)
+    cluster.wait_for("isr(orders-0) = 2", within="20s")
+    cluster.restart("all")
+    assert states() == ["down", "up", "up"]
+    cluster.do("start", "all")
+    assert states() == ["up", "up", "up"]
+    with pytest.raises(ClusterError, match="broker 1 is up"):
+        cluster.start(1)
 
 
 def test_wait_for__says_how_it_stands(cluster: Any) -> None:

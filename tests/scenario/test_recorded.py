@@ -42,7 +42,7 @@ class Lab:
             self.driver.run_for(1_000)
 
     def steps(self) -> list[tuple[int, str, Any, int | None]]:
-        found = steps_of(self.driver.notes, tuple(TOPOLOGY.topics), self.began_ms)
+        found = steps_of(self.driver.notes, tuple(TOPOLOGY.topics), self.began_ms, (1, 2, 3))
         return [(step.at_ms, step.verb, step.keys, step.for_ms) for step in found]
 
     def scenario(self) -> Scenario:
@@ -96,6 +96,59 @@ def test_recorded__what_was_undone_is_one_step_with_its_duration(lab: Lab) -> No
         (2_000, "slow", slow, 1_000),
         (4_000, "rule", rule, 1_000),
     ]
+
+
+def test_recorded__a_halt_and_the_start_after_it_are_one_step(lab: Lab) -> None:
+    """A `start` by itself could come while the broker still shuts down, or its disk is full."""
+    lab.do("stop: 1", "start: 1", "fill_disk: {brokers: 2}")
+    lab.stage.verbs.free_disk(2)
+    lab.do("start: 2")
+    assert lab.steps() == [(0, "stop", 1, 1_000), (2_000, "fill_disk", 2, 1_000)]
+
+
+def test_recorded__brokers_that_come_and_go_and_the_controller(lab: Lab) -> None:
+    lab.do("add_broker: {id: 4, rack: b}", "kill: 3")
+    lab.do("reassign: {partition: orders-0, to: [1, 2, 4]}", "remove_broker: 3")
+    lab.do("kill: controller", "start: controller", "pause: controller", "resume: controller")
+    assert [(verb, keys) for _, verb, keys, _ in lab.steps()] == [
+        ("add_broker", {"id": 4, "rack": "b"}),
+        ("kill", 3),
+        ("reassign", {"partition": "orders-0", "to": [1, 2, 4]}),
+        ("remove_broker", 3),
+        ("kill", "controller"),
+        ("start", "controller"),
+        ("pause", "controller"),
+        ("resume", "controller"),
+    ]
+    result = run_virtual(lab.scenario(), 1, lambda now_ms, of_ms: None)
+    assert result.failures == []
+
+
+def test_recorded__a_rule_has_the_calls_to_which_it_applies(lab: Lab) -> None:
+    lab.do(
+        "rule: {api: Produce, version: 9..11, every: 2, times: 3, probability: 50%, close: before}",
+        "rule: {api: Metadata, nth: 4, stale: true}",
+    )
+    assert [keys for _, _, keys, _ in lab.steps()] == [
+        {
+            "api": ["Produce"],
+            "version": "9..11",
+            "every": 2,
+            "times": 3,
+            "probability": 0.5,
+            "close": "before",
+        },
+        {"api": ["Metadata"], "nth": 4, "stale": True},
+    ]
+    assert [step.verb for step in lab.scenario().steps] == ["rule", "rule"]
+
+
+def test_recorded__a_topic_gets_records_while_it_exists(lab: Lab) -> None:
+    lab.do("create_topic: {name: audit, partitions: 2, replication_factor: 3}")
+    lab.do("delete_topic: audit")
+    (orders, audit) = lab.scenario().workload.producers
+    assert (orders.topic, orders.start_ms, orders.stop_ms) == ("orders", 0, None)
+    assert (audit.topic, audit.start_ms, audit.stop_ms) == ("audit", 0, 1_000)
 
 
 def test_recorded__the_file_repeats_the_faults(lab: Lab) -> None:

@@ -132,7 +132,7 @@ def run(options: UpOptions, began_s: float) -> int:
             gc.freeze()
             gc.set_threshold(*GC_THRESHOLDS)
             directory = _record(cluster, options)
-            session.is_recorded.set()
+            session.set_recorded(directory)
             _print_until_stop(inbox, printer)
             path = None if directory is None else directory.finish()
             if options.record is not None:

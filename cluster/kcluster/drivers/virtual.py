@@ -35,6 +35,7 @@ from kcluster.operations.errors import ClusterError
 from kcluster.operations.names import partition_in
 from kcluster.operations.network_verbs import NetworkVerbs
 from kcluster.operations.node_sets import NetworkControl
+from kcluster.operations.states import StateVerb
 from kcluster.operations.status import ClusterStatus, cluster_status
 from kcluster.operations.targets import Finder, Nodes
 from kcluster.operations.verbs import Verbs, death_kind
@@ -132,16 +133,20 @@ class VirtualDriver(NetworkVerbs):
     def kill(self, brokers: Nodes, how: str = "kill") -> None:
         """End brokers' processes: `kill`, `power`, `wipe`; `clean` asks them to shut down."""
         death = death_kind(how)
-        self._on_each(brokers, lambda broker_id: self.verbs.kill(broker_id, death))
+        self._on_each(StateVerb.KILL, brokers, lambda node: self.verbs.kill(node, death))
 
     def start(self, brokers: Nodes) -> None:
         """Start brokers that are down."""
-        self._on_each(brokers, self.verbs.start)
+        self._on_each(StateVerb.START, brokers, self.verbs.start)
 
     def restart(self, brokers: Nodes, how: str = "clean", *, limit_ms: int = 60_000) -> None:
         """Stop brokers, start them again, and let time pass until they serve and are in sync."""
-        chosen, settled = self.find(brokers), self.verbs.settled
-        self.kill(chosen, how)
+        death, settled = death_kind(how), self.verbs.settled
+        chosen = self._on_each(
+            StateVerb.RESTART, brokers, lambda node: self.verbs.kill(node, death)
+        )
+        if not chosen:
+            return
         self._run_until(lambda: all(map(settled.is_down, chosen)), limit_ms, "have not shut down")
         self.start(chosen)
         self._run_until(
@@ -152,17 +157,18 @@ class VirtualDriver(NetworkVerbs):
 
     def rolling_restart(self, brokers: Nodes = "all", how: str = "clean") -> None:
         """Restart brokers one after the other, each when the one before is in sync again."""
-        for broker_id in self.find(brokers):
+        found = self.find(brokers)
+        several = self.verbs.choose(StateVerb.RESTART, found).nodes
+        for broker_id in found if len(found) == 1 else several:
             self.restart(broker_id, how)
 
     def pause(self, brokers: Nodes) -> None:
         """Pause brokers, as by SIGSTOP."""
-        for broker_id in self.find(brokers):
-            self.verbs.pause(broker_id)
+        self._on_each(StateVerb.PAUSE, brokers, self.verbs.pause)
 
     def resume(self, brokers: Nodes) -> None:
         """Resume paused brokers."""
-        self._on_each(brokers, self.verbs.resume)
+        self._on_each(StateVerb.RESUME, brokers, self.verbs.resume)
 
     def move(self, topic: str, partition: int | None = None, to: Nodes = "") -> None:
         """Make `to` the leader of a partition: `move("orders-0", to=2)`."""
@@ -194,14 +200,11 @@ class VirtualDriver(NetworkVerbs):
         finally:
             self.dispatcher.note_sinks = sinks
 
-    def _on_each(self, brokers: Nodes, operation: Callable[[int], None]) -> None:
-        chosen = self.find(brokers)
-
-        def act() -> None:
-            for broker_id in chosen:
-                operation(broker_id)
-
-        self._do(act)
+    def _on_each(
+        self, verb: StateVerb, brokers: Nodes, operation: Callable[[int], None]
+    ) -> tuple[int, ...]:
+        found = self.find(brokers)
+        return self._do(lambda: self.verbs.on_each(verb, found, operation))
 
     def _run_until(self, condition: Callable[[], bool], limit_ms: int, failure: str) -> None:
         if not self.run_until_condition(condition, limit_ms):

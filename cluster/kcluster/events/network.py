@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import Struct
+
 from kcluster.events.base import TaggedEvent
 from kcluster.events.rule_effects import AnyEffect
 
@@ -106,10 +108,22 @@ class RuleEvent(TaggedEvent, frozen=True):
         return f"rule {self.rule}"
 
 
+class RuleCalls(Struct, frozen=True, gc=False):
+    """Which of the matching requests a rule applies to, as in `faults.rules.Rule`.  `versions`: the
+    lowest and the highest version of the API, or empty."""
+
+    versions: tuple[int, ...]
+    nth: int
+    every: int
+    first: int
+    times: int
+    probability: float
+
+
 class RuleAdded(RuleEvent, frozen=True):
     """A rule is in force.  It applies to requests of these `apis` to these `brokers` (empty: any),
     for partitions that match `topic` and `partitions` (None: any request), from clients that match
-    the pattern `client`."""
+    the pattern `client`.  `applies_to`: to which of these; None: to all."""
 
     effect: AnyEffect
     apis: tuple[str, ...]
@@ -117,6 +131,7 @@ class RuleAdded(RuleEvent, frozen=True):
     partitions: tuple[int, ...]
     client: str
     brokers: tuple[int, ...]
+    applies_to: RuleCalls | None = None
 
 
 class RuleHit(RuleEvent, frozen=True):

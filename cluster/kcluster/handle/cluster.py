@@ -38,6 +38,7 @@ from kcluster.operations.logs import PartitionLogs, partition_logs
 from kcluster.operations.names import partition_in
 from kcluster.operations.network_verbs import NetworkVerbs
 from kcluster.operations.node_sets import NetworkControl
+from kcluster.operations.states import Chosen, StateVerb
 from kcluster.operations.status import ClusterStatus, NoteEntry, cluster_status
 from kcluster.operations.verbs import SHUT_DOWN_LIMIT_S, Verbs, death_kind
 from kcluster.runtime.build import Plan, build
@@ -203,10 +204,13 @@ class Cluster(NetworkVerbs):
         """End brokers' processes: `kill` (SIGKILL), `clean` (controlled shutdown), `power`
         (unflushed records are lost), `wipe` (the disk is lost too).  With `wait`, returns when
         every partition that they led has another leader or is offline, and the other brokers know.
-        Returns their ids."""
+
+        Returns their ids.  Here and below, a verb for several brokers acts on those whose state
+        allows it and leaves the others alone; ClusterError if a single one is named, and its state
+        does not."""
         death = death_kind(how)
-        chosen = self.find(brokers)
-        self._on_each(chosen, lambda broker_id: self._verbs.kill(broker_id, death))
+        kill = self._verbs.kill
+        chosen = self._on_each(StateVerb.KILL, brokers, lambda node: kill(node, death))
         if death is DeathKind.CLEAN:
             self._wait_down(chosen, timeout_s)
         if wait:
@@ -224,8 +228,8 @@ class Cluster(NetworkVerbs):
         """Start brokers that are down, on the disks that they had.  With `kafka_version` ("3.9")
         they run as that release from now on: an upgrade.  Returns when they serve clients and are
         back in the ISRs, or after `timeout_s` in those that they could join by then."""
-        chosen = self.find(brokers)
-        self._on_each(chosen, lambda broker_id: self._verbs.start(broker_id, kafka_version))
+        start = self._verbs.start
+        chosen = self._on_each(StateVerb.START, brokers, lambda node: start(node, kafka_version))
         if wait:
             self.wait_until_in_sync(chosen, timeout_s=timeout_s)
         return chosen
@@ -235,16 +239,20 @@ class Cluster(NetworkVerbs):
     ) -> tuple[int, ...]:
         """Stop brokers, all at once, and start them again when all are down.  Returns when they
         serve clients and are back in the ISRs, as `start` does."""
-        chosen = self.kill(brokers, how, wait=False)
+        death, kill = death_kind(how), self._verbs.kill
+        chosen = self._on_each(StateVerb.RESTART, brokers, lambda node: kill(node, death))
         self._wait_down(chosen, None)
-        return self.start(chosen, wait=wait, timeout_s=timeout_s)
+        if chosen:
+            self.start(chosen, wait=wait, timeout_s=timeout_s)
+        return chosen
 
     def rolling_restart(
         self, brokers: Nodes = "all", how: str = "clean", *, timeout_s: float = 30.0
     ) -> tuple[int, ...]:
         """Restart brokers one after the other, each when the one before is back in the ISRs.
         Raises ClusterError if one is not within `timeout_s`."""
-        chosen = self.find(brokers)
+        found = self.find(brokers)
+        chosen = found if len(found) == 1 else self.choose(StateVerb.RESTART, found).nodes
         for broker_id in chosen:
             self.restart(broker_id, how, timeout_s=timeout_s)
             failure = f"broker {broker_id} is not back in all ISRs"
@@ -256,8 +264,7 @@ class Cluster(NetworkVerbs):
     ) -> tuple[int, ...]:
         """Pause brokers, as in a long garbage collection; their sockets stay open.  With `wait`,
         returns when the cluster has taken over from them, as `kill` does."""
-        chosen = self.find(brokers)
-        self._on_each(chosen, self._verbs.pause)
+        chosen = self._on_each(StateVerb.PAUSE, brokers, self._verbs.pause)
         if wait:
             self.wait_until_without(chosen, timeout_s=timeout_s)
         return chosen
@@ -266,18 +273,20 @@ class Cluster(NetworkVerbs):
         self, brokers: Nodes, *, wait: bool = True, timeout_s: float = 30.0
     ) -> tuple[int, ...]:
         """Resume paused brokers.  With `wait`, returns as `start` does."""
-        chosen = self.find(brokers)
-        self._on_each(chosen, self._verbs.resume)
+        chosen = self._on_each(StateVerb.RESUME, brokers, self._verbs.resume)
         if wait:
             self.wait_until_in_sync(chosen, timeout_s=timeout_s)
         return chosen
 
-    def _on_each(self, chosen: tuple[int, ...], operation: Callable[[int], None]) -> None:
-        def act() -> None:
-            for broker_id in chosen:
-                operation(broker_id)
+    def choose(self, verb: StateVerb, nodes: tuple[int, ...], can_wait: bool = True) -> Chosen:
+        """Those of these nodes that a verb acts on now, and those that it leaves alone."""
+        return self._do(lambda: self._verbs.choose(verb, nodes, can_wait))
 
-        self._do(act)
+    def _on_each(
+        self, verb: StateVerb, brokers: Nodes, operation: Callable[[int], None]
+    ) -> tuple[int, ...]:
+        found = self.find(brokers)
+        return self._do(lambda: self._verbs.on_each(verb, found, operation))
 
     # ---------------------------------------------------------------------------- settling
 

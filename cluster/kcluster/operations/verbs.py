@@ -6,7 +6,7 @@ Owns: which operation is allowed when, the text of a refusal.  Never: waits for 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from kcluster.operations.errors import ClusterError
 from kcluster.operations.links import Links
 from kcluster.operations.node_sets import NetworkControl
 from kcluster.operations.settled import Settled
+from kcluster.operations.states import Chosen, StateVerb, choose
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.releases import Release, find_release
 from kcluster.runtime.build import Plan, add_broker
@@ -47,6 +48,29 @@ class Verbs:
         self.admin = Admin(self._asking)
 
     # ------------------------------------------------------------------------ processes
+
+    def choose(self, verb: StateVerb, nodes: Sequence[int], can_wait: bool = True) -> Chosen:
+        """Those of these nodes that the verb acts on now, and those that it leaves alone."""
+        return choose(verb, [(node, self._state(node)) for node in nodes], can_wait)
+
+    def on_each(
+        self, verb: StateVerb, nodes: Sequence[int], operation: Callable[[int], None]
+    ) -> tuple[int, ...]:
+        """Call `operation(node)` for each node that the verb acts on now; returns these nodes.
+        ClusterError if a single node is named and its state does not allow the verb, or, when all
+        others are done, if the operation was refused for one."""
+        chosen = self.choose(verb, nodes).nodes
+        if len(nodes) == 1 and not chosen:
+            operation(nodes[0])  # its refusal names the state
+        refusals = []
+        for node in chosen:
+            try:
+                operation(node)
+            except ClusterError as error:
+                refusals.append(str(error))
+        if refusals:
+            raise ClusterError("; ".join(refusals))
+        return chosen
 
     def kill(self, broker_id: int, how: DeathKind) -> None:
         """End a process, or ask it to shut down (`clean`).  The controller's id is allowed here and
@@ -226,8 +250,11 @@ class Verbs:
             raise ClusterError(f"there is no partition {partition} of {topic}, which has {count}")
         return registration
 
+    def _state(self, node_id: int) -> ProcessState:
+        return self._dispatcher.processes[self.node(node_id)].state
+
     def _process(self, node_id: int, *allowed: ProcessState) -> None:
-        state = self._dispatcher.processes[self.node(node_id)].state
+        state = self._state(node_id)
         if state not in allowed:
             name = (
                 "the controller" if node_id == self.settled.controller_id else f"broker {node_id}"

@@ -9,7 +9,6 @@ numbers of a node do not depend on how many another has drawn.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Mapping
 from random import Random
 
@@ -25,6 +24,7 @@ from kcluster.controller.node import ControllerNode
 from kcluster.network.fabric import Fabric
 from kcluster.partition.disk import Disk
 from kcluster.protocol.releases import Release
+from kcluster.protocol.uuids import uuid_text
 from kcluster.runtime.process import Process
 
 
@@ -51,7 +51,7 @@ def build(topology: Topology, seed: int, ports: Mapping[int, int]) -> Plan:
     specs = sorted(topology.brokers, key=lambda spec: spec.id)
     node_ids = (CONTROLLER_ID, *(spec.id for spec in specs))
     rngs = {node_id: Random(f"{seed}/{node_id}") for node_id in node_ids}
-    disks = {spec.id: Disk() for spec in specs}
+    disks = {spec.id: Disk(topology.write_back_ms) for spec in specs}
     addresses = {spec.id: spec.advertised_address(topology.host, ports[spec.id]) for spec in specs}
     releases = {spec.id: topology.release_of(spec.id) for spec in specs}
     processes = [Process(CONTROLLER_ID, _controller_builder(topology, rngs, cluster_id))]
@@ -73,7 +73,7 @@ def add_broker(plan: Plan, spec: BrokerSpec, port: int) -> Process:
         plan.topology, brokers=(*plan.topology.brokers, spec)
     )
     plan.rngs[spec.id] = Random(f"{plan.seed}/{spec.id}")
-    plan.disks[spec.id] = Disk()
+    plan.disks[spec.id] = Disk(topology.write_back_ms)
     plan.addresses[spec.id] = spec.advertised_address(topology.host, port)
     plan.releases[spec.id] = topology.release_of(spec.id)
     config = topology.broker_config(spec.id)
@@ -101,7 +101,8 @@ def _controller_builder(
     expected = tuple(sorted(spec.id for spec in topology.brokers))
     topics = list(topology.topics.values())
     log = MetadataLog()
-    return lambda: ControllerNode(config, rngs[CONTROLLER_ID], cluster_id, topics, expected, log)
+    rng, features = rngs[CONTROLLER_ID], topology.features
+    return lambda: ControllerNode(config, rng, cluster_id, topics, expected, log, features)
 
 
 def _broker_builder(
@@ -127,4 +128,4 @@ def _fabric(topology: Topology, node_ids: tuple[int, ...], rng: Random) -> Fabri
 
 def _cluster_id(rng: Random) -> str:
     """22 characters, as Kafka writes a random UUID."""
-    return base64.urlsafe_b64encode(rng.randbytes(16)).decode().rstrip("=")
+    return uuid_text(rng.randbytes(16))

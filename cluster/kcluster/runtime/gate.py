@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from kcluster.broker.node import BrokerNode
 from kcluster.contract import Event, Input, NoteId, Reply, Request, Tick
-from kcluster.events.network import RuleAdded, RuleHit, RuleRemoved
+from kcluster.events.network import RuleAdded, RuleCalls, RuleHit, RuleRemoved
 from kcluster.events.rule_effects import (
     AnswerError,
     AnyEffect,
@@ -360,8 +360,14 @@ class FaultGate:
         self._delivery.note(hit, self._notes[name])
 
 
+_ALL_CALLS: Final = RuleCalls((), 0, 1, 0, 0, 1.0)
+
+
 def _added(name: str, rule: Rule) -> RuleAdded:
     """The requests that a rule matches, and its effect."""
+    calls = RuleCalls(
+        tuple(rule.versions or ()), rule.nth, rule.every, rule.first, rule.times, rule.probability
+    )
     return RuleAdded(
         rule=name,
         effect=rule.effect,
@@ -370,6 +376,7 @@ def _added(name: str, rule: Rule) -> RuleAdded:
         partitions=tuple(rule.partitions) if rule.picks_partitions else (),
         client=rule.client,
         brokers=tuple(rule.brokers),
+        applies_to=None if calls == _ALL_CALLS else calls,
     )
 
 

@@ -6,27 +6,33 @@ Kafka: no counterpart.
 
 A step is made from the event that an operation leaves, so it does not matter whether the command
 line, Python or an administrator's client asked for it.  An action that was undone as a whole later
-is one step with `for`.
+is one step with `for`; so are a shutdown and the start after it, which must not come before its
+end when the file is played.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeGuard, TypeVar
 
 from msgspec import Struct, field
 
+from kcluster.config.files.durations import in_seconds
 from kcluster.config.topology.model import Topology
 from kcluster.config.topology.specs import BrokerSpec, TopicSpec
 from kcluster.contract import CONTROLLER_ID, Event, Note
 from kcluster.deaths import DeathKind
 from kcluster.events.brokers import (
     BrokerDown,
+    BrokerFenced,
     BrokerPaused,
+    BrokerRegistered,
     BrokerResumed,
     BrokerStarted,
     ControlledShutdown,
+    ControllerDown,
+    ControllerElected,
     DiskFull,
 )
 from kcluster.events.network import (
@@ -35,10 +41,11 @@ from kcluster.events.network import (
     NetworkHealed,
     NetworkShaped,
     RuleAdded,
+    RuleCalls,
     RuleRemoved,
 )
 from kcluster.events.partitions import LeaderElected, ReassignmentStarted
-from kcluster.events.reasons import ElectionKind, Requested
+from kcluster.events.reasons import ElectionKind, Fencing, Requested
 from kcluster.events.rule_effects import (
     AnswerError,
     AnyEffect,
@@ -79,6 +86,7 @@ class _Steps(Struct):
     """The steps so far."""
 
     topics: tuple[str, ...]
+    brokers: list[int]
     at_ms: int = 0
     steps: list[RecordedStep] = field(default_factory=list)
     halted: dict[int, None] = field(default_factory=dict)
@@ -100,15 +108,15 @@ class _Steps(Struct):
 def scenario_of(notes: Sequence[Note], topology: Topology, name: str, began_ms: int) -> str:
     """The text of the scenario.  `began_ms`: when clients could connect; what happened before, the
     cluster does by itself."""
-    steps = steps_of(notes, tuple(topology.topics), began_ms)
+    brokers = tuple(broker.id for broker in topology.brokers)
+    steps = steps_of(notes, tuple(topology.topics), began_ms, brokers)
     end_ms = max((step.at_ms + (step.for_ms or 0) for step in steps), default=0) + AFTER_MS
-    made = {step.keys["name"]: step.at_ms for step in steps if step.verb == "create_topic"}
     lines = [
         f"name: {json.dumps(name)}",
         "story: Recorded from a live cluster.",
         "topology:",
         *(f"  {key}: {_flow(value)}" for key, value in topology_values(topology).items()),
-        *_load(tuple(topology.topics), made),
+        *_load(tuple(topology.topics), steps),
         f"duration: {end_ms}ms",
         "steps:" if steps else "steps: []",
         *(f"  - {_flow(_step_values(step))}" for step in steps),
@@ -116,9 +124,12 @@ def scenario_of(notes: Sequence[Note], topology: Topology, name: str, began_ms: 
     return "\n".join(lines) + "\n"
 
 
-def steps_of(notes: Sequence[Note], topics: tuple[str, ...], began_ms: int) -> list[RecordedStep]:
-    """The actions among the events since `began_ms`, in order of time."""
-    steps = _Steps(topics)
+def steps_of(
+    notes: Sequence[Note], topics: tuple[str, ...], began_ms: int, brokers: tuple[int, ...]
+) -> list[RecordedStep]:
+    """The actions among the events since `began_ms`, in order of time.  `topics` and `brokers`:
+    those of the topology."""
+    steps = _Steps(topics, list(brokers))
     for note in notes:
         if note.at_ms >= began_ms and not note.event.is_internal:
             steps.at_ms = note.at_ms - began_ms
@@ -153,11 +164,21 @@ def _add_step(steps: _Steps, event: Event) -> None:
 def _add_process_step(steps: _Steps, event: Event) -> None:
     match event:
         case BrokerStarted(broker=broker, restarted=True):
-            steps.add("start", broker, event)
+            if not steps.undo(lambda was: _is_halt(was) and was.broker == broker):
+                steps.add("start", broker, event)
+        case BrokerRegistered(broker=broker, rack=rack) if broker not in steps.brokers:
+            steps.brokers.append(broker)
+            steps.add("add_broker", {"id": broker} | ({"rack": rack} if rack else {}), event)
+        case BrokerFenced(broker=broker, fencing=Fencing.UNREGISTERED):
+            steps.add("remove_broker", broker, event)
+        case ControllerDown():
+            steps.add("kill", "controller", event)
+        case ControllerElected():
+            steps.add("start", "controller", event)
         case BrokerPaused(broker=broker):
-            steps.add("pause", broker, event)
+            steps.add("pause", _word(broker), event)
         case BrokerResumed(broker=broker):
-            steps.add("resume", broker, event)
+            steps.add("resume", _word(broker), event)
         case ControlledShutdown(broker=broker, leaders_to_move=None):
             steps.halted[broker] = None
             steps.add("stop", broker, event)
@@ -173,6 +194,11 @@ def _add_process_step(steps: _Steps, event: Event) -> None:
                 steps.add("kill", broker, event)
             else:
                 steps.add("kill", {"brokers": broker, "how": str(how)}, event)
+
+
+def _is_halt(event: Event) -> TypeGuard[ControlledShutdown | DiskFull]:
+    """Whether a start later is the end of the step that is made from it."""
+    return isinstance(event, ControlledShutdown | DiskFull)
 
 
 # ------------------------------------------------------------------------------------ network
@@ -220,7 +246,11 @@ def _between(
 
 
 def _words(nodes: Sequence[int]) -> list[int | str]:
-    return ["controller" if node == CONTROLLER_ID else node for node in nodes]
+    return [_word(node) for node in nodes]
+
+
+def _word(node: int) -> int | str:
+    return "controller" if node == CONTROLLER_ID else node
 
 
 def _shapes(event: NetworkShaped) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -258,7 +288,19 @@ def _rule_keys(event: RuleAdded) -> Iterator[tuple[str, Any]]:
         yield "partition", f"{event.topic}-{event.partitions[0]}"
     elif event.topic is not None:
         yield "topic", event.topic
+    if event.applies_to is not None:
+        yield from _calls_keys(event.applies_to)
     yield from _effect_keys(event.effect)
+
+
+def _calls_keys(calls: RuleCalls) -> Iterator[tuple[str, Any]]:
+    if calls.versions:
+        yield "version", "..".join(map(str, calls.versions))
+    yield from ((("nth", calls.nth),) if calls.nth else ())
+    yield from ((("every", calls.every),) if calls.every > 1 else ())
+    yield from ((("first", calls.first),) if calls.first else ())
+    yield from ((("times", calls.times),) if calls.times else ())
+    yield from ((("probability", calls.probability),) if calls.probability < 1 else ())
 
 
 def _effect_keys(effect: AnyEffect) -> Iterator[tuple[str, Any]]:
@@ -324,14 +366,20 @@ def _step_values(step: RecordedStep) -> dict[str, Any]:
     return values if step.for_ms is None else values | {"for": f"{step.for_ms}ms"}
 
 
-def _load(topics: Sequence[str], made: Mapping[str, int]) -> list[str]:
-    """A producer for each topic: what clients sent is not part of the file."""
-    producers = [
-        *({"topic": topic, "rate": "50/s"} for topic in topics),
-        *({"topic": topic, "rate": "50/s", "start": f"{at}ms"} for topic, at in made.items()),
-    ]
+def _load(topics: Sequence[str], steps: Sequence[RecordedStep]) -> list[str]:
+    """A producer for each topic while it exists: what clients sent is not part of the file."""
+    producers: dict[str, dict[str, Any]] = {
+        topic: {"topic": topic, "rate": "50/s"} for topic in topics
+    }
+    for step in steps:
+        if step.verb == "create_topic":
+            topic = step.keys["name"]
+            producers[topic] = {"topic": topic, "rate": "50/s", "start": f"{step.at_ms}ms"}
+        elif step.verb == "delete_topic" and step.keys in producers:
+            producers[step.keys]["stop"] = f"{step.at_ms}ms"
     comment = "# Clients are not recorded: replace this load by one like theirs."
-    return [comment, "workload:", f"  producers: {_flow(producers)}"] if producers else []
+    shown = _flow(list(producers.values()))
+    return [comment, "workload:", f"  producers: {shown}"] if producers else []
 
 
 def topology_values(topology: Topology) -> dict[str, Any]:
@@ -346,11 +394,13 @@ def topology_values(topology: Topology) -> dict[str, Any]:
     has_network = topology.network.links or topology.network.default_latency_ms
     values: dict[str, Any] = {
         "profile": topology.profile,
+        "features": topology.features,
         "kafka_version": topology.kafka_version,
         "brokers": [_broker_values(broker) for broker in topology.brokers],
         "topics": {name: _topic_values(topic) for name, topic in topology.topics.items()},
         "config": topology.config,
         "network": network if has_network else None,
+        "write_back": in_seconds(topology.write_back_ms) if topology.write_back_ms else None,
     }
     return {key: value for key, value in values.items() if value}
 

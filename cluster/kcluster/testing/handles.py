@@ -50,8 +50,10 @@ TOPOLOGY_KEYS: Final = (
     "topics",
     "profile",
     "config",
+    "features",
     "network",
     "kafka_version",
+    "write_back",
     "name",
 )
 KEYS: Final = ("topology", "seed", *TOPOLOGY_KEYS)

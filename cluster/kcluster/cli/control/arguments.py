@@ -1,16 +1,20 @@
 """Nodes and partitions as people type them: `1`, `leader(orders-0)`, `orders-0`.
 
-Owns: reading what was typed against the cluster's status; suggestions for wrong words.  Never:
+Owns: reading what was typed against the cluster's status; suggestions for wrong words; what to do
+about a broker in the wrong state.  Never:
 decides whether the cluster can do what was asked.
 Kafka: kafka-topics.sh --describe shows the same names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kcluster.cli.control.protocol import ControlError
+from kcluster.contract import CONTROLLER_ID
+from kcluster.deaths import DeathKind, ProcessState
+from kcluster.operations.states import Chosen, StateVerb
 
 if TYPE_CHECKING:
     from kcluster.handle.cluster import Cluster
@@ -62,16 +66,51 @@ def check_how(how: str, ways: Sequence[str]) -> None:
         raise ControlError(f"how: {how!r} is not one of {', '.join(ways)}", 2)
 
 
-def brokers_of(cluster: Cluster, nodes: Sequence[int]) -> list[BrokerStatus]:
-    """The state of those of these nodes that are brokers."""
-    return [broker for broker in cluster.status().brokers if broker.id in nodes]
+def choose(cluster: Cluster, verb: StateVerb, nodes: tuple[int, ...], how: str = "") -> Chosen:
+    """Those of these nodes that the verb acts on; none that is paused if it is to shut down
+    cleanly.  ControlError, with the right verb, if a single one is named and not among them."""
+    chosen = cluster.choose(verb, nodes, can_wait=how != DeathKind.CLEAN)
+    if len(nodes) == 1 and not chosen.nodes:
+        raise ControlError(next(left_alone_lines(verb, chosen)))
+    return chosen
+
+
+def left_alone_lines(verb: StateVerb, chosen: Chosen) -> Iterator[str]:
+    """Who is left alone, and the verb for them: `broker 1 is already down; start it: …`."""
+    by_state: dict[ProcessState, list[int]] = {}
+    for node, state in chosen.left_alone:
+        by_state.setdefault(state, []).append(node)
+    for state, nodes in by_state.items():
+        are = f"{brokers_text(nodes)} {'is' if len(nodes) == 1 else 'are'}"
+        match verb, state:
+            case (StateVerb.START, ProcessState.UP):
+                yield f"{are} already up"
+            case (StateVerb.START, ProcessState.PAUSED):
+                yield f"{are} paused, not down; {resume_hint(nodes)}"
+            case (StateVerb.RESUME, ProcessState.UP):
+                yield f"{are} not paused; pause {_them(nodes)}: kcluster pause {_ids(nodes)}"
+            case (StateVerb.RESUME, _):
+                yield f"{are} down, not paused; {start_hint(nodes)}"
+            case (StateVerb.PAUSE, ProcessState.PAUSED):
+                yield f"{are} already paused; {resume_hint(nodes)}"
+            case (_, ProcessState.PAUSED):
+                kill = f"kill {_them(nodes)}: kcluster kill {_ids(nodes)}"
+                yield f"{are} paused and cannot shut down cleanly; {resume_hint(nodes)}, or {kill}"
+            case (StateVerb.KILL, _):
+                yield f"{are} already down; {start_hint(nodes)}"
+            case _:
+                yield f"{are} down; {start_hint(nodes)}"
 
 
 def brokers_text(nodes: Sequence[int]) -> str:
-    """`broker 1`, or `brokers 1 and 2`."""
-    if len(nodes) == 1:
-        return f"broker {nodes[0]}"
-    return f"brokers {', '.join(map(str, nodes[:-1]))} and {nodes[-1]}"
+    """`broker 1`, `brokers 1 and 2`, or `the controller and broker 1`."""
+    brokers = [node for node in nodes if node != CONTROLLER_ID]
+    texts = ["the controller"] if CONTROLLER_ID in nodes else []
+    if len(brokers) == 1:
+        texts.append(f"broker {brokers[0]}")
+    elif brokers:
+        texts.append(f"brokers {', '.join(map(str, brokers[:-1]))} and {brokers[-1]}")
+    return " and ".join(texts)
 
 
 def seconds_text(seconds: float) -> str:
@@ -138,11 +177,19 @@ def _range(of_topic: Sequence[PartitionStatus]) -> str:
     return f"there are {first.topic}-{first.partition} to {last.topic}-{last.partition}"
 
 
-def start_hint(broker: BrokerStatus) -> str:
-    """The command that starts a broker."""
-    return f"start it: kcluster start {broker.id}"
+def start_hint(nodes: Sequence[int]) -> str:
+    """The command that starts these brokers."""
+    return f"start {_them(nodes)}: kcluster start {_ids(nodes)}"
 
 
-def resume_hint(broker: BrokerStatus) -> str:
-    """The command that resumes a broker."""
-    return f"resume it: kcluster resume {broker.id}"
+def resume_hint(nodes: Sequence[int]) -> str:
+    """The command that resumes these brokers."""
+    return f"resume {_them(nodes)}: kcluster resume {_ids(nodes)}"
+
+
+def _them(nodes: Sequence[int]) -> str:
+    return "it" if len(nodes) == 1 else "them"
+
+
+def _ids(nodes: Sequence[int]) -> str:
+    return ",".join("controller" if node == CONTROLLER_ID else str(node) for node in nodes)

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from threading import Event
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, Protocol, get_type_hints
 
 import msgspec
 
@@ -35,6 +36,26 @@ VERBS_PACKAGE: Final = "kcluster.cli.verbs"
 RECORDER_LIMIT_S: Final = 10.0
 
 
+class OwnRun(Protocol):
+    """A run directory that is kept current while the cluster runs."""
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+
+    def finish(self) -> Path:
+        """Write the whole run so far, with its verdict and its page; keep it current no more."""
+
+
+class _Recording:
+    """`is_known`: set once the cluster is recorded, or will not be.  `own_run`: the run directory
+    of `up --out`, if the cluster has one."""
+
+    def __init__(self) -> None:
+        self.is_known = Event()
+        self.own_run: OwnRun | None = None
+
+
 class ControlSession:
     """One running cluster.  `stop` asks it to stop, and returns at once."""
 
@@ -46,8 +67,7 @@ class ControlSession:
         self.origin_ms = past[0].note.at_ms if past else cluster.status().at_ms
         """Times in lines count from the cluster's first event."""
         self._show: Say = no_line
-        self.is_recorded = Event()
-        """Set once the cluster is recorded, or will not be."""
+        self._recording = _Recording()
 
     def answer(self, request: Mapping[str, Any], show: Say = no_line) -> ControlAnswer:
         """Call the verb's handler; see server.Service."""
@@ -72,10 +92,17 @@ class ControlSession:
         brokers: tuple[int, ...] = (),
         hints: Callable[[], Iterable[str]] = tuple,
         remark: str = "",
+        left_alone: Iterable[str] = (),
     ) -> ChangeResult:
         """Change the cluster by `operation(say)`; what happens is shown at once.  The answer has
-        the events until it returned, the state of these brokers with the remark, and the hints."""
+        the events until it returned, the state of these brokers with the remark, and the hints.
+        `left_alone`: shown first; if it names all brokers that were meant, there is nothing to do.
+        """
         change = LiveChange(self.cluster, self.origin_ms, self._show)
+        for line in left_alone:
+            change.say(line)
+        if change.lines and not brokers:
+            return ChangeResult(self.name, changed=False, lines=change.lines, events=[])
         change.carry_out(operation)
         states = {status.id: status.state for status in self.cluster.status().brokers}
         found = [{"id": broker, "state": states[broker]} for broker in brokers if broker in states]
@@ -96,9 +123,19 @@ class ControlSession:
         """The answer where there is nothing to do."""
         return ChangeResult(cluster=self.name, changed=False, lines=[line], events=[])
 
+    def set_recorded(self, own_run: OwnRun | None) -> None:
+        """From now on the cluster is recorded, or will not be.  `own_run`: that of `up --out`."""
+        self._recording.own_run = own_run
+        self._recording.is_known.set()
+
     def wait_until_recorded(self) -> None:
         """Wait for the recorder, which is attached a moment after the cluster serves clients."""
-        self.is_recorded.wait(RECORDER_LIMIT_S)
+        self._recording.is_known.wait(RECORDER_LIMIT_S)
+
+    @property
+    def own_run(self) -> OwnRun | None:
+        """The run directory of `up --out`, if there is one; known when the cluster is recorded."""
+        return self._recording.own_run
 
 
 def read_request(fields: Mapping[str, Any], kind: type[ControlRequest]) -> ControlRequest:

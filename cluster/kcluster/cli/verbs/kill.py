@@ -21,16 +21,16 @@ from kcluster.cli.click_tools import (
     wait_option,
 )
 from kcluster.cli.control.arguments import (
-    brokers_of,
     brokers_text,
     check_how,
+    choose,
     find_nodes,
-    resume_hint,
+    left_alone_lines,
     seconds_text,
-    start_hint,
 )
-from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
+from kcluster.cli.control.protocol import ChangeResult, ControlRequest, handles
 from kcluster.deaths import PAUSE, WAYS_TO_FAIL, DeathKind
+from kcluster.operations.states import StateVerb
 
 if TYPE_CHECKING:
     from kcluster.cli.control.changes import Say
@@ -65,21 +65,14 @@ def command(targets: str, how: str, wait: bool, name: str | None, as_json: bool)
 
 @handles(KillRequest)
 def handle(session: ControlSession, request: KillRequest) -> ChangeResult:
-    """Kill or pause the brokers, unless one is down already."""
+    """Kill or pause the brokers, except those that are down or paused already."""
     cluster = session.cluster
-    chosen = find_nodes(cluster, request.broker)
+    found = find_nodes(cluster, request.broker)
     check_how(request.how, WAYS_TO_FAIL)
-    for broker in brokers_of(cluster, chosen):
-        if broker.state == "down":
-            raise ControlError(f"broker {broker.id} is already down; {start_hint(broker)}")
-        if broker.state == "paused" and request.how == PAUSE:
-            raise ControlError(f"broker {broker.id} is already paused; {resume_hint(broker)}")
-        if broker.state == "paused" and request.how == DeathKind.CLEAN:
-            raise ControlError(
-                f"broker {broker.id} is paused and cannot shut down cleanly; "
-                f"{resume_hint(broker)}, or kill it: kcluster kill {broker.id}"
-            )
     is_pause = request.how == PAUSE
+    verb = StateVerb.PAUSE if is_pause else StateVerb.KILL
+    sorted_out = choose(cluster, verb, found, request.how)
+    chosen = sorted_out.nodes
 
     def operation(say: Say) -> None:
         limit = seconds_text(cluster.notice_limit_s)
@@ -98,7 +91,8 @@ def handle(session: ControlSession, request: KillRequest) -> ChangeResult:
         if request.wait:
             cluster.wait_until_without(chosen)
 
-    return session.change(operation, chosen, lambda: alone(cluster, chosen))
+    left_alone = left_alone_lines(verb, sorted_out)
+    return session.change(operation, chosen, lambda: alone(cluster, chosen), left_alone=left_alone)
 
 
 def alone(cluster: Cluster, brokers: Sequence[int]) -> Iterator[str]:

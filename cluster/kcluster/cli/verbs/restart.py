@@ -20,20 +20,19 @@ from kcluster.cli.click_tools import (
     wait_option,
 )
 from kcluster.cli.control.arguments import (
-    brokers_of,
     brokers_text,
     check_how,
+    choose,
     find_nodes,
-    resume_hint,
-    start_hint,
+    left_alone_lines,
 )
-from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
+from kcluster.cli.control.protocol import ChangeResult, ControlRequest, handles
 from kcluster.deaths import DeathKind
+from kcluster.operations.states import StateVerb
 
 if TYPE_CHECKING:
     from kcluster.cli.control.changes import Say
     from kcluster.cli.control.session import ControlSession
-    from kcluster.handle.cluster import Cluster
 
 
 class RestartRequest(ControlRequest, verb="restart"):
@@ -60,23 +59,16 @@ def command(targets: str, how: str, wait: bool, name: str | None, as_json: bool)
 
 @handles(RestartRequest)
 def handle(session: ControlSession, request: RestartRequest) -> ChangeResult:
-    """Restart the brokers, if all of them are up."""
+    """Restart those of the brokers that are up."""
     cluster = session.cluster
-    chosen = find_nodes(cluster, request.broker)
-    require_up(cluster, chosen)
+    found = find_nodes(cluster, request.broker)
     check_how(request.how, tuple(DeathKind))
+    sorted_out = choose(cluster, StateVerb.RESTART, found, request.how)
+    chosen = sorted_out.nodes
 
     def operation(say: Say) -> None:
         say(f"{session.name}: {brokers_text(chosen)} to be restarted")
         cluster.restart(chosen, request.how, wait=request.wait)
 
-    return session.change(operation, chosen)
-
-
-def require_up(cluster: Cluster, nodes: tuple[int, ...]) -> None:
-    """ControlError with the right verb, if one of these brokers is down or paused."""
-    for broker in brokers_of(cluster, nodes):
-        if broker.state == "down":
-            raise ControlError(f"broker {broker.id} is down; {start_hint(broker)}")
-        if broker.state == "paused":
-            raise ControlError(f"broker {broker.id} is paused; {resume_hint(broker)}")
+    left_alone = left_alone_lines(StateVerb.RESTART, sorted_out)
+    return session.change(operation, chosen, left_alone=left_alone)

@@ -18,8 +18,9 @@ from kcluster.cli.click_tools import (
     targets_argument,
     wait_option,
 )
-from kcluster.cli.control.arguments import brokers_of, brokers_text, find_nodes, start_hint
-from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
+from kcluster.cli.control.arguments import brokers_text, choose, find_nodes, left_alone_lines
+from kcluster.cli.control.protocol import ChangeResult, ControlRequest, handles
+from kcluster.operations.states import StateVerb
 
 if TYPE_CHECKING:
     from kcluster.cli.control.changes import Say
@@ -48,16 +49,10 @@ def command(targets: str, wait: bool, name: str | None, as_json: bool) -> None:
 
 @handles(ResumeRequest)
 def handle(session: ControlSession, request: ResumeRequest) -> ChangeResult:
-    """Resume the brokers, if all of them are paused."""
+    """Resume those of the brokers that are paused."""
     cluster = session.cluster
-    chosen = find_nodes(cluster, request.broker)
-    for broker in brokers_of(cluster, chosen):
-        if broker.state == "down":
-            raise ControlError(f"broker {broker.id} is down, not paused; {start_hint(broker)}")
-        if broker.state != "paused":
-            raise ControlError(
-                f"broker {broker.id} is not paused; pause it: kcluster pause {broker.id}"
-            )
+    sorted_out = choose(cluster, StateVerb.RESUME, find_nodes(cluster, request.broker))
+    chosen = sorted_out.nodes
 
     def operation(say: Say) -> None:
         cluster.resume(chosen, wait=False)
@@ -65,4 +60,6 @@ def handle(session: ControlSession, request: ResumeRequest) -> ChangeResult:
         if request.wait:
             cluster.wait_until_in_sync(chosen)
 
-    return session.change(operation, chosen)
+    return session.change(
+        operation, chosen, left_alone=left_alone_lines(StateVerb.RESUME, sorted_out)
+    )

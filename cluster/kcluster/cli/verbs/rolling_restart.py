@@ -12,10 +12,10 @@ import click
 
 from kcluster.cli.click_tools import Section, control_options, how_option, make_change, section
 from kcluster.cli.completion import complete_targets
-from kcluster.cli.control.arguments import check_how, find_nodes
+from kcluster.cli.control.arguments import check_how, choose, find_nodes, left_alone_lines
 from kcluster.cli.control.protocol import ChangeResult, ControlRequest, handles
-from kcluster.cli.verbs.restart import require_up
 from kcluster.deaths import DeathKind
+from kcluster.operations.states import StateVerb
 
 if TYPE_CHECKING:
     from kcluster.cli.control.changes import Say
@@ -44,15 +44,17 @@ def command(targets: str, how: str, name: str | None, as_json: bool) -> None:
 
 @handles(RollingRestartRequest)
 def handle(session: ControlSession, request: RollingRestartRequest) -> ChangeResult:
-    """Restart the brokers in turn, if all of them are up."""
+    """Restart those of the brokers that are up, in turn."""
     cluster = session.cluster
-    chosen = find_nodes(cluster, request.broker)
-    require_up(cluster, chosen)
+    found = find_nodes(cluster, request.broker)
     check_how(request.how, tuple(DeathKind))
+    sorted_out = choose(cluster, StateVerb.RESTART, found, request.how)
+    chosen = sorted_out.nodes
 
     def operation(say: Say) -> None:
         for number, broker_id in enumerate(chosen, 1):
             say(f"{session.name}: restarting broker {broker_id} ({number} of {len(chosen)})")
             cluster.rolling_restart(broker_id, request.how)
 
-    return session.change(operation, chosen)
+    left_alone = left_alone_lines(StateVerb.RESTART, sorted_out)
+    return session.change(operation, chosen, left_alone=left_alone)

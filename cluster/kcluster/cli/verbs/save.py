@@ -16,7 +16,7 @@ from kcluster.cli.control.client import ask
 from kcluster.cli.control.protocol import ControlError, ControlRequest, handles
 
 if TYPE_CHECKING:
-    from kcluster.cli.control.session import ControlSession
+    from kcluster.cli.control.session import ControlSession, OwnRun
 
 
 class SaveRequest(ControlRequest, verb="save"):
@@ -83,13 +83,14 @@ def handle(session: ControlSession, request: SaveRequest) -> dict[str, Any]:
     return {**answer, "scenario": request.scenario}
 
 
-def save(session: ControlSession, directory: str) -> dict[str, Any]:
-    """Write the run so far below `directory`; the answer names its directory and the verdict."""
+def save(session: ControlSession, directory: str, own: OwnRun | None = None) -> dict[str, Any]:
+    """Write the run so far below `directory`, or complete its `own` run directory; the answer names
+    the run directory and the verdict."""
     from kcluster.runs.directory import RunError, read_verdict
 
     session.wait_until_recorded()
     try:
-        path = session.cluster.save(directory)
+        path = session.cluster.save(directory) if own is None else own.finish().resolve()
         verdict = read_verdict(path)
     except OSError as error:
         raise ControlError(f"{error.filename}: {error.strerror}", 2) from error

@@ -18,8 +18,9 @@ from kcluster.cli.click_tools import (
     targets_argument,
     wait_option,
 )
-from kcluster.cli.control.arguments import brokers_of, brokers_text, find_nodes, resume_hint
-from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
+from kcluster.cli.control.arguments import brokers_text, choose, find_nodes, left_alone_lines
+from kcluster.cli.control.protocol import ChangeResult, ControlRequest, handles
+from kcluster.operations.states import StateVerb
 
 if TYPE_CHECKING:
     from kcluster.cli.control.changes import Say
@@ -57,15 +58,10 @@ def command(
 
 @handles(StartRequest)
 def handle(session: ControlSession, request: StartRequest) -> ChangeResult:
-    """Start the brokers, if all of them are down."""
+    """Start those of the brokers that are down."""
     cluster = session.cluster
-    chosen = find_nodes(cluster, request.broker)
-    for broker in brokers_of(cluster, chosen):
-        if broker.state == "paused":
-            raise ControlError(f"broker {broker.id} is paused, not down; {resume_hint(broker)}")
-        if broker.state != "down":
-            raise ControlError(f"broker {broker.id} is already up")
-    version = request.kafka_version
+    sorted_out = choose(cluster, StateVerb.START, find_nodes(cluster, request.broker))
+    chosen, version = sorted_out.nodes, request.kafka_version
 
     def operation(say: Say) -> None:
         cluster.start(chosen, kafka_version=version, wait=False)
@@ -77,4 +73,5 @@ def handle(session: ControlSession, request: StartRequest) -> ChangeResult:
             say(started)
 
     remark = "" if version is None else f", as Kafka {version}"
-    return session.change(operation, chosen, remark=remark)
+    left_alone = left_alone_lines(StateVerb.START, sorted_out)
+    return session.change(operation, chosen, left_alone=left_alone, remark=remark)

@@ -32,6 +32,13 @@ TOPOLOGY: Final = (
         "kafka: Kafka's time constants; fast: the same divided by 100; slow: times 3.",
     ),
     TopologyKey("config", _CONFIG, "", "Configs of all brokers by Kafka's names."),
+    TopologyKey(
+        "features",
+        "mapping such as {transaction.version: 1}",
+        "",
+        "Levels of features in the new cluster by Kafka's names; 0 is off.  Without it, those that"
+        " Kafka 4.3 formats; a lower metadata.version lowers the others' defaults.",
+    ),
     TopologyKey("brokers", "number, or a list", "", "The number of brokers, or a list of them."),
     TopologyKey(
         "base_port",
@@ -46,6 +53,13 @@ TOPOLOGY: Final = (
         "release such as 2.8",
         "",
         "The release as which brokers serve clients; without it, the newest.",
+    ),
+    TopologyKey(
+        "write_back",
+        "time such as 30s",
+        "",
+        "The age at which the operating system writes records to the disk, as Linux does after 30s;"
+        " `kill: {how: power}` loses younger ones.  Without it, only flushed records survive.",
     ),
 )
 BROKER: Final = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from kcluster.deaths import DeathKind, ProcessState
+from kcluster.operations.states import StateVerb
 from kcluster.operations.targets import Targets
 from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import OneOf
@@ -39,9 +40,9 @@ class KillBrokers(_OnBrokers, frozen=True):
     ] = "kill"
 
     def do(self, stage: Stage) -> Undo:
-        chosen = stage.nodes(self.brokers)
-        for broker_id in chosen:
-            stage.verbs.kill(broker_id, DeathKind(self.how))
+        death, kill = DeathKind(self.how), stage.verbs.kill
+        found = stage.nodes(self.brokers)
+        chosen = stage.verbs.on_each(StateVerb.KILL, found, lambda node: kill(node, death))
         return lambda: _start(stage, chosen)
 
 
@@ -58,8 +59,7 @@ class StartBrokers(_OnBrokers, frozen=True):
     """Start brokers that are down, on the disks that they had."""
 
     def do(self, stage: Stage) -> None:
-        for broker_id in stage.nodes(self.brokers):
-            stage.verbs.start(broker_id)
+        stage.verbs.on_each(StateVerb.START, stage.nodes(self.brokers), stage.verbs.start)
 
 
 @action("pause", short="brokers", example="pause: any followers(orders-0)")
@@ -67,9 +67,8 @@ class PauseBrokers(_OnBrokers, frozen=True):
     """Pause brokers, as by SIGSTOP or a long garbage collection.  Undone by resuming them."""
 
     def do(self, stage: Stage) -> Undo:
-        chosen = stage.nodes(self.brokers)
-        for broker_id in chosen:
-            stage.verbs.pause(broker_id)
+        found = stage.nodes(self.brokers)
+        chosen = stage.verbs.on_each(StateVerb.PAUSE, found, stage.verbs.pause)
         return lambda: _resume(stage, chosen)
 
 
@@ -78,8 +77,7 @@ class ResumeBrokers(_OnBrokers, frozen=True):
     """Resume paused brokers."""
 
     def do(self, stage: Stage) -> None:
-        for broker_id in stage.nodes(self.brokers):
-            stage.verbs.resume(broker_id)
+        stage.verbs.on_each(StateVerb.RESUME, stage.nodes(self.brokers), stage.verbs.resume)
 
 
 def _start(stage: Stage, chosen: tuple[int, ...]) -> None:

@@ -12,6 +12,7 @@ from typing import Annotated, Final
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.network.shapes import LinkShape
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.states import StateVerb
 from kcluster.operations.targets import Targets
 from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import Flag, OneOf, duration
@@ -42,9 +43,13 @@ class Restart(Action, frozen=True):
         chosen = stage.nodes(self.brokers)
         if self.new_address and stage.verbs.settled.controller_id in chosen:
             raise ClusterError(_NO_ADDRESS)
-        for broker_id in chosen:
-            stage.verbs.kill(broker_id, DeathKind(self.how))
+        death = DeathKind(self.how)
+
+        def stop(broker_id: int) -> None:
+            stage.verbs.kill(broker_id, death)
             self._start_when_down(stage, broker_id)
+
+        stage.verbs.on_each(StateVerb.RESTART, chosen, stop)
 
     def _start_when_down(self, stage: Stage, broker_id: int) -> None:
         process = stage.dispatcher.processes[broker_id]

@@ -1,0 +1,57 @@
+"""Which of several brokers a verb acts on, where some are in that state already.
+
+Owns: the rule, for the command line, Python and scenario files.  Never: acts on a broker, refuses.
+Kafka: systemctl start, which starts what does not run yet.
+
+A verb for several brokers acts on those whose state allows it, and leaves the others as they are.
+A single broker in the wrong state is refused: whoever names one takes it to be in another state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.deaths import ProcessState
+
+
+class StateVerb(StrEnum):
+    """A verb that changes the state of processes."""
+
+    KILL = "kill"
+    START = "start"
+    RESTART = "restart"
+    PAUSE = "pause"
+    RESUME = "resume"
+
+
+ACTS_ON: Final[Mapping[StateVerb, tuple[ProcessState, ...]]] = {
+    StateVerb.KILL: (ProcessState.UP, ProcessState.PAUSED),
+    StateVerb.START: (ProcessState.DOWN,),
+    StateVerb.RESTART: (ProcessState.UP, ProcessState.PAUSED),
+    StateVerb.PAUSE: (ProcessState.UP,),
+    StateVerb.RESUME: (ProcessState.PAUSED,),
+}
+"""The states from which each verb leads to another."""
+
+
+class Chosen(Struct, frozen=True):
+    """`nodes`: those that the verb acts on.  `left_alone`: the others, with their states."""
+
+    nodes: tuple[int, ...]
+    left_alone: tuple[tuple[int, ProcessState], ...] = ()
+
+
+def choose(
+    verb: StateVerb, nodes: Sequence[tuple[int, ProcessState]], can_wait: bool = True
+) -> Chosen:
+    """Divide nodes by whether the verb acts on them in their states.  `can_wait`: a paused process
+    may be asked to shut down; it is killed when it has not done so in time."""
+    allowed = [x for x in ACTS_ON[verb] if can_wait or x is not ProcessState.PAUSED]
+    return Chosen(
+        tuple(node for node, state in nodes if state in allowed),
+        tuple((node, state) for node, state in nodes if state not in allowed),
+    )
