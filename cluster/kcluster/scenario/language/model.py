@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from msgspec import Struct
 
 from kcluster.checks.anomalies import ANOMALIES
-from kcluster.clients.consumer.settings import ConsumerSettings
+from kcluster.clients.consumer.settings import GROUP_PROTOCOLS, ConsumerSettings
 from kcluster.clients.producer.settings import ProducerSettings
 from kcluster.config.files.problems import Place, unknown
 from kcluster.evidence.causes import MEANINGS
@@ -78,6 +78,7 @@ _CAUSE: Final = Explained(
     others=tuple(dict.fromkeys((*(x.name for x in ErrorCode if x), *CLIENTS_OWN_ERRORS))),
     other="an error that a client got, by Kafka's name",
 )
+_GROUP_PROTOCOL: Final = OneOf("group protocol", GROUP_PROTOCOLS)
 _ACKS: Final = OneOf("acks", ("0", "1", "all", "-1"))
 _ERROR: Final = Words(
     "an error by Kafka's name", _error_name, brief="error such as NOT_ENOUGH_REPLICAS"
@@ -169,6 +170,7 @@ class ConsumerSpec(Struct, frozen=True):
         str, text(), "Its name in targets, conditions and reports; consumer if none is given."
     ] = ""
     group: Annotated[str | None, text(), "The consumer group (group.id)."] = None
+    group_protocol: Annotated[str, _GROUP_PROTOCOL, "Kafka's group.protocol."] = "classic"
     members: Annotated[
         int, Whole(1, 100), "The number of equal members, named name-1, name-2, ..."
     ] = 1
@@ -225,6 +227,7 @@ class ProcessorSpec(Struct, frozen=True):
         OneOf("transaction protocol", ("1", "2")),
         "The latest transaction protocol that the client speaks, as of a producer.",
     ] = "2"
+    group_protocol: Annotated[str, _GROUP_PROTOCOL, "Kafka's group.protocol."] = "classic"
     producer_config: Annotated[
         dict[str, Any],
         ClientConfigs(ProducerSettings, "producer config"),

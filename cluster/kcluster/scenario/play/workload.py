@@ -147,6 +147,7 @@ def consumer_settings(spec: ConsumerSpec, profile: str) -> ConsumerSettings:
         "auto_offset_reset": spec.reset,
         "isolation_level": spec.isolation,
         "client_rack": spec.rack or "",
+        "group_protocol": spec.group_protocol,
     }
     return ConsumerSettings(**(values | spec.config))
 
@@ -170,6 +171,7 @@ def processor_plans(
         "group_id": spec.group,
         "auto_offset_reset": "earliest",
         "isolation_level": READ_COMMITTED,
+        "group_protocol": spec.group_protocol,
     }
     consumer_plan = ConsumerPlan(topics=(spec.topic,), commit=NEVER, start_ms=spec.start_ms)
     writes: dict[str, Any] = defaults_of(ProducerSettings, profile) | {"transactional_id": name}
