@@ -131,7 +131,7 @@ class BrokerNode(Broker):
             (self.coordinator, self.transactions, self.share_state),
             self.share_partitions,
         )
-        self._maintenance = Maintenance(view, timers, replicas, self.isr)
+        self._maintenance = Maintenance(view, timers, replicas, self.isr, disk)
         self.lifecycle = Lifecycle(
             view, disk, rng, timers, peers, outbox, self.publisher, self._maintenance
         )

@@ -4,7 +4,7 @@ Owns: the logs of one broker by topic id and partition, and their directories.  
 replicas there are (broker/publisher.py).  Kafka: LogManager, log directories, BrokerState files.
 
 A killed process loses nothing: the page cache is the machine's.  A power loss is `lose_unflushed`,
-a replaced disk is `wipe`.
+a replaced disk is `wipe`.  The operating system's write-back is `write_back`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ class Disk:
 
     __slots__ = (
         "_dir_of", "_preferred", "_topics", "broker_epoch", "clean_shutdown", "dirs", "is_full",
-        "logs", "runs",
+        "logs", "runs", "write_back_ms",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, write_back_ms: int = 0) -> None:
+        self.write_back_ms = write_back_ms
+        """The age at which the operating system writes a log back; 0: it never does."""
         self.dirs: tuple[str, ...] = ("",)
         """Its log directories, at least one; set by `mount` when a broker starts."""
         self._topics: dict[bytes, str] = {}
@@ -119,6 +121,12 @@ class Disk:
         """Everything written so far survives a power loss: a clean shutdown does this."""
         for log in self.logs.values():
             log.flush()
+
+    def write_back(self, now_ms: int) -> None:
+        """Write back each log that has had unwritten records for `write_back_ms`: all of it, as
+        Linux does with a file whose oldest dirty page is that old."""
+        for log in self.logs.values():
+            log.flush_if_older(now_ms, self.write_back_ms)
 
     def lose_unflushed(self) -> tuple[LostRange, ...]:
         """Power was lost; return what was lost from each affected log."""

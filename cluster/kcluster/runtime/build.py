@@ -51,7 +51,7 @@ def build(topology: Topology, seed: int, ports: Mapping[int, int]) -> Plan:
     specs = sorted(topology.brokers, key=lambda spec: spec.id)
     node_ids = (CONTROLLER_ID, *(spec.id for spec in specs))
     rngs = {node_id: Random(f"{seed}/{node_id}") for node_id in node_ids}
-    disks = {spec.id: Disk() for spec in specs}
+    disks = {spec.id: Disk(topology.write_back_ms) for spec in specs}
     addresses = {spec.id: spec.advertised_address(topology.host, ports[spec.id]) for spec in specs}
     releases = {spec.id: topology.release_of(spec.id) for spec in specs}
     processes = [Process(CONTROLLER_ID, _controller_builder(topology, rngs, cluster_id))]
@@ -73,7 +73,7 @@ def add_broker(plan: Plan, spec: BrokerSpec, port: int) -> Process:
         plan.topology, brokers=(*plan.topology.brokers, spec)
     )
     plan.rngs[spec.id] = Random(f"{plan.seed}/{spec.id}")
-    plan.disks[spec.id] = Disk()
+    plan.disks[spec.id] = Disk(topology.write_back_ms)
     plan.addresses[spec.id] = spec.advertised_address(topology.host, port)
     plan.releases[spec.id] = topology.release_of(spec.id)
     config = topology.broker_config(spec.id)

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeGuard, TypeVar
 
 from msgspec import Struct, field
 
+from kcluster.config.files.durations import in_seconds
 from kcluster.config.topology.model import Topology
 from kcluster.config.topology.specs import BrokerSpec, TopicSpec
 from kcluster.contract import CONTROLLER_ID, Event, Note
@@ -399,6 +400,7 @@ def topology_values(topology: Topology) -> dict[str, Any]:
         "topics": {name: _topic_values(topic) for name, topic in topology.topics.items()},
         "config": topology.config,
         "network": network if has_network else None,
+        "write_back": in_seconds(topology.write_back_ms) if topology.write_back_ms else None,
     }
     return {key: value for key, value in values.items() if value}
 

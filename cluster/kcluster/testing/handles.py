@@ -53,6 +53,7 @@ TOPOLOGY_KEYS: Final = (
     "features",
     "network",
     "kafka_version",
+    "write_back",
     "name",
 )
 KEYS: Final = ("topology", "seed", *TOPOLOGY_KEYS)

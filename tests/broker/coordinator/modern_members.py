@@ -42,6 +42,7 @@ class ModernMember:
         """Other fields of the first heartbeat."""
         self.epoch = 0
         self.owned: dict[str, list[int]] = {}
+        self._topic_ids: dict[str, bytes] = {}
         self.answer: Any = None
         """The last one."""
 
@@ -72,7 +73,7 @@ class ModernMember:
         )
 
     def _entry(self, name: str) -> Partitions:
-        return Partitions(self.broker.image.topics[name].topic_id, self.owned[name])
+        return Partitions(self._topic_ids[name], self.owned[name])
 
     def take(self, answer: Any) -> ErrorCode:
         """Obey an answer: the epoch, and what it has from now on."""
@@ -84,6 +85,7 @@ class ModernMember:
         self.epoch = answer.member_epoch
         if answer.assignment is not None:
             names = self.broker.image.topic_names
+            self._topic_ids = {name: topic_id for topic_id, name in names.items()}
             self.owned = {
                 names[one.topic_id]: list(one.partitions)
                 for one in answer.assignment.topic_partitions

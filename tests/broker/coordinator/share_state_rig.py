@@ -21,11 +21,11 @@ AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
 
 
 class ShareStateRig(Simulated):
-    """Broker 1 leads `orders`, 2 coordinates; the client is broker 1."""
+    """Broker 1 leads `orders`, 2 coordinates with 1 as its follower."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
-        self.create_topic(SHARE_GROUP_STATE_TOPIC, [[2, 1, 3]])
+        self.create_topic(SHARE_GROUP_STATE_TOPIC, [[2, 1]])
         self.run_for(1_000)
 
     def call(self, broker: int, api_key: ApiKey, version: int, body: Any) -> Any:
@@ -58,7 +58,7 @@ class ShareStateRig(Simulated):
         return self.node(self.coordinator).share_state.shards[0]
 
     @property
-    def state(self) -> Any:
+    def stored(self) -> Any:
         """The stored state of the share partition `orders`-0 of group g."""
         return self.shard.state(self.share_partition)
 

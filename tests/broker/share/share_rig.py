@@ -1,7 +1,8 @@
-"""ShareFetch and ShareAcknowledge of one member, against one broker.
+"""ShareFetch and ShareAcknowledge of one member, against one broker or a cluster.
 
-Owns: `ShareMember`, the bodies that it sends, `shared`, a broker that leads `orders` and knows
-share groups.  Never: runs a group coordinator (nobody assigns partitions here).
+Owns: `ShareMember`, the bodies that it sends, `ClusterMember`, which is one in a cluster, `shared`,
+a broker that leads `orders` and knows share groups.  Never: runs a group coordinator, so nobody
+assigns partitions.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from kcluster.metadata.records import GROUP_RESOURCE, ConfigRecord, FeatureLevel
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from tests.broker.coordinator.share_state_rig import ShareStateRig
 from tests.rig.one_broker import TOPIC, OneBroker, leader, topic_id
 
 GROUP = "billing"
@@ -38,6 +40,9 @@ def configure(broker: OneBroker, name: str, value: str) -> None:
 class ShareMember:
     """A member's session with one broker; each request has the session's next epoch."""
 
+    group = GROUP
+    max_wait_ms = 0
+
     def __init__(
         self, broker: OneBroker, member_id: str = "a", connection: int = 1, version: int = 2
     ) -> None:
@@ -46,6 +51,15 @@ class ShareMember:
         self.connection = connection
         self.version = version
         self.epoch = 0
+
+    def _send(self, api_key: ApiKey, body: Any) -> Any:
+        return self.broker.send(api_key, self.version, body, connection=self.connection)
+
+    def _outcome(self, sent: Any) -> Any:
+        return self.broker.answer(sent)
+
+    def _id_of(self, topic: str) -> bytes:
+        return topic_id(topic)
 
     def fetch(
         self,
@@ -57,7 +71,7 @@ class ShareMember:
         **more: Any,
     ) -> Any:
         """The answer to a ShareFetch; None while it waits.  By default it takes what there is."""
-        return self.broker.answer(
+        return self._outcome(
             self.send_fetch(*partitions, acks=acks, epoch=epoch, forget=forget, topic=topic, **more)
         )
 
@@ -72,13 +86,19 @@ class ShareMember:
     ) -> Any:
         acks = acks or {}
         request = m.ShareFetchRequest
-        fields = {"max_bytes": 1 << 20, "min_bytes": 1, "max_records": 500, "batch_size": 500}
+        fields = {
+            "max_wait_ms": self.max_wait_ms,
+            "max_bytes": 1 << 20,
+            "min_bytes": 1,
+            "max_records": 500,
+            "batch_size": 500,
+        }
         body = request(
-            group_id=GROUP,
+            group_id=self.group,
             member_id=self.member_id,
             share_session_epoch=self._next(epoch),
             topics=_topics(
-                topic,
+                self._id_of(topic),
                 [
                     request.FetchPartition(
                         partition_index=index,
@@ -89,11 +109,11 @@ class ShareMember:
                 request.FetchTopic,
             ),
             forgotten_topics_data=(
-                [request.ForgottenTopic(topic_id(topic), list(forget))] if forget else []
+                [request.ForgottenTopic(self._id_of(topic), list(forget))] if forget else []
             ),
             **(fields | more),
         )
-        return self.broker.send(ApiKey.SHARE_FETCH, self.version, body, connection=self.connection)
+        return self._send(ApiKey.SHARE_FETCH, body)
 
     def acknowledge(
         self, acks: Acks, *, epoch: int | None = None, renew: bool = False, topic: str = TOPIC
@@ -101,12 +121,12 @@ class ShareMember:
         """The answer to a ShareAcknowledge; None while it waits."""
         request = m.ShareAcknowledgeRequest
         body = request(
-            group_id=GROUP,
+            group_id=self.group,
             member_id=self.member_id,
             share_session_epoch=self._next(epoch),
             is_renew_ack=renew,
             topics=_topics(
-                topic,
+                self._id_of(topic),
                 [
                     request.AcknowledgePartition(index, _batches(request, batches))
                     for index, batches in acks.items()
@@ -114,11 +134,7 @@ class ShareMember:
                 request.AcknowledgeTopic,
             ),
         )
-        return self.broker.answer(
-            self.broker.send(
-                ApiKey.SHARE_ACKNOWLEDGE, self.version, body, connection=self.connection
-            )
-        )
+        return self._outcome(self._send(ApiKey.SHARE_ACKNOWLEDGE, body))
 
     def leave(self) -> Any:
         """End the session."""
@@ -131,8 +147,31 @@ class ShareMember:
         return self.epoch - 1
 
 
-def _topics(topic: str, partitions: list[Any], kind: Any) -> list[Any]:
-    return [kind(topic_id(topic), partitions)] if partitions else []
+class ClusterMember(ShareMember):
+    """A member of group `g` at one broker of a cluster; what it asks is answered in time."""
+
+    group = "g"
+    max_wait_ms = 1_000
+
+    def __init__(self, rig: ShareStateRig, at: int, member_id: str = "a") -> None:
+        self.rig = rig
+        self.line = rig.line(at)
+        self.member_id = member_id
+        self.version = 2
+        self.epoch = 0
+
+    def _send(self, api_key: ApiKey, body: Any) -> Any:
+        self.line.send(api_key, self.version, body)
+
+    def _outcome(self, _sent: Any) -> Any:
+        return self.line.outcome(600_000)
+
+    def _id_of(self, _topic: str) -> bytes:
+        return self.rig.topic_id
+
+
+def _topics(id_: bytes, partitions: list[Any], kind: Any) -> list[Any]:
+    return [kind(id_, partitions)] if partitions else []
 
 
 def _batches(request: Any, batches: list[tuple[int, int, Any]]) -> list[Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from kcluster.contract import ConnectionClosed
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
 from tests.broker.share.share_rig import (
     ACCEPT,
     REJECT,
@@ -17,7 +19,7 @@ from tests.broker.share.share_rig import (
     partitions_of,
     shared,
 )
-from tests.rig.one_broker import OneBroker
+from tests.rig.one_broker import TOPIC, OneBroker, produce_body
 from tests.rig.requests import batch
 
 LOCK_MS = 30_000
@@ -135,6 +137,33 @@ def test_a_duration_begins_with_the_records_of_that_time():
     for timestamp_ms in (7_000, 8_000, 9_000):
         broker.produce(batch(b"v", timestamp_ms=timestamp_ms))
     assert acquired(ShareMember(broker).fetch(0)) == [(1, 2, 1)]
+
+
+# ------------------------------------------------------------------------------ transactions
+
+
+def test_a_read_committed_group_sees_neither_open_nor_aborted_transactions():
+    broker = shared(**{"transaction.partition.verification.enable": False})
+    configure(broker, "share.isolation.level", "read_committed")
+    broker.produce(batch(b"v"))
+    in_transaction = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
+    body = produce_body(batch(b"x", b"y", base_sequence=0, **in_transaction))
+    body.transactional_id = "t"
+    broker.ask(ApiKey.PRODUCE, 9, body)
+    broker.produce(batch(b"v"))
+    member = ShareMember(broker)
+    assert acquired(member.fetch(0)) == [(0, 0, 1)]
+    end_transaction(broker, is_commit=False)
+    broker.produce(batch(b"v"))
+    assert acquired(member.fetch()) == [(3, 5, 1)], "4 is the marker"
+
+
+def end_transaction(broker: OneBroker, is_commit: bool) -> None:
+    """As the coordinator of producer 7's transaction."""
+    request = m.WriteTxnMarkersRequest
+    topic = request.WritableTxnMarkerTopic(TOPIC, [0])
+    marker = request.WritableTxnMarker(7, 0, is_commit, [topic], 0)
+    broker.ask(ApiKey.WRITE_TXN_MARKERS, 1, request([marker]))
 
 
 # ---------------------------------------------------------------------------------- sessions

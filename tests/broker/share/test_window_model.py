@@ -180,9 +180,11 @@ class WindowMachine(RuleBasedStateMachine):
     def leader_changes(self) -> None:
         """What was not stored is lost: records that members hold are delivered again."""
         self.open.clear()
-        self.window = InFlightWindow.load(
+        window = InFlightWindow.load(
             ReadState(0, self.stored_start, self.stored), self.stored_start
         )
+        assert window is not None
+        self.window = window
         if self.log_start > self.window.start_offset:
             self.window.move_log_start(self.log_start)
         counts = dict.fromkeys(range(self.end), 0)

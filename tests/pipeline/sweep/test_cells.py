@@ -161,11 +161,8 @@ def test_cells__the_operating_system_writes_back_as_linux_does() -> None:
     assert never > 3 * 400
     assert 3 * 90 < default < 3 * 160
     assert 0 < both < 3 * 10
-    topic, broker = (
-        values_of(Cell(), 1, "defaults")["topology"]["topics"]["orders"]["config"],
-        values_of(Cell(), 1, "defaults")["topology"]["config"],
-    )
-    assert (topic["flush.ms"], broker["log.flush.scheduler.interval.ms"]) == ("30000", "5000")
+    topology = values_of(Cell(), 1, "defaults")["topology"]
+    assert topology["write_back"] == "30000ms"
 
 
 def test_cells__with_rack_awareness_a_failed_rack_loses_nothing() -> None:

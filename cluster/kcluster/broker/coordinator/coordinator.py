@@ -79,12 +79,14 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         shard.groups[group_id] = created
         return created
 
-    def modern_group(self, group_id: str, kind: type[G]) -> G | GroupRefusal:
-        """The group of a member that has joined it."""
+    def modern_group(
+        self, group_id: str, kind: type[G], noun: str | None = None
+    ) -> G | GroupRefusal:
+        """The group of a member that has joined it; `noun`: what it is called if it is missing."""
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
             return GroupRefusal(shard)
-        return kind.find(shard.groups.get(group_id), group_id)
+        return kind.find(shard.groups.get(group_id), group_id, noun)
 
     def modern_group_to_join(
         self, group_id: str, kind: type[G], now_ms: int
@@ -103,7 +105,23 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         if isinstance(group, ErrorCode) or error is not ErrorCode.NONE:
             on_settled(error, now_ms)
             return
-        self.shards[self.partition_for(group_id)].delete_group(group, on_settled, now_ms)
+
+        def ready(error: ErrorCode, at_ms: int) -> None:
+            if error is ErrorCode.NONE:
+                self._delete_prepared(group_id, on_settled, at_ms)
+            else:
+                on_settled(error, at_ms)
+
+        group.prepare_deletion(ready, now_ms)
+
+    def _delete_prepared(self, group_id: str, on_settled: Settled, now_ms: int) -> None:
+        """It may have changed since."""
+        group = self.group(group_id)
+        error = group if isinstance(group, ErrorCode) else group.check_deletion()
+        if isinstance(group, ErrorCode) or error is not ErrorCode.NONE:
+            on_settled(error, now_ms)
+        else:
+            self.shards[self.partition_for(group_id)].delete_group(group, on_settled, now_ms)
 
     def on_topic_deleted(self, name: str, now_ms: int) -> None:
         for shard in list(self.shards.values()):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec import Struct
 
 from kcluster.broker.coordinator.group_log import LogRecord
-from kcluster.broker.coordinator.interface import GroupHome
+from kcluster.broker.coordinator.interface import GroupHome, Settled
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
@@ -86,9 +86,17 @@ class Group(ABC):
     def check_deletion(self) -> ErrorCode:
         """Whether the group may be deleted; NON_EMPTY_GROUP if not."""
 
+    def prepare_deletion(self, on_ready: Settled, now_ms: int) -> None:
+        """Delete what the group has elsewhere; then its records are deleted, unless it fails."""
+        on_ready(ErrorCode.NONE, now_ms)
+
     @abstractmethod
     def tombstones(self) -> list[LogRecord]:
         """The records that delete the group, without its offsets."""
+
+    def without_deleted_topics(self) -> list[LogRecord]:
+        """What is to be written when the broker's image has lost a topic."""
+        return []
 
     # -------------------------------------------------------------------------- offsets
 

@@ -15,6 +15,8 @@ from kcluster.broker.coordinator.consumer.group import ConsumerGroup
 from kcluster.broker.coordinator.group import Group
 from kcluster.broker.coordinator.group_log import ClassicGroupRecord, GroupRecord
 from kcluster.broker.coordinator.interface import GroupHome
+from kcluster.broker.coordinator.share import records as share
+from kcluster.broker.coordinator.share.group import ShareGroup
 from kcluster.broker.coordinator.streams import records as streams
 from kcluster.broker.coordinator.streams.group import StreamsGroup
 
@@ -22,6 +24,7 @@ KIND_OF_RECORD: Final[Mapping[type[GroupRecord], type[Group]]] = {
     ClassicGroupRecord: ClassicGroup,
     **dict.fromkeys(consumer.RECORDS, ConsumerGroup),
     **dict.fromkeys(streams.RECORDS, StreamsGroup),
+    **dict.fromkeys(share.RECORDS, ShareGroup),
 }
 
 WITHOUT_MEMBERS: Final[Callable[[str, GroupHome], Group]] = ClassicGroup

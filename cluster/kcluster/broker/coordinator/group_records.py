@@ -13,6 +13,7 @@ from typing import Final
 from kcluster.broker.coordinator import group_log
 from kcluster.broker.coordinator.consumer import records as consumer_records
 from kcluster.broker.coordinator.group_log import LogRecord, Reader
+from kcluster.broker.coordinator.share import records as share_records
 from kcluster.broker.coordinator.streams import records as streams_records
 from kcluster.protocol.records.records import Batch, read_records
 
@@ -22,6 +23,7 @@ READERS: Final[Mapping[int, Reader]] = {
     **group_log.READERS,
     **consumer_records.READERS,
     **streams_records.READERS,
+    **share_records.READERS,
 }
 """Kind of key -> the reader of such records."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from kcluster.broker.coordinator.group_log import LogRecord
+    from kcluster.broker.coordinator.share_state.persister import SharePersister
     from kcluster.config.kafka.definitions import BrokerConfig
     from kcluster.contract import Event, NoteId, Request, Rng
     from kcluster.metadata.image import MetadataImage
@@ -39,6 +40,8 @@ class CoordinatorBroker(Protocol):
     def rng(self) -> Rng: ...
     @property
     def timers(self) -> Timers: ...
+    @property
+    def persister(self) -> SharePersister: ...
 
     def reply(self, request: Request, body: Any) -> None:
         """Answer a request that was parked."""

@@ -170,11 +170,22 @@ class GroupShard(LogShard[LogRecord]):
 
     # ----------------------------------------------------------------------- commits
 
-    def admit_commit(self, group_id: str, committer: Committer, now_ms: int) -> ErrorCode:
-        """Whether this member may commit.  A commit also counts as a heartbeat."""
+    def admit_commit(
+        self,
+        group_id: str,
+        committer: Committer,
+        partitions: Iterable[tuple[bytes, int]],
+        now_ms: int,
+    ) -> ErrorCode:
+        """Whether this member may commit offsets of these partitions (topic id, partition): of all,
+        or of none.  A commit of a classic member also counts as a heartbeat."""
         group = self.groups.get(group_id)
         if group is not None:
-            return group.admit_commit(committer, now_ms)
+            error = group.admit_commit(committer, now_ms)
+            if error is not ErrorCode.NONE:
+                return error
+            checks = (group.check_commit_of(committer, *one) for one in partitions)
+            return next((one for one in checks if one is not ErrorCode.NONE), ErrorCode.NONE)
         # Without a generation the commit itself creates the group (when it is stored).
         if committer.generation < 0:
             return ErrorCode.NONE
@@ -198,11 +209,14 @@ class GroupShard(LogShard[LogRecord]):
         self.append(records, settled, now_ms)
 
     def forget_topic(self, name: str, now_ms: int) -> None:
-        """Delete the offsets of a deleted topic: they are not valid for a new topic of that
-        name."""
+        """Delete the offsets of a deleted topic, and what else groups know of it: that is not valid
+        for a new topic of that name."""
         tombstones = list(self.offsets.tombstones_of_topic(name))
         if tombstones:
             self.append(tombstones, ignore_outcome, now_ms)
+        changes = [one for group in self.groups.values() for one in group.without_deleted_topics()]
+        if changes:
+            self.write(changes, ignore_outcome, now_ms)
 
     def _expire_later(self, now_ms: int) -> None:
         def expire(at_ms: int) -> None:

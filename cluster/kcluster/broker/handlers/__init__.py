@@ -43,7 +43,13 @@ from kcluster.broker.handlers.metadata import (
     metadata,
 )
 from kcluster.broker.handlers.security import acls, authentication, scram
-from kcluster.broker.handlers.share import share_acknowledge, share_fetch, share_state
+from kcluster.broker.handlers.share import (
+    share_acknowledge,
+    share_fetch,
+    share_group_offsets,
+    share_groups,
+    share_state,
+)
 from kcluster.broker.handlers.transactions import (
     changes,
     init_producer_id,
@@ -83,6 +89,8 @@ __all__ = [
     "scram",
     "share_acknowledge",
     "share_fetch",
+    "share_group_offsets",
+    "share_groups",
     "share_state",
     "streams_groups",
     "telemetry",

@@ -3,28 +3,34 @@
 Owns: when ISRs are checked, watermarks checkpointed, segments deleted, logs compacted and flushed,
 and producers forgotten.  Never: decides what is deleted (partition/log/retention.py) or compacted
 (partition/log/compaction.py).
-Kafka: LogManager's and ReplicaManager's scheduled tasks; LogCleaner's threads.
+Kafka: LogManager's and ReplicaManager's scheduled tasks; LogCleaner's threads; Linux's write-back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from kcluster.broker.ports import BrokerView
 from kcluster.broker.replication.isr import IsrChanges
 from kcluster.broker.replication.replicas import Replicas
+from kcluster.partition.disk import Disk
 from kcluster.partition.log.compaction import compact
 from kcluster.partition.log.retention import expire
 from kcluster.timers import Timers
+
+WRITE_BACK_CHECK_MS: Final = 5_000
+"""Linux looks for dirty pages to write every 5 s (dirty_writeback_centisecs)."""
 
 
 class Maintenance:
     """The scheduled tasks of one broker."""
 
     def __init__(
-        self, view: BrokerView, timers: Timers, replicas: Replicas, isr: IsrChanges
+        self, view: BrokerView, timers: Timers, replicas: Replicas, isr: IsrChanges, disk: Disk
     ) -> None:
         self._view = view
+        self._disk = disk
         self._timers = timers
         self._replicas = replicas
         self._isr = isr
@@ -46,6 +52,10 @@ class Maintenance:
             self._compact_due(now_ms)
         self._every(producers_check_ms, "producers", self._expire_producers, now_ms)
         self._every(flush_check_ms, "flush", self._flush_due, now_ms)
+        write_back_ms = self._disk.write_back_ms
+        if write_back_ms:
+            check_ms = min(write_back_ms, WRITE_BACK_CHECK_MS)
+            self._every(check_ms, "write back", self._disk.write_back, now_ms)
 
     def _every(self, interval_ms: int, name: str, task: Callable[[int], None], now_ms: int) -> None:
         def run(now_ms: int) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import Final
+from typing import Final, final
 
-from kcluster.broker.ports import BrokerView
+from msgspec import Struct
+
+from kcluster.broker.coordinator.interface import CoordinatorBroker
+from kcluster.broker.coordinator.modern.configs import group_config, group_time_ms
 from kcluster.broker.share.window import ShareLimits
-from kcluster.config.kafka.group import GroupConfig, broker_value
-from kcluster.metadata.records import GROUP_RESOURCE
 
 LATEST: Final = "latest"
 EARLIEST: Final = "earliest"
@@ -23,26 +24,51 @@ _PART: Final = re.compile(r"\+?([0-9]+)(?:[.,]([0-9]*))?([DHMS])")
 _UNIT_MS: Final = {"D": 86_400_000, "H": 3_600_000, "M": 60_000, "S": 1_000}
 
 
-def group_config_of(view: BrokerView, group_id: str) -> GroupConfig:
-    """The configs in force for a group."""
-    own = view.image.configs.get((GROUP_RESOURCE, group_id), {})
-    return GroupConfig.resolve(partial(broker_value, view.config), own)
+class ShareSettings(Struct, frozen=True):
+    """The configs of one group that its share partitions obey."""
 
-
-def share_limits(view: BrokerView, group_id: str) -> ShareLimits:
-    """What the group may do with records in flight."""
-    config = group_config_of(view, group_id)
-    return ShareLimits(
-        delivery_count=config.share_delivery_count_limit,
-        record_locks=config.share_partition_max_record_locks,
-        lock_duration_ms=config.share_record_lock_duration_ms,
-        is_renewal_enabled=config.share_renew_acknowledge_enable,
-    )
-
-
-def is_read_committed(view: BrokerView, group_id: str) -> bool:
+    limits: ShareLimits
+    reset: str
+    """share.auto.offset.reset: latest, earliest, or by_duration: and a duration."""
+    is_read_committed: bool
     """Whether records of open and aborted transactions are kept from the group."""
-    return group_config_of(view, group_id).share_isolation_level == READ_COMMITTED
+
+
+@final
+class ShareConfigs:
+    """The settings of the groups that fetch here, as the metadata has them now."""
+
+    def __init__(self, broker: CoordinatorBroker) -> None:
+        self._broker = broker
+        self._known: dict[str, ShareSettings] = {}
+        self._known_at = -1
+        """The metadata offset of which they are."""
+
+    def of(self, group_id: str) -> ShareSettings:
+        """The settings in force for a group."""
+        image_offset = self._broker.image.offset
+        if self._known_at != image_offset:
+            self._known_at = image_offset
+            self._known = {}
+        settings = self._known.get(group_id)
+        if settings is None:
+            settings = self._known[group_id] = self._read(group_id)
+        return settings
+
+    def _read(self, group_id: str) -> ShareSettings:
+        value_of = partial(group_config, self._broker, group_id)
+        number_of = partial(group_time_ms, self._broker, group_id)
+        limits = ShareLimits(
+            delivery_count=number_of("share.delivery.count.limit"),
+            record_locks=number_of("share.partition.max.record.locks"),
+            lock_duration_ms=number_of("share.record.lock.duration.ms"),
+            is_renewal_enabled=bool(value_of("share.renew.acknowledge.enable")),
+        )
+        return ShareSettings(
+            limits=limits,
+            reset=str(value_of("share.auto.offset.reset")),
+            is_read_committed=value_of("share.isolation.level") == READ_COMMITTED,
+        )
 
 
 def reset_duration_ms(reset: str) -> int:

@@ -37,7 +37,7 @@ class ShareSession:
     """Of one member.
 
     `partitions`: those it fetches, in their order.  `unanswered`: those that the next answer must
-    name even if there is nothing to tell: just added, or reported with an error before.
+    name even if there is nothing new: added since the first fetch, or reported with an error.
     """
 
     __slots__ = ("connection_id", "epoch", "group_id", "member_id", "partitions", "unanswered")
@@ -50,12 +50,13 @@ class ShareSession:
         self.partitions: dict[PartitionKey, TopicIdPartition] = {}
         self.unanswered: dict[PartitionKey, None] = {}
 
-    def add(self, named: TopicIdPartition) -> None:
+    def add(self, named: TopicIdPartition, must_answer: bool) -> None:
         """Fetch a partition from now on."""
         key = named.topic_id, named.partition
         if key not in self.partitions:
             self.partitions[key] = named
-            self.unanswered[key] = None
+            if must_answer:
+                self.unanswered[key] = None
 
     def forget(self, key: PartitionKey) -> None:
         """Fetch a partition no longer."""
@@ -96,7 +97,7 @@ class ShareSessions:
 
     @property
     def _max_sessions(self) -> int:
-        return 2_000
+        return self._view.config.group_share_max_share_sessions
 
     def find(self, group_id: str, member_id: str, epoch: int) -> ShareSession | ErrorCode:
         """The session that a request continues, which advances it, or ends (FINAL_EPOCH)."""

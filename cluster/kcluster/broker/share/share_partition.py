@@ -25,7 +25,6 @@ from kcluster.broker.coordinator.share_state.state import (
     SharePartition,
     StateBatch,
 )
-from kcluster.broker.ports import BrokerView
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.broker.serving.reading import READ_COMMITTED, PartitionRead, read_partition
 from kcluster.broker.serving.sessions import Reader, SessionPartition
@@ -33,10 +32,9 @@ from kcluster.broker.share.acquisition import Acquired, Acquirer, acquire, witho
 from kcluster.broker.share.configs import (
     EARLIEST,
     LATEST,
-    group_config_of,
-    is_read_committed,
+    ShareConfigs,
+    ShareSettings,
     reset_duration_ms,
-    share_limits,
 )
 from kcluster.broker.share.in_flight import Transition
 from kcluster.broker.share.window import (
@@ -102,7 +100,7 @@ class ShareLeader:
         self,
         key: SharePartition,
         replica: Replica,
-        view: BrokerView,
+        configs: ShareConfigs,
         timers: Timers,
         replicas: Replicas,
         persister: SharePersister,
@@ -114,16 +112,13 @@ class ShareLeader:
         self.state = ShareLeaderState.LOADING
         self.error = ErrorCode.NONE
         self.window = InFlightWindow(0, 0)
-        self._view = view
+        self._configs = configs
         self._timers = timers
         self._replicas = replicas
         self._persister = persister
         self._on_useless = on_useless
         self._timer = ("share locks", *key)
         self._timer_ms = NEVER_MS
-        self._limits = ShareLimits()
-        self._limits_offset = -1
-        self._is_read_committed = False
         partition = m.FetchRequest.FetchPartition(
             partition=key.partition, partition_max_bytes=_ANY_BYTES
         )
@@ -137,23 +132,13 @@ class ShareLeader:
         return self.state is ShareLeaderState.ACTIVE
 
     @property
-    def limits(self) -> ShareLimits:
+    def settings(self) -> ShareSettings:
         """As the group's and the broker's configs are now."""
-        self._look_at_configs()
-        return self._limits
+        return self._configs.of(self.key.group_id)
 
     @property
-    def is_read_committed(self) -> bool:
-        """share.isolation.level."""
-        self._look_at_configs()
-        return self._is_read_committed
-
-    def _look_at_configs(self) -> None:
-        image_offset = self._view.image.offset
-        if self._limits_offset != image_offset:
-            self._limits_offset = image_offset
-            self._limits = share_limits(self._view, self.key.group_id)
-            self._is_read_committed = is_read_committed(self._view, self.key.group_id)
+    def limits(self) -> ShareLimits:
+        return self.settings.limits
 
     # --------------------------------------------------------------------------------- loading
 
@@ -173,7 +158,11 @@ class ShareLeader:
         if isinstance(start_offset, ErrorCode):
             self._fail(start_offset)
             return
-        self.window = InFlightWindow.load(read, start_offset)
+        window = InFlightWindow.load(read, start_offset)
+        if window is None:
+            self._fail(ErrorCode.UNKNOWN_SERVER_ERROR)
+            return
+        self.window = window
         self.state = ShareLeaderState.ACTIVE
         self._replicas.touch(self.replica)
 
@@ -189,7 +178,7 @@ class ShareLeader:
         error = replica.check_leader(self.leader_epoch)
         if error:
             return error
-        reset = group_config_of(self._view, self.key.group_id).share_auto_offset_reset
+        reset = self.settings.reset
         if reset == EARLIEST:
             return log.log_start_offset
         if replica.high_watermark < replica.leader_epoch_start_offset:
@@ -211,13 +200,17 @@ class ShareLeader:
 
     # ------------------------------------------------------------------- reading and acquiring
 
-    def read(self, max_bytes: int, at_least_one: bool) -> PartitionRead:
-        """Read at the next fetch offset, `max_bytes` at most; `at_least_one`: but one batch."""
-        wanted = self._wanted
-        wanted.fetch_offset = self.window.next_fetch_offset()
+    def read(self, max_bytes: int, max_records: int, at_least_one: bool) -> PartitionRead:
+        """Read at the next fetch offset, `max_bytes` at most; `at_least_one`: but one batch.  What
+        lies beyond the window and `max_records` behind it cannot be acquired, and is not read."""
+        window, wanted = self.window, self._wanted
+        wanted.fetch_offset = window.next_fetch_offset()
         wanted.current_leader_epoch = self.replica.leader_epoch
-        reader = _COMMITTED if self.is_read_committed else _UNCOMMITTED
-        return read_partition(self.replica, wanted, reader, max_bytes, at_least_one)
+        reader = _COMMITTED if self.settings.is_read_committed else _UNCOMMITTED
+        last_offset = max(wanted.fetch_offset, window.end_offset + 1) + max(max_records, 1) - 1
+        return read_partition(
+            self.replica, wanted, reader, max_bytes, at_least_one, last_offset=last_offset
+        )
 
     def can_acquire(self) -> bool:
         return self.is_active and self.window.can_acquire(self.limits)

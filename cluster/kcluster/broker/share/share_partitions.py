@@ -11,8 +11,8 @@ from typing import final
 
 from kcluster.broker.coordinator.share_state.persister import SharePersister
 from kcluster.broker.coordinator.share_state.state import SharePartition
-from kcluster.broker.ports import BrokerView
 from kcluster.broker.replication.replicas import Replicas
+from kcluster.broker.share.configs import ShareConfigs
 from kcluster.broker.share.share_partition import ShareLeader
 from kcluster.protocol.errors import ErrorCode
 from kcluster.timers import Timers
@@ -23,9 +23,9 @@ class SharePartitions:
     """Share partitions by group, topic id and partition."""
 
     def __init__(
-        self, view: BrokerView, timers: Timers, replicas: Replicas, persister: SharePersister
+        self, configs: ShareConfigs, timers: Timers, replicas: Replicas, persister: SharePersister
     ) -> None:
-        self._view = view
+        self.configs = configs
         self._timers = timers
         self._replicas = replicas
         self.persister = persister
@@ -48,7 +48,7 @@ class SharePartitions:
         if not replica.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         leader = self._leaders[key] = ShareLeader(
-            key, replica, self._view, self._timers, self._replicas, self.persister, self.remove
+            key, replica, self.configs, self._timers, self._replicas, self.persister, self.remove
         )
         leader.load(now_ms)
         return leader

@@ -43,6 +43,7 @@ _STATE_AFTER: Final = {
     AcknowledgeType.RELEASE: AVAILABLE,
     AcknowledgeType.REJECT: ARCHIVED,
 }
+_STORED_STATES: Final = (AVAILABLE, ACKNOWLEDGED, ARCHIVED)
 NO_GAP: Final = -1
 
 
@@ -131,12 +132,17 @@ class InFlightWindow:
         return f"<InFlightWindow {self.start_offset} {self.batches} {self.end_offset}>"
 
     @classmethod
-    def load(cls, state: ReadState, start_offset: int) -> InFlightWindow:
-        """The window of a new leader.  `start_offset`: the stored one, or as the reset chose."""
+    def load(cls, state: ReadState, start_offset: int) -> InFlightWindow | None:
+        """The window of a new leader; None if what was stored makes no sense: anybody may write a
+        share state.  `start_offset`: the stored one, or as the reset chose."""
         window = cls(state.state_epoch, start_offset)
         expected = start_offset
         for stored in state.batches:
-            assert start_offset <= stored.first_offset <= stored.last_offset, (stored, start_offset)
+            if (
+                not expected <= stored.first_offset <= stored.last_offset
+                or stored.delivery_state not in _STORED_STATES
+            ):
+                return None
             if stored.first_offset > expected and window.gap_start_offset == NO_GAP:
                 window.gap_start_offset = expected
             expected = stored.last_offset + 1

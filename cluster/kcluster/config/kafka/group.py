@@ -1,8 +1,7 @@
 """A group's configs: names, types, ranges and defaults of Kafka 4.3.1.
 
 Owns: GroupConfig, GROUP_CONFIGS, which broker config gives a group's default, and which bounds it.
-Those of share groups are stored, checked and described, but have no effect.  Never:
-knows a group.
+Never: knows a group.
 Kafka: GroupConfig, GroupConfigManager; KIP-848, KIP-932, KIP-1043, KIP-1071.
 """
 
@@ -48,15 +47,8 @@ def _check_reset(definition: ConfigDef, value: Value) -> str | None:
     return invalid(definition.name, text, requirement)
 
 
-def _group(kind: Any, minimum: float | None = None, **more: Any) -> Spec:
-    """Without effect: the protocols that these configs are for are not served yet."""
-    return Spec(kind, minimum, obeyed=False, **more)
-
-
-_OBEYED_0: Final = Spec("INT", 0)
-_OBEYED_1: Final = Spec("INT", 1)
-_INT_0: Final = _group("INT", 0)
-_INT_1: Final = _group("INT", 1)
+_INT_0: Final = Spec("INT", 0)
+_INT_1: Final = Spec("INT", 1)
 
 
 ValueOf = Callable[[str], Value]
@@ -66,25 +58,25 @@ ValueOf = Callable[[str], Value]
 class GroupConfig(Struct, frozen=True):
     """The effective configs of one group.  Without arguments: Kafka's defaults."""
 
-    consumer_assignment_interval_ms: Annotated[int, _OBEYED_0] = 1_000
-    consumer_heartbeat_interval_ms: Annotated[int, _OBEYED_1] = 5_000
-    consumer_session_timeout_ms: Annotated[int, _OBEYED_1] = 45_000
+    consumer_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
+    consumer_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
+    consumer_session_timeout_ms: Annotated[int, _INT_1] = 45_000
     share_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
-    share_auto_offset_reset: Annotated[str, _group("STRING", check=_check_reset)] = "latest"
-    share_delivery_count_limit: Annotated[int, _group("INT", 2)] = 5
+    share_auto_offset_reset: Annotated[str, Spec("STRING", check=_check_reset)] = "latest"
+    share_delivery_count_limit: Annotated[int, Spec("INT", 2)] = 5
     share_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
     share_isolation_level: Annotated[
-        str, _group("STRING", one_of=("read_committed", "read_uncommitted"))
+        str, Spec("STRING", one_of=("read_committed", "read_uncommitted"))
     ] = "read_uncommitted"
-    share_partition_max_record_locks: Annotated[int, _group("INT", 100)] = 2_000
-    share_record_lock_duration_ms: Annotated[int, _group("INT", 1_000)] = 30_000
-    share_renew_acknowledge_enable: Annotated[bool, _group("BOOLEAN")] = True
+    share_partition_max_record_locks: Annotated[int, Spec("INT", 100)] = 2_000
+    share_record_lock_duration_ms: Annotated[int, Spec("INT", 1_000)] = 30_000
+    share_renew_acknowledge_enable: Annotated[bool, Spec("BOOLEAN")] = True
     share_session_timeout_ms: Annotated[int, _INT_1] = 45_000
-    streams_assignment_interval_ms: Annotated[int, _OBEYED_0] = 1_000
-    streams_heartbeat_interval_ms: Annotated[int, _OBEYED_1] = 5_000
-    streams_initial_rebalance_delay_ms: Annotated[int, _OBEYED_0] = 3_000
-    streams_num_standby_replicas: Annotated[int, _OBEYED_0] = 0
-    streams_session_timeout_ms: Annotated[int, _OBEYED_1] = 45_000
+    streams_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
+    streams_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
+    streams_initial_rebalance_delay_ms: Annotated[int, _INT_0] = 3_000
+    streams_num_standby_replicas: Annotated[int, _INT_0] = 0
+    streams_session_timeout_ms: Annotated[int, _INT_1] = 45_000
 
     @classmethod
     def resolve(cls, value_of: ValueOf, own: Mapping[str, str] | None = None) -> "GroupConfig":

@@ -54,6 +54,13 @@ TOPOLOGY: Final = (
         "",
         "The release as which brokers serve clients; without it, the newest.",
     ),
+    TopologyKey(
+        "write_back",
+        "time such as 30s",
+        "",
+        "The age at which the operating system writes records to the disk, as Linux does after 30s;"
+        " `kill: {how: power}` loses younger ones.  Without it, only flushed records survive.",
+    ),
 )
 BROKER: Final = (
     TopologyKey("id", "number", "", "Its id; without it, its place in the list, from 1."),

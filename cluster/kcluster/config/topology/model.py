@@ -55,6 +55,9 @@ class Topology(Struct, frozen=True):
     network: NetworkSpec = NetworkSpec()
     kafka_version: str | None = None
     """The release as which brokers serve clients, `2.8`; None: the newest that is known."""
+    write_back_ms: int = 0
+    """The age at which the operating system writes what is in the page cache to the disk; 0: it
+    never does."""
     source: str = ""
     """The file that it came from, for messages."""
     places: dict[str, Place] = field(default_factory=dict)
@@ -157,6 +160,7 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
     network = check_network(reading, top.get("network"), brokers.known_ids)
     name = reading.text(top.get("name"), "name") or "kcluster"
     version = read_version(reading, top.get("kafka_version"), "kafka_version")
+    write_back_ms = reading.duration(top.get("write_back"), "write_back")
     if reading.problems:
         return None, reading.problems
     topology = Topology(
@@ -169,6 +173,7 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
         features=features,
         network=network,
         kafka_version=version,
+        write_back_ms=write_back_ms or 0,
         source=source,
         places=reading.places,
     )

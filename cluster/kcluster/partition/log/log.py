@@ -23,6 +23,7 @@ from kcluster.partition.epochs import EpochCache
 from kcluster.partition.log.append_rules import AppendRules, rules_of
 from kcluster.partition.log.lookup import (
     batches_from,
+    end_of_batch_with,
     first_not_older,
     newest_by_time,
     read_batches,
@@ -304,6 +305,10 @@ class Log:
             return []
         return read_batches(self.segments, offset, max_bytes, end_offset, at_least_one)
 
+    def end_of_batch_with(self, offset: int) -> int:
+        """The offset after the batch that holds `offset`, or after the first one behind it."""
+        return end_of_batch_with(self.segments, offset)
+
     def batches_from(self, offset: int) -> list[Batch]:
         """Every batch from the one that holds `offset` on."""
         return batches_from(self.segments, offset)
@@ -398,9 +403,11 @@ class Log:
     def flush_if_due(self, now_ms: int, config: TopicConfig) -> None:
         """Flush if flush.ms has passed since the last flush; called every
         log.flush.scheduler.interval.ms, as by Kafka's scheduler."""
-        if self.flushed_offset < self.log_end_offset and now_ms - self.flushed_ms >= (
-            config.flush_ms
-        ):
+        self.flush_if_older(now_ms, config.flush_ms)
+
+    def flush_if_older(self, now_ms: int, age_ms: int) -> None:
+        """Flush if there is something to flush, and the last flush is at least so old."""
+        if self.flushed_offset < self.log_end_offset and now_ms - self.flushed_ms >= age_ms:
             self.flush(now_ms)
 
     def lose_unflushed(self) -> int:

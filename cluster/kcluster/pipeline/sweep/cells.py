@@ -25,9 +25,6 @@ from kcluster.scenario.language.scenario import Scenario, read_scenario
 TOPIC: Final = "orders"
 PRODUCER: Final = "shop"
 CONSUMER: Final = "reader"
-WAKE_UP_MS: Final = 5_000
-"""How often the operating system looks for what it must write back.  Linux:
-vm.dirty_writeback_centisecs."""
 
 
 class Failure(Struct, frozen=True, order=True):
@@ -84,12 +81,12 @@ def _topology(cell: Cell) -> dict[str, Any]:
     }
     if cell.flush_messages != NONE:
         topic_config["flush.messages"] = str(cell.flush_messages)
-    flush_ms, check_ms = _flushes(cell)
-    if flush_ms:
-        topic_config["flush.ms"] = str(flush_ms)
+    if cell.flush_interval_ms != NONE:
+        topic_config["flush.ms"] = str(cell.flush_interval_ms)
         # The interval of the broker's check for due flushes (LogManager.flushDirtyLogs); by default
         # it never runs.
-        broker_config["log.flush.scheduler.interval.ms"] = str(check_ms)
+        broker_config["log.flush.scheduler.interval.ms"] = str(cell.flush_interval_ms)
+    written_back = {} if cell.write_back_ms == NONE else {"write_back": f"{cell.write_back_ms}ms"}
     brokers: Any = cell.brokers
     if cell.racks and cell.rack_aware:
         numbers = range(1, cell.brokers + 1)
@@ -104,19 +101,8 @@ def _topology(cell: Cell) -> dict[str, Any]:
         "config": broker_config,
         "topics": {TOPIC: topic},
         "network": {"default_latency_ms": cell.latency_ms},
+        **written_back,
     }
-
-
-def _flushes(cell: Cell) -> tuple[int, int]:
-    """(age at which a log is flushed, interval of the check for it) in ms; zeros for never.
-
-    Linux wakes up every 5 s and writes a file back whose oldest dirty page is 30 s old, all of it.
-    Kafka's flush by age does the same, so it stands in for the operating system.
-    """
-    write_back = [int(cell.write_back_ms)] if cell.write_back_ms != NONE else []
-    asked_for = [int(cell.flush_interval_ms)] if cell.flush_interval_ms != NONE else []
-    checks = [*asked_for, *(min(age_ms, WAKE_UP_MS) for age_ms in write_back)]
-    return min([*asked_for, *write_back], default=0), min(checks, default=0)
 
 
 def _rack_of(cell: Cell, broker: int) -> str:

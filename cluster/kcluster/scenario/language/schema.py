@@ -121,6 +121,7 @@ def _topology() -> Schema:
         topics={"type": "object", "additionalProperties": topic},
         network=network,
         kafka_version=_TEXT,
+        write_back=_TEXT,
     )
     return {**topology, "required": ["brokers"]}
 

@@ -94,6 +94,9 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
         self.regex_counts: Counter[str] = Counter()
         """Regular expression -> members that subscribe to it."""
         self._assignor_counts: Counter[str] = Counter()
+        self._topics_seen: frozenset[bytes] | None = None
+        """Ids of the topics when regular expressions were last resolved; None: not by this
+        coordinator."""
         self._owners: dict[tuple[bytes, int], str] = {}
         """Topic id and partition -> the member that has it, or has yet to revoke it."""
 
@@ -220,6 +223,16 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
         for member in members:
             names.update(self.names_of(member))
         return names
+
+    @property
+    def has_new_topics(self) -> bool:
+        """Whether topics have been created since regular expressions were last resolved."""
+        seen = self._topics_seen
+        return seen is None or any(one not in seen for one in self.broker.image.topic_names)
+
+    def note_topics(self) -> None:
+        """Regular expressions are resolved now."""
+        self._topics_seen = frozenset(self.broker.image.topic_names)
 
     def assignor_name(self, *members: tuple[ConsumerMember, int]) -> str:
         """The assignor that most members want; the broker's first if none says."""
@@ -360,6 +373,10 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
         super().resume(now_ms)
         for member in self.members.values():
             self.watch_rebalance(member, now_ms)
+
+    def abandon(self) -> None:
+        super().abandon()
+        self.timers.end_phase("regex")
 
     def watch_rebalance(self, member: ConsumerMember, now_ms: int) -> None:
         """A member that must revoke partitions is fenced when its rebalance timeout is over."""

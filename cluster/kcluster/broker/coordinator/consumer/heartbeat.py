@@ -32,6 +32,7 @@ from kcluster.broker.coordinator.consumer.records import (
     ConsumerGroupPartitionMetadata,
     ConsumerGroupTargetAssignmentMetadata,
 )
+from kcluster.broker.coordinator.consumer.regexes import RegexChange, change_regex, resolve_if_due
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH, GroupRefusal
 from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment, metadata_hash
@@ -144,10 +145,16 @@ class Heartbeat:
         if not updated.has_metadata_of(member):
             self.records.append(updated.metadata_record(group.group_id))
         names_changed = updated.topics != member.topics
-        if names_changed or not group.has_checked_metadata():
-            self._update_epoch(updated, names_changed)
+        regex_change = change_regex(group, member, updated, self.records)
+        if isinstance(regex_change, GroupRefusal):
+            return regex_change
+        resolve_if_due(group, member, updated, self.now_ms)
+        bump = names_changed or regex_change is RegexChange.CHANGED_AND_RESOLVED
+        if bump or not group.has_checked_metadata():
+            self._update_epoch(updated, bump)
         target_epoch, target = self._update_target(member, updated)
-        reconciled = self._reconcile(updated, target_epoch, target, names_changed)
+        changed = names_changed or regex_change is not RegexChange.NONE
+        reconciled = self._reconcile(updated, target_epoch, target, changed)
         if isinstance(reconciled, GroupRefusal):
             return reconciled
         answer = self._answer(member, reconciled)

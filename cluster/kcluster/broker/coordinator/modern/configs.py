@@ -19,7 +19,10 @@ def group_config(broker: CoordinatorBroker, group_id: str, name: str) -> Value:
     bounds that the broker sets now, or the broker's."""
     own = broker.image.configs.get((GROUP_RESOURCE, group_id))
     if own is None or name not in own:
-        return broker_value(broker.config, broker_default(name))
+        default = broker_default(name)
+        if default == name:  # no broker config gives it
+            return GROUP_CONFIGS[name].default
+        return broker_value(broker.config, default)
     value = parse_value(GROUP_CONFIGS[name], own[name])
     assert not isinstance(value, ConfigError), value  # the controller has checked it
     low, high = bounds_of(partial(broker_value, broker.config), name)

@@ -67,6 +67,7 @@ class ModernGroup(Group, Generic[M, T]):
 
     def __init__(self, group_id: str, home: GroupHome) -> None:
         super().__init__(group_id, home)
+        self.home = home
         self.broker = home.broker
         self.timers = GroupTimers(home.broker.timers, group_id)
         self.epoch = FIRST_EPOCH
@@ -89,10 +90,12 @@ class ModernGroup(Group, Generic[M, T]):
     # ---------------------------------------------------------------------- finding it
 
     @classmethod
-    def find(cls: type[G], current: Group | None, group_id: str) -> G | GroupRefusal:
-        """The group of a request that does not join."""
+    def find(
+        cls: type[G], current: Group | None, group_id: str, noun: str | None = None
+    ) -> G | GroupRefusal:
+        """The group of a request that does not join; `noun`: what it is called if it is missing."""
         if current is None:
-            message = f"{cls.noun.capitalize()} {group_id} not found."
+            message = f"{(noun or cls.noun).capitalize()} {group_id} not found."
             return GroupRefusal(ErrorCode.GROUP_ID_NOT_FOUND, message)
         if isinstance(current, cls):
             return current

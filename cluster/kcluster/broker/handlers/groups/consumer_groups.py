@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Final
 
 from kcluster.broker.broker import Broker
+from kcluster.broker.coordinator.consumer.described import DescribedGroup, described_group
 from kcluster.broker.coordinator.consumer.group import ConsumerGroup
 from kcluster.broker.coordinator.consumer.heartbeat import Decided, Heartbeat, decide_leave
 from kcluster.broker.coordinator.modern.group import (
@@ -25,11 +26,13 @@ from kcluster.broker.coordinator.modern.group import (
     LEAVE_STATIC_EPOCH,
     GroupRefusal,
 )
+from kcluster.broker.handlers.groups.groups import GROUP_OPERATIONS
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.features import GROUP_VERSION
 
 CLIENT_MAKES_ID_SINCE: Final = 1
 
@@ -39,7 +42,7 @@ def consumer_group_heartbeat(
     broker: Broker, request: Request, now_ms: int
 ) -> m.ConsumerGroupHeartbeatResponse | Parked:
     body: m.ConsumerGroupHeartbeatRequest = request.body
-    if ConsumerGroup.protocol not in broker.config.group_coordinator_rebalance_protocols:
+    if not _is_enabled(broker):
         return m.ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     refused = _check(broker, body, request.api_version)
     if refused is not None:
@@ -47,6 +50,12 @@ def consumer_group_heartbeat(
     if body.member_epoch < JOIN_EPOCH:
         return _leave(broker, request, now_ms)
     return _heartbeat(broker, request, now_ms)
+
+
+def _is_enabled(broker: Broker) -> bool:
+    """By group.version and group.coordinator.rebalance.protocols."""
+    allowed = ConsumerGroup.protocol in broker.config.group_coordinator_rebalance_protocols
+    return allowed and broker.image.features.get(GROUP_VERSION, 0) > 0
 
 
 def _check(
@@ -98,7 +107,7 @@ def _refusal(refused: GroupRefusal) -> m.ConsumerGroupHeartbeatResponse:
 def _leave(
     broker: Broker, request: Request, now_ms: int
 ) -> m.ConsumerGroupHeartbeatResponse | Parked:
-    group = broker.coordinator.modern_group(request.body.group_id, ConsumerGroup)
+    group = broker.coordinator.modern_group(request.body.group_id, ConsumerGroup, "group")
     if isinstance(group, GroupRefusal):
         return _refusal(group)
     decided = decide_leave(group, request.body)
@@ -142,3 +151,38 @@ def _write(
         broker.reply(request, _refusal(GroupRefusal(error)) if failed else decided.answer)
 
     return group.write(decided.records, settled, now_ms)
+
+
+# -------------------------------------------------------------------------------------- describe
+
+
+@handles(ApiKey.CONSUMER_GROUP_DESCRIBE, versions=(0, 1))
+def consumer_group_describe(
+    broker: Broker, request: Request, now_ms: int
+) -> m.ConsumerGroupDescribeResponse:
+    """DIFFERS: Kafka describes the group as of what is committed; this is as of what is written."""
+    body: m.ConsumerGroupDescribeRequest = request.body
+    groups = [_describe(broker, group_id) for group_id in body.group_ids]
+    for group in groups:
+        if body.include_authorized_operations and group.error_code == ErrorCode.NONE:
+            group.authorized_operations = GROUP_OPERATIONS
+    return m.ConsumerGroupDescribeResponse(groups=groups)
+
+
+def _describe(broker: Broker, group_id: str) -> DescribedGroup:
+    if not _is_enabled(broker):
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
+    if not group_id:
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
+    group = broker.coordinator.group(group_id)
+    if isinstance(group, ConsumerGroup):
+        return described_group(group)
+    if group is ErrorCode.NOT_COORDINATOR:
+        return DescribedGroup(group_id=group_id, error_code=group)
+    missing = group is ErrorCode.GROUP_ID_NOT_FOUND
+    message = (
+        f"Group {group_id} not found." if missing else f"Group {group_id} is not a consumer group."
+    )
+    return DescribedGroup(
+        group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message
+    )

@@ -19,6 +19,9 @@ from kcluster.protocol.errors import ErrorCode
 
 FIRST_VERSION_WITH_RENEWAL: Final = 2
 _ACKNOWLEDGED: Final = AcknowledgeOutcome(ErrorCode.NONE, "")
+_NOT_LED: Final = AcknowledgeOutcome(
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "Nobody of the group has fetched this partition here."
+)
 
 
 class Acknowledging:
@@ -105,7 +108,7 @@ class Acknowledging:
                 self.on_settled(at_ms)
 
         if leader is None:
-            done(AcknowledgeOutcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ""), now_ms)
+            done(_NOT_LED, now_ms)
         else:
             leader.acknowledge(self._member_id, acknowledgements, done, now_ms)
 

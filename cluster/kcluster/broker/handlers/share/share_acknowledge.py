@@ -18,7 +18,6 @@ from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.share.acknowledging import Acknowledging, is_member_id
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.broker.serving.leader_hints import current_leader, node_endpoints
-from kcluster.broker.share.configs import share_limits
 from kcluster.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
@@ -62,6 +61,7 @@ def _answer(broker: Broker, group_id: str, acknowledging: Acknowledging) -> Answ
     topics: dict[bytes, Any] = {}
     leaders: dict[int, None] = {}
     image = broker.image
+    limits = broker.share_partitions.configs.of(group_id).limits
     for (topic_id, partition), outcome in acknowledging.outcomes.items():
         data = Answer.PartitionData(
             partition_index=partition,
@@ -77,7 +77,7 @@ def _answer(broker: Broker, group_id: str, acknowledging: Acknowledging) -> Answ
             topic = topics[topic_id] = Answer.ShareAcknowledgeTopicResponse(topic_id, [])
         topic.partitions.append(data)
     return Answer(
-        acquisition_lock_timeout_ms=share_limits(broker.view, group_id).lock_duration_ms,
+        acquisition_lock_timeout_ms=limits.lock_duration_ms,
         responses=list(topics.values()),
         node_endpoints=node_endpoints(image, leaders, Answer.NodeEndpoint),
     )

@@ -29,7 +29,6 @@ from kcluster.broker.serving.leader_hints import current_leader, node_endpoints
 from kcluster.broker.serving.reading import PartitionRead
 from kcluster.broker.serving.sessions import ParkedFetch
 from kcluster.broker.share.acquisition import Acquired, Acquirer
-from kcluster.broker.share.configs import share_limits
 from kcluster.broker.share.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -44,7 +43,9 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.features import SHARE_VERSION
 
+BATCH_OPTIMIZED: Final = 0
 RECORD_LIMIT: Final = 1
+ACQUIRE_MODES: Final = (BATCH_OPTIMIZED, RECORD_LIMIT)
 """The acquire mode in which max_records is a limit; otherwise batches are not divided."""
 _HINTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -104,7 +105,8 @@ def _session_of(broker: Broker, request: Request) -> ShareSession | ErrorCode:
     for topic in body.topics:
         name = names.get(topic.topic_id, "")
         for partition in topic.partitions:
-            session.add(TopicIdPartition(topic.topic_id, partition.partition_index, name))
+            named = TopicIdPartition(topic.topic_id, partition.partition_index, name)
+            session.add(named, must_answer=epoch != INITIAL_EPOCH)
     for forgotten in body.forgotten_topics_data:
         for index in forgotten.partitions:
             session.forget((forgotten.topic_id, index))
@@ -173,7 +175,9 @@ class PendingShareFetch(ParkedFetch):
         if is_renewal or body.share_session_epoch == FINAL_EPOCH:
             self._is_fetched = True
         else:
-            self._find_leaders(now_ms)
+            refused = self._find_leaders(now_ms)
+            if refused:
+                return Answer(error_code=refused)
             if (
                 not self._leaders
                 or self._acquirer.max_records == 0
@@ -191,12 +195,13 @@ class PendingShareFetch(ParkedFetch):
 
     # ------------------------------------------------------------------------------- fetching
 
-    def _find_leaders(self, now_ms: int) -> None:
-        broker, session = self._broker, self._session
+    def _find_leaders(self, now_ms: int) -> ErrorCode:
+        """The leaders of what the session names; an error for the whole request, or NONE."""
+        broker, session, body = self._broker, self._session, self._request.body
         for named in self._rotated():
             if not named.topic:
-                self._answers[named] = _error_data(named, ErrorCode.UNKNOWN_TOPIC_ID)
-                continue
+                # As Kafka, which looks for a topic without a name here.
+                return ErrorCode.UNKNOWN_SERVER_ERROR
             if broker.image.partition(named.topic, named.partition) is None:
                 self._answers[named] = _error_data(named, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                 continue
@@ -205,6 +210,9 @@ class PendingShareFetch(ParkedFetch):
                 self._answers[named] = _error_data(named, leader)
             else:
                 self._leaders[named] = leader
+        if self._leaders and body.share_acquire_mode not in ACQUIRE_MODES:
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        return ErrorCode.NONE
 
     def _rotated(self) -> list[TopicIdPartition]:
         """The session's partitions, each time beginning with another, so that none starves."""
@@ -225,11 +233,13 @@ class PendingShareFetch(ParkedFetch):
         reads: list[tuple[TopicIdPartition, ShareLeader, PartitionRead]] = []
         size_bytes, is_urgent = 0, False
         for named, leader in acquirable:
-            read = leader.read(min(budget, share + extra), not size_bytes)
+            read = leader.read(
+                min(budget, share + extra), self._acquirer.max_records, not size_bytes
+            )
             extra = 0
             size_bytes += read.size_bytes
             budget = max(0, budget - read.size_bytes)
-            is_urgent |= read.is_urgent
+            is_urgent |= read.is_urgent or read.is_cut
             reads.append((named, leader, read))
         if not is_last_try and not is_urgent and size_bytes < self._min_bytes:
             return False
@@ -332,8 +342,9 @@ class PendingShareFetch(ParkedFetch):
             topic.partitions.append(data)
         if body.share_session_epoch == FINAL_EPOCH:
             broker.end_share_session(self._session, now_ms)
+        limits = broker.share_partitions.configs.of(self._group_id).limits
         return Answer(
-            acquisition_lock_timeout_ms=share_limits(broker.view, self._group_id).lock_duration_ms,
+            acquisition_lock_timeout_ms=limits.lock_duration_ms,
             responses=list(topics.values()),
             node_endpoints=node_endpoints(broker.image, leaders, Answer.NodeEndpoint),
         )
@@ -345,7 +356,6 @@ class PendingShareFetch(ParkedFetch):
         """
         unanswered = self._session.unanswered
         if epoch == INITIAL_EPOCH:
-            unanswered.clear()
             return self._answers
         named_now: dict[TopicIdPartition, PartitionData] = {}
         for named, data in self._answers.items():
