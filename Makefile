@@ -37,7 +37,7 @@ WORKERS = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)'
 PARALLEL = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol tests/network tests/faults \
   tests/runtime tests/operations tests/drivers tests/handle tests/invariants tests/evidence tests/checks \
-  tests/property tests/foreign_clients tests/cli tests/test_build.py scenarios
+  tests/property tests/scenario/play tests/foreign_clients tests/cli tests/test_build.py scenarios
 KAFKA_LIBS := build/kafka-libs
 CONNECTOR_JARS := build/connector-jars
 TOOLS_TESTS := tests/compat/kafka_tools

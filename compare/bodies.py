@@ -163,3 +163,78 @@ def commit(
 def assigned_group() -> tuple[Step, ...]:
     """A step that creates {group} by committing offsets without a member."""
     return (Ask(ApiKey.OFFSET_COMMIT, commit(), to=COORDINATOR),)
+
+
+# -------------------------------------------------------------------------------- share groups
+
+Acks = list[tuple[int, int, list[int]]]
+"""(first offset, last offset, types)."""
+
+
+def share_fetch(
+    topic_id: str = "{fresh_id}",
+    *,
+    partition: int | tuple[int, ...] = 0,
+    group: str | None = "{group}",
+    member: str | None = "anna",
+    epoch: int = 0,
+    acks: Acks | None = None,
+    max_records: int = 500,
+    max_bytes: int = 1 << 20,
+    batch_size: int = 500,
+    max_wait_ms: int = 0,
+    mode: int = 0,
+    forget: tuple[int, ...] = (),
+) -> dict[str, Any]:
+    """Fetch one partition, or several, as a member of a share group; `acks` are of the first."""
+    indexes = (partition,) if isinstance(partition, int) else partition
+    if acks and not indexes:
+        indexes = (0,)
+    partitions = [{"partition_index": index} for index in indexes]
+    if acks:
+        partitions[0] |= _acknowledged(acks)
+    return {
+        "group_id": group,
+        "member_id": member,
+        "share_session_epoch": epoch,
+        "max_wait_ms": max_wait_ms,
+        "min_bytes": 1,
+        "max_bytes": max_bytes,
+        "max_records": max_records,
+        "batch_size": batch_size,
+        "share_acquire_mode": mode,
+        "topics": [{"topic_id": topic_id, "partitions": partitions}] if partitions else [],
+        "forgotten_topics_data": (
+            [{"topic_id": topic_id, "partitions": list(forget)}] if forget else []
+        ),
+    }
+
+
+def share_acknowledge(
+    topic_id: str = "{fresh_id}",
+    *,
+    partition: int = 0,
+    group: str | None = "{group}",
+    member: str | None = "anna",
+    epoch: int = 1,
+    acks: Acks | None = None,
+    renew: bool = False,
+) -> dict[str, Any]:
+    """Acknowledge records of one partition."""
+    wanted = {"partition_index": partition, **_acknowledged(acks or [])}
+    return {
+        "group_id": group,
+        "member_id": member,
+        "share_session_epoch": epoch,
+        "is_renew_ack": renew,
+        "topics": [{"topic_id": topic_id, "partitions": [wanted]}],
+    }
+
+
+def _acknowledged(acks: Acks) -> dict[str, Any]:
+    return {
+        "acknowledgement_batches": [
+            {"first_offset": first, "last_offset": last, "acknowledge_types": types}
+            for first, last, types in acks
+        ]
+    }

@@ -26,6 +26,7 @@ TIME_FROM_MS: Final = 1_600_000_000_000
 MASKED: Final[Mapping[str, str]] = {
     "error_message": "each project has its own wording",
     "batch_index_error_message": "as error_message",
+    "acknowledge_error_message": "as error_message",
     "documentation": "each project has its own wording",
     "controller_id": "Kafka draws one for every response",
     "finalized_features_epoch": "an offset in the metadata log",
@@ -62,6 +63,11 @@ UNORDERED: Final[Mapping[str, str]] = {
     "UpdateFeaturesResponse.results": "feature",
     "JoinGroupResponse.members": "member_id",
     "DescribeUserScramCredentialsResponse.credential_infos": "mechanism",
+    "ShareFetchResponse.responses": "topic_id",
+    "ShareFetchResponse.partitions": "partition_index",
+    "ShareFetchResponse.node_endpoints": "node_id",
+    "ShareAcknowledgeResponse.responses": "topic_id",
+    "ShareAcknowledgeResponse.partitions": "partition_index",
 }
 """Lists whose order comes from a hash table in Kafka -> the key to sort them by."""
 
@@ -115,7 +121,7 @@ def _one(
         return None
     if field.struct is not None:
         return _struct(value, field.struct, values, masks, where)
-    if field.name == "error_code":
+    if field.name in ("error_code", "acknowledge_error_code"):
         return error_of(value).name
     if field.name in masks:
         return masked(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from kcluster.config.kafka.definitions import BrokerConfig
@@ -41,12 +41,18 @@ class Controller:
         topics: Sequence[TopicSpec] = (),
         seed: int = 1,
         racks: dict[int, str] | None = None,
+        features: Mapping[str, int] = {},
         **config: Any,
     ) -> None:
         names = {name.replace("_", "."): value for name, value in config.items()}
         expected = tuple(range(1, brokers + 1))
         self.node = ControllerNode(
-            BrokerConfig.resolve("kafka", names), random.Random(seed), CLUSTER_ID, topics, expected
+            BrokerConfig.resolve("kafka", names),
+            random.Random(seed),
+            CLUSTER_ID,
+            topics,
+            expected,
+            features=features,
         )
         self.now_ms = 0
         self.notes: list[Note] = []

@@ -177,6 +177,8 @@ def confluent_consumer(bootstrap: str, **more: Any) -> Iterator[confluent_kafka.
         "heartbeat_interval_ms": 50,
         **more,
     }
+    if more.get("group_protocol") == "consumer":
+        del settings["heartbeat_interval_ms"]  # the broker says how often (KIP-848)
     consumer = confluent_kafka.Consumer(confluent_settings(bootstrap, **settings))
     try:
         yield consumer

@@ -157,11 +157,15 @@ ASSIGNORS = [
     ("kafka-python", {"partition_assignment_strategy": [RoundRobinPartitionAssignor]}),
     ("confluent-kafka", {"partition_assignment_strategy": "range"}),
     ("confluent-kafka", {"partition_assignment_strategy": "cooperative-sticky"}),
+    ("confluent-kafka", {"group_protocol": "consumer"}),
+    ("confluent-kafka", {"group_protocol": "consumer", "group_remote_assignor": "range"}),
 ]
 
 
 @pytest.mark.parametrize(
-    ("library", "settings"), ASSIGNORS, ids=["python", "python-rr", "confluent", "cooperative"]
+    ("library", "settings"),
+    ASSIGNORS,
+    ids=["python", "python-rr", "confluent", "cooperative", "kip848", "kip848-range"],
 )
 def test_groups__members_come_and_go(
     shared: Cluster, filled: str, group: str, library: str, settings: Any
@@ -309,13 +313,21 @@ def test_groups__commits_survive_the_coordinator(own: Cluster, group: str, how: 
         assert committed(one, part) == 77
 
 
-@pytest.mark.parametrize("library", ["kafka-python", "confluent-kafka"])
+@pytest.mark.parametrize(
+    ("library", "settings"),
+    [
+        ("kafka-python", {}),
+        ("confluent-kafka", {}),
+        ("confluent-kafka", {"group_protocol": "consumer"}),
+    ],
+    ids=["python", "confluent", "kip848"],
+)
 def test_groups__members_survive_the_death_of_the_coordinator(
-    own: Cluster, group: str, library: str
+    own: Cluster, group: str, library: str, settings: Any
 ) -> None:
     fill(own, "orders", range(100), partitions=1)
     with Group(own, "orders", group) as them:
-        them.join(library).commits = True
+        them.join(library, **settings).commits = True
         them.wait_read(100)
         own.kill(coordinator(own, group))
         fill(own, "orders", range(100, 200), partitions=1)

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kcluster.broker.node import BrokerNode
@@ -370,11 +370,12 @@ class Simulated(VirtualRig):
 
     def __init__(
         self,
-        brokers: int = 3,
+        brokers: int | Sequence[Mapping[str, Any]] = 3,
         replicas: tuple[int, ...] = (1, 2, 3),
         seed: int = 1,
         latency_ms: float = 0,
         of_brokers: Mapping[str, Any] | None = None,
+        features: Mapping[str, int] | None = None,
         **configs: Any,
     ) -> None:
         topic_config = {name.replace("_", "."): value for name, value in configs.items()}
@@ -382,6 +383,7 @@ class Simulated(VirtualRig):
             brokers=brokers,
             topics={TOPIC: {"assignment": [list(replicas)], "config": topic_config}},
             config={"auto.leader.rebalance.enable": False, **(of_brokers or {})},
+            features=features,
             network={"default_latency_ms": latency_ms},
         )
         super().__init__(topology, seed)

@@ -11,7 +11,11 @@ from typing import Any
 from kcluster.config.creatable_topic import creatable_topic
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.config.topology.specs import TopicSpec
-from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from kcluster.protocol.names import (
+    GROUP_METADATA_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 
 
 def auto_created_topic(name: str, config: BrokerConfig) -> Any:
@@ -38,6 +42,19 @@ def auto_created_topic(name: str, config: BrokerConfig) -> Any:
                 "min.insync.replicas": str(config.transaction_state_log_min_isr),
                 "segment.bytes": str(config.transaction_state_log_segment_bytes),
                 "unclean.leader.election.enable": "false",
+            },
+        )
+    elif name == SHARE_GROUP_STATE_TOPIC:
+        spec = TopicSpec(
+            name=name,
+            partitions=config.share_coordinator_state_topic_num_partitions,
+            replication_factor=config.share_coordinator_state_topic_replication_factor,
+            config={
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "min.insync.replicas": str(config.share_coordinator_state_topic_min_isr),
+                "retention.ms": "-1",
+                "segment.bytes": str(config.share_coordinator_state_topic_segment_bytes),
             },
         )
     else:

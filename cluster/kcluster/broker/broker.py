@@ -14,6 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 from kcluster.broker.coordinator import GroupCoordinator
+from kcluster.broker.coordinator.share_state.coordinator import ShareCoordinator
+from kcluster.broker.coordinator.share_state.persister import NoPersister, SharePersister
+from kcluster.broker.coordinator.share_state.remote_persister import RemotePersister
 from kcluster.broker.coordinator.transactions import TransactionCoordinator
 from kcluster.broker.peers import Answered, PeerCalls
 from kcluster.broker.ports import BrokerView, Outbox
@@ -25,8 +28,11 @@ from kcluster.broker.replication.isr import IsrChanges
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.broker.serving.appends import ACKS_ALL, InternalAppend
 from kcluster.broker.serving.sessions import FetchSessions, ParkedFetch
+from kcluster.broker.share.configs import ShareConfigs
+from kcluster.broker.share.sessions import ShareSession, ShareSessions
+from kcluster.broker.share.share_partitions import SharePartitions
 from kcluster.broker.telemetry import ClientTelemetry
-from kcluster.config.kafka.definitions import BrokerConfig
+from kcluster.config.kafka.definitions import DEFAULT_PERSISTER, BrokerConfig
 from kcluster.contract import Effect, Event, NoteId, PeerResponse, Reply, Request, Rng, Send
 from kcluster.partition.disk import Disk
 from kcluster.partition.replica import Replica
@@ -78,6 +84,14 @@ class Broker:
         """Levels of loggers that were set in this life."""
         self.coordinator = GroupCoordinator(self)
         self.transactions = TransactionCoordinator(self)
+        self.share_state = ShareCoordinator(self)
+        self.persister: SharePersister = NoPersister()
+        if self.config.group_share_persister_class_name == DEFAULT_PERSISTER:
+            self.persister = RemotePersister(self, self.share_state)
+        self.share_sessions = ShareSessions(view)
+        self.share_partitions = SharePartitions(
+            ShareConfigs(self), timers, self.replicas, self.persister
+        )
 
     @property
     def config(self) -> BrokerConfig:
@@ -118,6 +132,15 @@ class Broker:
         """Ask a broker, maybe this one; `on_answer(None, now_ms)` when no answer came in time."""
         self.peers.ask(broker_id, body, on_answer, timeout_ms, now_ms)
 
+    def end_share_session(self, session: ShareSession, now_ms: int) -> None:
+        """End a share session, and release what its member still holds."""
+        if not self.share_sessions.close(session):
+            return
+        for named in session.partitions.values():
+            leader = self.share_partitions.get(session.key_of(named))
+            if leader is not None:
+                leader.release(session.member_id, now_ms)
+
     def generate_producer_id(
         self, on_producer_id: Callable[[int | None, int], None], now_ms: int
     ) -> None:
@@ -130,6 +153,11 @@ class Broker:
     def leader_replica(self, topic: str, partition: int) -> Replica | ErrorCode:
         """The replica here that leads `topic`-`partition`, or why there is none."""
         return self.replicas.find_leader(topic, partition)
+
+    def delete_internal_records(self, replica: Replica, before: int) -> None:
+        """Delete the records before an offset, of a partition that this broker leads."""
+        replica.advance_log_start(before)
+        self.replicas.touch(replica)
 
     def append_internal(
         self,

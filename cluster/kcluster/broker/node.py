@@ -61,6 +61,26 @@ PEER_API_OF: Final[dict[type, tuple[int, int]]] = {
         VERSIONS[ApiKey.ADD_PARTITIONS_TO_TXN][1],
     ),
     m.WriteTxnMarkersRequest: (ApiKey.WRITE_TXN_MARKERS, VERSIONS[ApiKey.WRITE_TXN_MARKERS][1]),
+    m.InitializeShareGroupStateRequest: (
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+        VERSIONS[ApiKey.INITIALIZE_SHARE_GROUP_STATE][1],
+    ),
+    m.ReadShareGroupStateRequest: (
+        ApiKey.READ_SHARE_GROUP_STATE,
+        VERSIONS[ApiKey.READ_SHARE_GROUP_STATE][1],
+    ),
+    m.WriteShareGroupStateRequest: (
+        ApiKey.WRITE_SHARE_GROUP_STATE,
+        VERSIONS[ApiKey.WRITE_SHARE_GROUP_STATE][1],
+    ),
+    m.DeleteShareGroupStateRequest: (
+        ApiKey.DELETE_SHARE_GROUP_STATE,
+        VERSIONS[ApiKey.DELETE_SHARE_GROUP_STATE][1],
+    ),
+    m.ReadShareGroupStateSummaryRequest: (
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+        VERSIONS[ApiKey.READ_SHARE_GROUP_STATE_SUMMARY][1],
+    ),
 }
 """The requests between brokers, in their latest versions; the handlers for clients serve them."""
 
@@ -108,7 +128,8 @@ class BrokerNode(Broker):
             self.isr,
             self.throttles,
             self.quotas,
-            (self.coordinator, self.transactions),
+            (self.coordinator, self.transactions, self.share_state),
+            self.share_partitions,
         )
         self._maintenance = Maintenance(view, timers, replicas, self.isr, disk)
         self.lifecycle = Lifecycle(
@@ -168,8 +189,13 @@ class BrokerNode(Broker):
         self.peers.on_disconnected(event.peer, now_ms)
         self._abandon_fetch(_peer_connection(event.peer))
 
-    def _on_connection_closed(self, event: ConnectionClosed, _now_ms: int) -> None:
+    def _on_connection_closed(self, event: ConnectionClosed, now_ms: int) -> None:
         self._abandon_fetch(event.connection_id)
+        session = self.share_sessions.of_connection(event.connection_id)
+        if session is not None:
+            self.end_share_session(session, now_ms)
+            if not self.share_sessions.has_group(session.group_id):
+                self.share_partitions.remove_group(session.group_id)
         self.telemetry.connection_closed(event.connection_id)
         if self.quotas.is_active:
             self.quotas.connection_closed(event.connection_id)

@@ -16,6 +16,7 @@ from kcluster.broker.quotas.replication_throttle import Throttles
 from kcluster.broker.replication.fetchers import Fetchers
 from kcluster.broker.replication.isr import IsrChanges
 from kcluster.broker.replication.replicas import Replicas
+from kcluster.broker.share.share_partitions import SharePartitions
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.contract import NoteId
 from kcluster.events.partitions import BecameFollower, BecameLeader
@@ -51,6 +52,7 @@ class MetadataPublisher:
         throttles: Throttles,
         quotas: ClientQuotas,
         coordinators: Iterable[InternalTopicListener],
+        share_partitions: SharePartitions,
     ) -> None:
         self._view = view
         self._disk = disk
@@ -60,6 +62,7 @@ class MetadataPublisher:
         self._isr = isr
         self._throttles = throttles
         self._quotas = quotas
+        self._share_partitions = share_partitions
         self._coordinators = {coordinator.topic: coordinator for coordinator in coordinators}
 
     def apply(self, records: list[MetadataRecord], now_ms: int) -> None:
@@ -167,6 +170,7 @@ class MetadataPublisher:
                 ),
                 replica.cause,
             )
+            self._share_partitions.on_resigned(replica.topic_id, replica.partition)
             if replica.topic in self._coordinators:
                 self._coordinators[replica.topic].on_resigned(replica.partition, now_ms)
 
@@ -187,8 +191,10 @@ class MetadataPublisher:
         self._isr.track(replica)
         self._disk.remove(*replica.key)
         self._replicas.touch(replica)
-        if was_leader and replica.topic in self._coordinators:
-            self._coordinators[replica.topic].on_resigned(replica.partition, now_ms)
+        if was_leader:
+            self._share_partitions.on_resigned(replica.topic_id, replica.partition)
+            if replica.topic in self._coordinators:
+                self._coordinators[replica.topic].on_resigned(replica.partition, now_ms)
 
     def remove_strays(self) -> None:
         """Delete logs of an earlier life whose partitions were deleted or moved away since.

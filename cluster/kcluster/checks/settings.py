@@ -27,6 +27,8 @@ class Setting(StrEnum):
     NOT_IDEMPOTENT = "enable.idempotence=false"
     ACKS_0 = "acks=0"
     ACKS_1 = "acks=1"
+    UNVERIFIED = "transaction.partition.verification.enable=false"
+    TRANSACTIONS_V1 = "a client with transactions of version 1"
 
 
 CAUSES: Final[dict[Setting, Cause]] = {
@@ -37,6 +39,8 @@ CAUSES: Final[dict[Setting, Cause]] = {
     Setting.NOT_IDEMPOTENT: Cause.NOT_IDEMPOTENT,
     Setting.ACKS_0: Cause.ACKS_0,
     Setting.ACKS_1: Cause.ACKS_1,
+    Setting.UNVERIFIED: Cause.UNVERIFIED,
+    Setting.TRANSACTIONS_V1: Cause.TRANSACTIONS_V1,
 }
 """The setting as a cause of the anomaly that it allows."""
 

@@ -31,6 +31,7 @@ REQUEST_TIMED_OUT: Final = "REQUEST_TIMED_OUT"
 UNSUPPORTED_VERSION: Final = "UNSUPPORTED_VERSION"
 """Reasons why a request got no response."""
 
+TRANSACTION_VERSION: Final = "transaction.version"
 API_VERSIONS_VERSION: Final = 4
 _METADATA: Final = int(ApiKey.METADATA)
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
@@ -122,6 +123,9 @@ class NetworkClient:
         self.metadata = metadata
         self.ledger = ledger
         self.closed = False
+        self.transaction_version = 0
+        """The finalized feature transaction.version, of the newest response to ApiVersions."""
+        self._features_epoch = -1
         self._connections: dict[int, ConnectionState] = {}
         self._next_timeout_ms = NEVER_MS
         self._wake_ms = NEVER_MS
@@ -377,6 +381,16 @@ class NetworkClient:
             )
             return
         connection.set_versions(response.api_keys)
+        if response.finalized_features_epoch > self._features_epoch:
+            self._features_epoch = response.finalized_features_epoch
+            self.transaction_version = next(
+                (
+                    feature.max_version_level
+                    for feature in response.finalized_features
+                    if feature.name == TRANSACTION_VERSION
+                ),
+                0,
+            )
         connection.is_ready = True
         self._metadata_hold_ms = 0
         connection.failures = connection.setup_failures = 0

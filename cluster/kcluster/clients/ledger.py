@@ -27,6 +27,45 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
 
 
+class TransactionOutcome(StrEnum):
+    """What a producer knows about a transaction."""
+
+    OPEN = "open"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    """It was aborted, or a commit was never requested."""
+    UNKNOWN = "unknown"
+    """A commit was requested, and no answer came."""
+
+
+class TransactionOffsets(Struct, frozen=True):
+    """Offsets that are committed with a transaction: (offset, leader epoch) by partition.
+    `generation`: or the epoch of a member of a consumer group."""
+
+    group: str
+    offsets: dict[Partition, tuple[int, int]]
+    generation: int = -1
+    member: str = ""
+    instance: str = ""
+
+
+class ClientTransaction(Struct):
+    """One transaction of an application.  `number`: of the producer's, from 1.  `version`: of the
+    protocol.  `error`: why it was not committed, by Kafka's name."""
+
+    producer: str
+    transactional_id: str
+    number: int
+    version: int
+    outcome: TransactionOutcome = TransactionOutcome.OPEN
+    producer_id: int = -1
+    producer_epoch: int = -1
+    began_ms: int = -1
+    ended_ms: int = -1
+    error: str = ""
+    offsets: TransactionOffsets | None = None
+
+
 class SentRecord(Struct):
     """One record that an application sent.  `offset` is known once acked, unless acks=0.
 
@@ -44,6 +83,23 @@ class SentRecord(Struct):
     ended_ms: int = -1
     attempts: int = 0
     error: str = ""
+    transaction: ClientTransaction | None = None
+
+    @property
+    def is_promised(self) -> bool:
+        """Whether the client may rely on it: acked, and its transaction, if any, is committed."""
+        transaction = self.transaction
+        return self.outcome is Outcome.ACKED and (
+            transaction is None or transaction.outcome is TransactionOutcome.COMMITTED
+        )
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the client knows that nobody may read it."""
+        transaction = self.transaction
+        return self.outcome is Outcome.FAILED or (
+            transaction is not None and transaction.outcome is TransactionOutcome.ABORTED
+        )
 
 
 class ReadRecord(Struct, frozen=True):
@@ -77,5 +133,8 @@ class Ledger:
         self.reads: list[ReadRecord] = []
         self.commits: list[tuple[str, Partition, int, bool]] = []
         """(group, partition, offset, True for an acked commit or False for a fetched one)."""
+        self.transactions: list[ClientTransaction] = []
+        self.read_committed: dict[str, None] = {}
+        """The consumers with isolation level read_committed."""
         self.errors: list[ClientError] = []
         """Errors that clients received."""

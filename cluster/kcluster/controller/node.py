@@ -12,7 +12,7 @@ delay has seen the change when it gets the answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -88,6 +88,7 @@ class ControllerNode:
         bootstrap_topics: Sequence[TopicSpec],
         expected_brokers: tuple[int, ...],
         log: MetadataLog | None = None,
+        features: Mapping[str, int] = {},
     ) -> None:
         self.node_id = CONTROLLER_ID
         self.log = MetadataLog() if log is None else log
@@ -104,7 +105,7 @@ class ControllerNode:
         self._answers: list[Effect] = []
         self._now_ms = 0
         self.mutation_quotas = MutationQuotas(self)
-        self.features = Features(self)
+        self.features = Features(self, features)
         self.quorum = Quorum(self)
         self.partitions = Partitions(self)
         self.leader_elections = LeaderElections(self, self.partitions)

@@ -72,6 +72,8 @@ class Cause(StrEnum):
     FAULT_RULE = "fault-rule"
     LOST_RESPONSE = "lost-response"
     EARLY_COMMIT = "early-commit"
+    UNVERIFIED = "transaction.partition.verification.enable=false"
+    TRANSACTIONS_V1 = "transactions-v1"
 
 
 MEANINGS: Final[dict[Cause, str]] = {
@@ -104,6 +106,8 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.FAULT_RULE: "a fault rule applied to a request",
     Cause.LOST_RESPONSE: "a broker appended a batch, and its producer did not get the ack",
     Cause.EARLY_COMMIT: "a group committed an offset beyond a record that nobody had read",
+    Cause.UNVERIFIED: "leaders appended a batch without asking its coordinator for the transaction",
+    Cause.TRANSACTIONS_V1: "the client's epoch was the same in one transaction and the next",
 }
 
 _DEATHS: Final = {

@@ -11,17 +11,19 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
+from kcluster.broker.coordinator.transactions.transaction import Transaction
 from kcluster.clients.ledger import Partition
 from kcluster.evidence.history import FinalLog
 from kcluster.evidence.outside import Names
 from kcluster.evidence.recorder import Recorder
+from kcluster.evidence.transactions import Owners, hidden_records, open_transactions, read_owners
 from kcluster.invariants.invariants import Violation, violation
 from kcluster.invariants.observed import ObservedPartition
 from kcluster.invariants.rules import is_same
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.status import controller_image
 from kcluster.partition.log.log import Log
-from kcluster.protocol.names import has_internal_prefix
+from kcluster.protocol.names import TRANSACTION_STATE_TOPIC, has_internal_prefix
 
 
 class Finals(Struct):
@@ -39,10 +41,16 @@ def read_finals(recorder: Recorder, names: Names) -> Finals:
     recorder.check_last_step()
     finals = Finals({}, [], [], [])
     image = controller_image(recorder.dispatcher)
+    owners: dict[int, Transaction] = {}
+    states = image.topics.get(TRANSACTION_STATE_TOPIC)
+    for registration in () if states is None else states.partitions:
+        log = _authoritative_log(registration, _logs(recorder, registration))
+        if log is not None:
+            read_owners(log.batches_from(log.log_start_offset), owners)
     for topic in sorted(image.topics):
         for registration in image.topics[topic].partitions:
             partition = (topic, registration.partition)
-            _read(recorder, finals, partition, registration, names)
+            _read(recorder, finals, partition, registration, names, owners)
     return finals
 
 
@@ -52,13 +60,10 @@ def _read(
     partition: Partition,
     registration: PartitionRegistration,
     names: Names,
+    owners: Owners,
 ) -> None:
     key = (registration.topic_id, registration.partition)
-    logs = {
-        broker: log
-        for broker in registration.replicas
-        if (log := recorder.plan.disks[broker].logs.get(key)) is not None
-    }
+    logs = _logs(recorder, registration)
     name = f"{partition[0]}-{partition[1]}"
     if registration.leader < 0:
         finals.offline.append(name)
@@ -88,15 +93,28 @@ def _read(
         if batch in names
         for entry, name in zip(contents.of(batch), names[batch], strict=True)
     }
+    hidden, first_offsets = hidden_records(log.batches_from(start))
     finals.logs[partition] = FinalLog(
-        start,
-        records,
-        log.first_dirty_offset,
-        named,
-        log.log_end_offset,
-        log.epochs.entries,
-        log.log_start_offset,
+        start_offset=start,
+        records=records,
+        clean_offset=log.first_dirty_offset,
+        names=named,
+        end_offset=log.log_end_offset,
+        epochs=log.epochs.entries,
+        deleted_before=log.log_start_offset,
+        hidden=hidden,
+        open_transactions=open_transactions(partition, first_offsets, owners),
     )
+
+
+def _logs(recorder: Recorder, registration: PartitionRegistration) -> dict[int, Log]:
+    """The logs of a partition's replicas, by broker."""
+    key = (registration.topic_id, registration.partition)
+    return {
+        broker: log
+        for broker in registration.replicas
+        if (log := recorder.plan.disks[broker].logs.get(key)) is not None
+    }
 
 
 def _authoritative_log(registration: PartitionRegistration, logs: Mapping[int, Log]) -> Log | None:

@@ -29,6 +29,14 @@ class Link(Struct, frozen=True):
     error: str = ""
 
 
+class OpenTransaction(Struct, frozen=True):
+    """A transaction that is open in a log.  `is_owned`: its coordinator knows that it is."""
+
+    producer_id: int
+    first_offset: int
+    is_owned: bool
+
+
 class FinalLog(Struct, frozen=True):
     """A partition read from beginning to end after the run: (offset, value) in order.
 
@@ -45,6 +53,9 @@ class FinalLog(Struct, frozen=True):
     epochs: Sequence[tuple[int, int]] = ()
     deleted_before: int = 0
     """Records below were deleted on purpose."""
+    hidden: Mapping[int, None] = {}
+    """The offsets in aborted and open transactions, which read_committed consumers do not get."""
+    open_transactions: Sequence[OpenTransaction] = ()
 
 
 def shown(value: bytes | None) -> str:

@@ -1,16 +1,20 @@
-"""The features of a 4.3.1 cluster: their names and levels.
+"""The features of a 4.3.1 cluster: their names and levels, and what the levels depend on.
 
-Owns: this table.  Never: knows which level is in force (MetadataImage.features does).
-Kafka: Feature, MetadataVersion, SupportedVersionRange; KIP-584, KIP-1022.
+Owns: these tables.  Never: knows which level is in force (MetadataImage.features does).
+Kafka: Feature, MetadataVersion, TransactionVersion, GroupVersion, …; KIP-584, KIP-1022.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 METADATA_VERSION: Final = "metadata.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
+GROUP_VERSION: Final = "group.version"
 KRAFT_VERSION: Final = "kraft.version"
+SHARE_VERSION: Final = "share.version"
+STREAMS_VERSION: Final = "streams.version"
 TRANSACTION_VERSION: Final = "transaction.version"
 
 
@@ -19,17 +23,46 @@ class FeatureLevels(NamedTuple):
 
     lowest: int
     highest: int
-    initial: int
-    """What a newly formatted cluster has; 0: the feature is off, and is not listed."""
+    defaults_since: tuple[int, ...]
+    """Of level 1, 2, …: the metadata.version from which on a newly formatted cluster has it."""
+
+    def initial(self, metadata_version: int) -> int:
+        """What a newly formatted cluster has; 0: the feature is off, and is not listed."""
+        return sum(metadata_version >= since for since in self.defaults_since)
 
 
 FEATURES: Final = {
-    "group.version": FeatureLevels(0, 1, 1),
-    KRAFT_VERSION: FeatureLevels(0, 1, 0),
-    METADATA_VERSION: FeatureLevels(7, 30, 30),
-    "share.version": FeatureLevels(0, 1, 1),
-    "streams.version": FeatureLevels(0, 1, 1),
-    TRANSACTION_VERSION: FeatureLevels(0, 2, 2),
-    ELR_VERSION: FeatureLevels(0, 1, 1),
+    GROUP_VERSION: FeatureLevels(0, 1, (22,)),
+    KRAFT_VERSION: FeatureLevels(0, 1, ()),
+    METADATA_VERSION: FeatureLevels(7, 30, ()),
+    SHARE_VERSION: FeatureLevels(0, 1, (28,)),
+    STREAMS_VERSION: FeatureLevels(0, 1, (29,)),
+    TRANSACTION_VERSION: FeatureLevels(0, 2, (24, 24)),
+    ELR_VERSION: FeatureLevels(0, 1, (26,)),
 }
 """In the order in which a 4.3.1 broker lists them."""
+
+NEEDED: Final = {(ELR_VERSION, 1): (METADATA_VERSION, 23)}
+"""(feature, level) -> the feature and the level of it without which it cannot be set."""
+
+_CHANGED_METADATA: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
+"""Levels of metadata.version with new records.  Kafka: MetadataVersion.didMetadataChange."""
+
+
+def initial_levels(chosen: Mapping[str, int]) -> dict[str, int]:
+    """The level of every feature in a newly formatted cluster, with those `chosen` by the user."""
+    metadata_version = chosen.get(METADATA_VERSION, FEATURES[METADATA_VERSION].highest)
+    levels = {name: feature.initial(metadata_version) for name, feature in FEATURES.items()}
+    return {**levels, METADATA_VERSION: metadata_version, **chosen}
+
+
+def missing_dependency(name: str, levels: Mapping[str, int]) -> tuple[str, int] | None:
+    """(feature, level) that `name` needs at its level in `levels`, and does not have there."""
+    needed = NEEDED.get((name, levels[name]))
+    return None if needed is None or levels.get(needed[0], 0) >= needed[1] else needed
+
+
+def loses_metadata(current: int, lower: int) -> bool:
+    """Whether metadata.version cannot go down: levels from `lower` to `current` have records that
+    `lower` does not know."""
+    return any(lower < level <= current for level in _CHANGED_METADATA)

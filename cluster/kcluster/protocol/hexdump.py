@@ -9,7 +9,6 @@ decoded, and the last span is the rest.
 
 from __future__ import annotations
 
-import base64
 from typing import Any, Final
 
 from msgspec import Struct
@@ -20,6 +19,7 @@ from kcluster.protocol.codec.schema import FieldSchema, MessageSchema, StructSch
 from kcluster.protocol.errors import ErrorCode, ProtocolError
 from kcluster.protocol.hexdump_records import Span, record_spans
 from kcluster.protocol.messages import message_class
+from kcluster.protocol.uuids import uuid_text
 
 __all__ = ["Dump", "Span", "dump_frames", "dump_request", "dump_response", "split_frames"]
 
@@ -287,7 +287,7 @@ def _meaning(field: FieldSchema, value: Any) -> str:
     if field.name.endswith("error_code"):
         return _ERRORS.get(value, "")
     if field.type == "uuid":
-        return base64.urlsafe_b64encode(value).decode().rstrip("=")
+        return uuid_text(value)
     if field.name == "api_key" and value in APIS:
         return ApiKey(value).name
     return ""

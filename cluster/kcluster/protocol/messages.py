@@ -15,12 +15,12 @@ types.
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import msgspec
 
 from kcluster.protocol.codec import schema as _schema
+from kcluster.protocol.uuids import uuid_text
 
 
 class Message(msgspec.Struct, gc=False):
@@ -43,7 +43,7 @@ class Message(msgspec.Struct, gc=False):
 def _text(value: Any) -> str:
     if isinstance(value, bytes | bytearray | memoryview):
         if len(value) == 16 and isinstance(value, bytes):
-            return base64.urlsafe_b64encode(value).decode().rstrip("=")
+            return uuid_text(value)
         return f"<{len(value)} bytes>"
     if isinstance(value, list):
         return f"[{', '.join(map(_text, value))}]"

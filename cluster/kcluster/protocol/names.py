@@ -1,7 +1,7 @@
-"""Names of the internal topics of brokers and controllers.
+"""Names of topics: which ones a topic may have, and those of the internal topics.
 
-Owns: each of these names, and which topics are internal.  Never: creates a topic or decides
-who may write to it.  Kafka: org.apache.kafka.common.internals.Topic.
+Owns: the rules for a name, each of these names, and which topics are internal.  Never: creates a
+topic or decides who may write to it.  Kafka: org.apache.kafka.common.internals.Topic.
 
 There are two tests.  `is_internal` is Kafka's: it holds for exactly the topics that clients see
 marked as internal.  `has_internal_prefix` is this project's: reports and workloads leave out every
@@ -10,6 +10,7 @@ topic whose name starts with two underscores.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 GROUP_METADATA_TOPIC: Final = "__consumer_offsets"
@@ -22,6 +23,9 @@ INTERNAL_TOPICS: Final = (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_G
 
 INTERNAL_PREFIX: Final = "__"
 
+MAX_NAME_LENGTH: Final = 249
+_LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
+
 
 def is_internal(topic: str) -> bool:
     """Kafka: Topic.isInternal."""
@@ -31,3 +35,21 @@ def is_internal(topic: str) -> bool:
 def has_internal_prefix(name: str) -> bool:
     """Whether a topic's name, or a partition's such as `__consumer_offsets-7`, starts with `__`."""
     return name.startswith(INTERNAL_PREFIX)
+
+
+def name_problem(name: str) -> str | None:
+    """What is wrong with a topic's name, as Kafka words it; None if nothing is."""
+    if not name:
+        problem = "the empty string is not allowed"
+    elif name in (".", ".."):
+        problem = f"'{name}' is not allowed"
+    elif len(name) > MAX_NAME_LENGTH:
+        problem = f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+    elif not _LEGAL.fullmatch(name):
+        problem = (
+            f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' "
+            "and '-'"
+        )
+    else:
+        return None
+    return f"Topic name is invalid: {problem}"

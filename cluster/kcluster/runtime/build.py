@@ -9,7 +9,6 @@ numbers of a node do not depend on how many another has drawn.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Mapping
 from random import Random
 
@@ -25,6 +24,7 @@ from kcluster.controller.node import ControllerNode
 from kcluster.network.fabric import Fabric
 from kcluster.partition.disk import Disk
 from kcluster.protocol.releases import Release
+from kcluster.protocol.uuids import uuid_text
 from kcluster.runtime.process import Process
 
 
@@ -101,7 +101,8 @@ def _controller_builder(
     expected = tuple(sorted(spec.id for spec in topology.brokers))
     topics = list(topology.topics.values())
     log = MetadataLog()
-    return lambda: ControllerNode(config, rngs[CONTROLLER_ID], cluster_id, topics, expected, log)
+    rng, features = rngs[CONTROLLER_ID], topology.features
+    return lambda: ControllerNode(config, rng, cluster_id, topics, expected, log, features)
 
 
 def _broker_builder(
@@ -127,4 +128,4 @@ def _fabric(topology: Topology, node_ids: tuple[int, ...], rng: Random) -> Fabri
 
 def _cluster_id(rng: Random) -> str:
     """22 characters, as Kafka writes a random UUID."""
-    return base64.urlsafe_b64encode(rng.randbytes(16)).decode().rstrip("=")
+    return uuid_text(rng.randbytes(16))

@@ -394,6 +394,7 @@ def topology_values(topology: Topology) -> dict[str, Any]:
     has_network = topology.network.links or topology.network.default_latency_ms
     values: dict[str, Any] = {
         "profile": topology.profile,
+        "features": topology.features,
         "kafka_version": topology.kafka_version,
         "brokers": [_broker_values(broker) for broker in topology.brokers],
         "topics": {name: _topic_values(topic) for name, topic in topology.topics.items()},

@@ -50,6 +50,7 @@ TOPOLOGY_KEYS: Final = (
     "topics",
     "profile",
     "config",
+    "features",
     "network",
     "kafka_version",
     "write_back",

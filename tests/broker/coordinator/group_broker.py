@@ -22,15 +22,25 @@ from msgspec.structs import replace
 from kcluster.broker.coordinator import GroupCoordinator
 from kcluster.contract import PeerRequest, Request
 from kcluster.metadata.image import MetadataImage
-from kcluster.metadata.records import MetadataRecord, PartitionRecord, RemoveTopicRecord
+from kcluster.metadata.records import (
+    GROUP_RESOURCE,
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+)
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
+from kcluster.protocol.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.timers import Timers
 from tests.rig.one_broker import OneBroker, broker_records, fetch_body, topic_config, topic_records
 from tests.rig.requests import api_of, fetch_partition
 
 PARTITIONS = 4
+GROUP_FEATURES = (GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION)
+"""In force, as in a cluster of 4.3.1."""
 FOLLOWER = 2
 FOLLOWER_STATE = m.FetchRequest.ReplicaState(FOLLOWER, FOLLOWER)
 """Broker 2 in the life that the image has."""
@@ -91,6 +101,11 @@ class GroupBroker(OneBroker):
             [topic_config(name, key, value) for key, value in configs.items()],
         )
 
+    def set_group_configs(self, group_id: str, configs: dict[str, str]) -> None:
+        self.publish(
+            [ConfigRecord(GROUP_RESOURCE, group_id, name, value) for name, value in configs.items()]
+        )
+
     def resign(self) -> None:
         """Broker 2 is elected everywhere."""
         self.publish(elections(self.image, leader=FOLLOWER))
@@ -133,6 +148,7 @@ class GroupBroker(OneBroker):
 def fresh_broker(**more: Any) -> GroupBroker:
     """It leads all of __consumer_offsets, and one topic, `orders`, of six partitions."""
     broker = GroupBroker(**more)
+    broker.publish([FeatureLevelRecord(name, 1) for name in GROUP_FEATURES])
     broker.create_offsets_topic()
     broker.create_topic("orders", 6)
     return broker

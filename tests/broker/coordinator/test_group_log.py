@@ -11,8 +11,8 @@ from kcluster.broker.coordinator.group_log import (
     CommittedOffset,
     LogRecord,
     OffsetRecord,
-    decode_batch,
 )
+from kcluster.broker.coordinator.group_records import decode_batch
 from kcluster.broker.coordinator.records import encode_records
 from kcluster.protocol.records.records import Record, build_batch, parse_batches, read_records
 from tests.broker.coordinator.group_broker import fresh_broker
@@ -81,7 +81,7 @@ def test_group_log__group_comes_back_with_its_members() -> None:
 
 
 def test_group_log__kinds_of_other_coordinators_are_skipped() -> None:
-    unknown = Record(0, 7, b"\0\x03\0\1g", b"\0\0")
+    unknown = Record(0, 7, b"\0\x63\0\1g", b"\0\0")
     assert decoded(build_batch([unknown, Record(0, 7, None, b"x")])) == []
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 
 from kcluster.broker.coordinator.records import encode_records
@@ -10,7 +12,11 @@ from kcluster.broker.coordinator.transactions.transaction_log import (
     TransactionRecord,
     decode_transactions,
 )
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
 from kcluster.protocol.records.records import Record, build_batch, parse_batches, read_records
+from tests.broker.coordinator.transaction_rig import TransactionRig
 
 KEY = bytes.fromhex("000000056279746573")
 SEEN = {
@@ -40,6 +46,43 @@ def test_transaction_log__reads_and_writes_what_kafka_wrote(state: str) -> None:
     assert record.transaction.transactional_id == "bytes"
     (again,) = read_records(parse_batches(encode_records([record], 7))[0])
     assert (again.key, again.value) == (KEY, bytes.fromhex(SEEN[state]))
+
+
+@pytest.mark.parametrize(("level", "version"), [(0, 0), (1, 1), (2, 1)])
+def test_transaction_log__format_is_that_of_the_transaction_version(
+    level: int, version: int
+) -> None:
+    rig = TransactionRig(features={"transaction.version": level})
+    producer = rig.producer()
+    assert [producer.init(), producer.add(), producer.write(b"x")] == ["NONE"] * 3
+    assert written_versions(rig) == {version}
+    rig.kill(rig.coordinator)
+    rig.wait(lambda: rig.coordinator not in (2, -1))
+    assert [producer.end(), rig.read(), rig.state_of()] == ["NONE", [b"x"], "CompleteCommit"]
+
+
+def test_transaction_log__format_changes_with_the_feature_while_a_transaction_is_open() -> None:
+    rig = TransactionRig()
+    producer = rig.producer(v2=True)
+    assert [producer.init(), producer.write(b"x")] == ["NONE", "NONE"]
+    update = m.UpdateFeaturesRequest.FeatureUpdateKey("transaction.version", 0, False, 2)
+    body = m.UpdateFeaturesRequest(feature_updates=[update])
+    assert rig.call(1, ApiKey.UPDATE_FEATURES, 2, body).error_code == 0
+    rig.run_for(100)
+    assert producer.end() == "NONE"
+    assert written_versions(rig) == {0, 1}
+    assert (rig.read(), producer.epoch) == ([b"x"], 1)
+
+
+def written_versions(rig: TransactionRig) -> set[int]:
+    """The versions of the values in the transaction log."""
+    log = rig.plan.disks[rig.coordinator].logs[
+        rig.verbs.partition(TRANSACTION_STATE_TOPIC, 0).topic_id, 0
+    ]
+    records = chain.from_iterable(
+        read_records(each) for each in log.read(0, 1 << 20, log.log_end_offset, True)
+    )
+    return {record.value[1] for record in records if record.value}
 
 
 def test_transaction_log__tombstone_forgets_the_id() -> None:

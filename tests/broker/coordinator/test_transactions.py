@@ -40,6 +40,25 @@ def test_transactions__commit_shows_the_records_and_abort_hides_them(v2: bool) -
     assert len(rig.events_of(TransactionCompleted)) == 2
 
 
+@BOTH
+@pytest.mark.parametrize("ids", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+def test_transactions__broker_0_is_a_broker_like_any_other(
+    ids: tuple[int, int, int], v2: bool
+) -> None:
+    rig = TransactionRig(ids)
+    producer = started(rig, v2, b"one")
+    if not v2:
+        assert producer.add_offsets() == "NONE"
+    assert producer.commit_offset(1) == "NONE"
+    rig.kill(0)
+    rig.wait(lambda: 0 not in (rig.leader_id, rig.coordinator, rig.group_coordinator))
+    assert producer.end() == "NONE"
+    rig.run_for(1_000)
+    assert (rig.read(), rig.committed_offset()) == ([b"one"], 1)
+    rig.start(0)
+    rig.wait(lambda: rig.isr == sorted(ids))
+
+
 def test_transactions__only_v2_has_an_epoch_for_each() -> None:
     rig = TransactionRig()
     first = started(rig, False, b"one")
@@ -115,6 +134,28 @@ def test_transactions__open_for_too_long_is_aborted(v2: bool) -> None:
     assert rig.fetched().last_stable_offset == 2
     # A V2 producer takes the abort for that of an earlier request of its own (KAFKA-20785).
     assert producer.end(commit=True) == ("INVALID_TXN_STATE" if v2 else "PRODUCER_FENCED")
+
+
+@BOTH
+def test_transactions__retention_deletes_the_records_of_an_open_one(v2: bool) -> None:
+    often = {"log.retention.check.interval.ms": 1_000}
+    rig = TransactionRig(of_brokers=often, retention_ms=1_000)
+    producer = rig.producer(v2=v2)
+    producer.timeout_ms = 900_000
+    assert producer.init() == "NONE"
+    if not v2:
+        assert producer.add() == "NONE"
+    assert producer.write(b"one") == "NONE"
+    assert rig.produce(b"plain").error == "NONE"
+    rig.run_for(3_000)
+    data = rig.fetched(offset=2)
+    assert (data.log_start_offset, data.last_stable_offset, data.high_watermark) == (2, 2, 2)
+    assert rig.produce(b"later").error == "NONE"
+    rig.run_for(100)
+    data = rig.fetched(offset=2)
+    assert (data.last_stable_offset, data.high_watermark) == (2, 3)  # it is open all the same
+    assert producer.end() == "NONE"
+    assert rig.fetched(offset=2).last_stable_offset == 4
 
 
 def test_transactions__id_without_a_transaction_expires() -> None:

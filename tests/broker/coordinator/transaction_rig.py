@@ -12,6 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
+from kcluster.broker.coordinator.interface import ignore_outcome
+from kcluster.broker.node import BrokerNode
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -24,12 +28,14 @@ GROUP = "g"
 
 
 class TransactionRig(Simulated):
-    """Broker 1 leads `orders`, 2 coordinates all transactions, 3 all groups."""
+    """Of the brokers `ids` the first leads `orders`, the second coordinates all transactions, the
+    third all groups."""
 
-    def __init__(self, **more: Any) -> None:
-        super().__init__(**more)
-        self.create_topic(TRANSACTION_STATE_TOPIC, [[2, 1, 3]])
-        self.create_topic(GROUP_METADATA_TOPIC, [[3, 1, 2]])
+    def __init__(self, ids: tuple[int, int, int] = (1, 2, 3), **more: Any) -> None:
+        super().__init__(**{"brokers": [{"id": each} for each in ids], "replicas": ids, **more})
+        one, two, three = ids
+        self.create_topic(TRANSACTION_STATE_TOPIC, [[two, one, three]])
+        self.create_topic(GROUP_METADATA_TOPIC, [[three, one, two]])
         self.run_for(1_000)
 
     def call(self, broker: int, api_key: ApiKey, version: int, body: Any) -> Any:
@@ -42,11 +48,11 @@ class TransactionRig(Simulated):
     @property
     def coordinator(self) -> int:
         """The broker that coordinates transactions."""
-        return self.partition(TRANSACTION_STATE_TOPIC).leader or -1
+        return self.partition(TRANSACTION_STATE_TOPIC).leader
 
     @property
     def group_coordinator(self) -> int:
-        return self.partition(GROUP_METADATA_TOPIC).leader or -1
+        return self.partition(GROUP_METADATA_TOPIC).leader
 
     def producer(self, transactional_id: str = "t", v2: bool = False) -> RawProducer:
         return RawProducer(self, transactional_id, v2)
@@ -69,6 +75,17 @@ class TransactionRig(Simulated):
             elif not one.is_control and not is_aborted:
                 values += [record.value for record in read_records(one)]
         return values
+
+    def age(self, producer: RawProducer, epoch: int) -> None:
+        """Make `epoch` the producer's, as after as many transactions."""
+        node = self.dispatcher.processes[self.coordinator].node
+        assert isinstance(node, BrokerNode)
+        (shard,) = node.transactions.shards.values()
+        known = shard.transactions[producer.transactional_id]
+        aged = replace(known, producer_epoch=epoch)
+        shard.write(producer.transactional_id, aged, ignore_outcome, self.now_ms)
+        producer.epoch = epoch
+        self.wait(lambda: not shard.pending)
 
     def described(self, transactional_id: str = "t") -> Any:
         body = m.DescribeTransactionsRequest(transactional_ids=[transactional_id])
@@ -169,7 +186,7 @@ class RawProducer:
 
     def end(self, commit: bool = True, version: int | None = None) -> str:
         """EndTxn; its markers may still be on their way."""
-        body = m.EndTxnRequest(self.transactional_id, self.producer_id, self.epoch, commit)
+        body = self.end_request(commit)
         version = version or (5 if self.v2 else 3)
         answer = self.rig.call(self.rig.coordinator, ApiKey.END_TXN, version, body)
         self.rig.run_for(100)
@@ -178,6 +195,9 @@ class RawProducer:
                 self.sequence = 0
             self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
         return ErrorCode(answer.error_code).name
+
+    def end_request(self, commit: bool) -> Any:
+        return m.EndTxnRequest(self.transactional_id, self.producer_id, self.epoch, commit)
 
     def add_offsets(self) -> str:
         body = m.AddOffsetsToTxnRequest(self.transactional_id, self.producer_id, self.epoch, GROUP)

@@ -7,8 +7,15 @@ import inspect
 import pytest
 
 from kcluster.checks.anomalies import ANOMALIES, find_anomalies
-from kcluster.clients.ledger import Ledger, Outcome, ReadRecord, SentRecord
-from kcluster.evidence.history import FinalLog
+from kcluster.clients.ledger import (
+    ClientTransaction,
+    Ledger,
+    Outcome,
+    ReadRecord,
+    SentRecord,
+    TransactionOutcome,
+)
+from kcluster.evidence.history import FinalLog, OpenTransaction
 
 P = ("orders", 0)
 ACKED, FAILED, UNKNOWN = Outcome.ACKED, Outcome.FAILED, Outcome.UNKNOWN
@@ -78,6 +85,51 @@ CASES = [
         "unseen: orders-0: b, acked at offset 1, was read by no consumer",
     ),
 ]  # fmt: skip
+
+
+def in_transaction(outcome: TransactionOutcome, *sends: SentRecord) -> Ledger:
+    """The ledger of shop, whose second transaction has these records."""
+    ledger = Ledger()
+    transaction = ClientTransaction("shop", "t", 2, version=2, outcome=outcome)
+    for one in sends:
+        one.producer, one.transaction = "shop", transaction
+    ledger.sends, ledger.transactions = [*sends], [transaction]
+    ledger.read_committed = {"c0": None}
+    return ledger
+
+
+HIDING_ALL = FinalLog(0, AB, hidden={0: None, 1: None})
+COMMITTED, ABORTED = TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED
+OF_TRANSACTIONS = [
+    (
+        in_transaction(COMMITTED, send(b"a", ACKED, 0), send(b"b", ACKED, 1)),
+        FinalLog(0, AB, hidden={1: None}),
+        ["torn-transaction: orders-0: transaction 2 of shop: a is there, and b is not"],
+    ),
+    (
+        in_transaction(COMMITTED, send(b"a", ACKED, 0), send(b"b", ACKED, 1)), HIDING_ALL,
+        ["swapped-transaction: orders-0: transaction 2 of shop is aborted, a among its records"],
+    ),
+    (
+        in_transaction(ABORTED, send(b"a", ACKED, 0), send(b"b", ACKED, 1)), FinalLog(0, AB),
+        [
+            "aborted-read: orders-0: offsets 0 to 1 (2 records, a to b), whose transaction was"
+            " aborted, are there"
+        ],
+    ),
+    (in_transaction(COMMITTED, send(b"a", ACKED, 0), send(b"b", ACKED, 1)), FinalLog(0, AB), []),
+    (in_transaction(ABORTED, send(b"a", ACKED, 0), send(b"b", ACKED, 1)), HIDING_ALL, []),
+    (
+        in_transaction(ABORTED, send(b"a", ACKED, 0)),
+        FinalLog(0, AB[:1], hidden={0: None}, open_transactions=[OpenTransaction(7, 0, False)]),
+        ["hanging-transaction: orders-0: the transaction of producer 7 is open from offset 0 on"],
+    ),
+    (
+        in_transaction(TransactionOutcome.OPEN, send(b"a", ACKED, 0)),
+        FinalLog(0, AB[:1], hidden={0: None}, open_transactions=[OpenTransaction(7, 0, True)]),
+        [],
+    ),
+]  # fmt: skip
 COMMITTED_BACK = "committed-offset-back: orders-0: group g committed 5 and fetched 3 later"
 
 
@@ -95,6 +147,21 @@ def test_anomalies__an_anomaly_is_named(sends, reads, log, printed):
     assert found == [printed]
 
 
+@pytest.mark.parametrize(("ledger", "log", "printed"), OF_TRANSACTIONS)
+def test_anomalies__of_transactions_are_named(ledger, log, printed):
+    assert [str(anomaly) for anomaly in find_anomalies(ledger, {P: log})] == printed
+
+
+def test_anomalies__an_aborted_record_that_a_read_committed_consumer_has_read():
+    ledger = in_transaction(ABORTED, send(b"a", ACKED, 0))
+    ledger.reads = [read(0, b"a"), read(0, b"a", "c1")]
+    (found,) = find_anomalies(ledger, {P: FinalLog(0, AB[:1], hidden={0: None})})
+    assert str(found) == (
+        "aborted-read: orders-0: a, whose transaction was aborted, is hidden, and was read by c0 at"
+        " offset 0"
+    )
+
+
 def test_anomalies__a_committed_offset_that_goes_back_is_named():
     ledger = Ledger()
     ledger.commits = [("g", P, 5, True), ("g", P, 5, False), ("g", P, 3, False)]
@@ -104,6 +171,7 @@ def test_anomalies__a_committed_offset_that_goes_back_is_named():
 
 def test_anomalies__every_anomaly_has_an_example_and_its_class_shows_one():
     examples = [*(printed for *_, printed in CASES), COMMITTED_BACK]
+    examples += [line for *_, printed in OF_TRANSACTIONS for line in printed]
     assert {printed.split(":")[0] for printed in examples} == set(ANOMALIES)
     for name, kind in ANOMALIES.items():
         documented = inspect.getdoc(type(kind))
@@ -117,6 +185,9 @@ def test_anomalies__are_listed_in_this_order_and_each_is_one_file():
         "nonmonotonic-send",
         "inconsistent-offsets",
         "aborted-read",
+        "torn-transaction",
+        "swapped-transaction",
+        "hanging-transaction",
         "phantom",
         "poll-skip",
         "nonmonotonic-poll",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -67,9 +68,16 @@ def read_by_nodes() -> set[str]:
 
 
 def is_read(definition: ConfigDef) -> bool:
-    """Whether a node reads it, or reads a topic config whose default it is."""
+    """Whether a node reads it, or reads a topic config whose default it is, or a group config
+    whose default or bound it is."""
     if definition.field in read_by_nodes():
         return True
+    named = definition.name.replace(".max.standby.", ".num.standby.")
+    of_group = re.sub(r"^(\w+)\.(min|max)\.", r"\1.", named.removeprefix("group."))
+    if of_group not in GROUP_CONFIGS:
+        of_group = named.removeprefix("group.")
+    if of_group in GROUP_CONFIGS and of_group != definition.name:
+        return GROUP_CONFIGS[of_group].field in read_by_nodes()
     return definition.scope == "broker" and any(
         definition.name in topic.synonyms and topic.field in read_by_nodes()
         for topic in TOPIC_CONFIGS.values()
@@ -95,7 +103,7 @@ def test_a_broker_config_is_obeyed_if_the_topic_config_with_its_default_is() -> 
 @pytest.mark.parametrize(
     "name",
     [
-        "group.consumer.session.timeout.ms",
+        "group.coordinator.threads",
         "transaction.two.phase.commit.enable",
         "num.io.threads",
         "replica.selector.class",

@@ -45,6 +45,7 @@ topics:
     ]
 
 
+ELR = "eligible.leader.replicas.version"
 LINK = "{between: [1, 2], latency_ms: 1}"
 BROKERS = "brokers: [{id: 1, port: 9092}, {id: 2, port: 9093}, {id: 3}]\n"
 
@@ -77,6 +78,35 @@ BROKERS = "brokers: [{id: 1, port: 9092}, {id: 2, port: 9093}, {id: 3}]\n"
         ("config: {num.partitions: [1]}", "config.num.partitions", "this is a list; it must be"),
         ("config: {auto.create.topics.enable: yes}", "config.auto.create.topics.enable", "either"),
         ("config: {replica.lag.time.max.ms: 1}", "config.replica.fetch.wait.max.ms", "leave the"),
+        # features
+        ("features: [a]", "features", "this is a list; it must be a mapping with keys like group."),
+        (
+            "features: {transactions.version: 1}",
+            "features.transactions.version",
+            "no such feature; did you mean transaction.version?",
+        ),
+        (
+            "features: {transaction.version: 3}",
+            "features.transaction.version",
+            "3 is out of range; it must be at most 2: transaction.version has levels 0 to 2",
+        ),
+        ("features: {metadata.version: 6}", "features.metadata.version", "must be at least 7"),
+        ("features: {group.version: on}", "features.group.version", "on is not a whole number"),
+        (
+            "features: {group.version: 1, group_version: 0}",
+            "features.group_version",
+            "group.version is given twice",
+        ),
+        (
+            "features: {eligible.leader.replicas.version: 1, metadata.version: 22}",
+            "features.eligible.leader.replicas.version",
+            "level 1 needs metadata.version 23 or above",
+        ),
+        (
+            f"features: {{{ELR}: 1}}\nconfig: {{{ELR}: 1}}",
+            "features.eligible.leader.replicas.version",
+            "given in `config` too; leave it out there",
+        ),
         # topics
         ("topics: {a b: }", "topics['a b']", "a b is not a topic name: only letters, digits"),
         ("topics: {..: }", "topics...", "a topic's name cannot be .."),

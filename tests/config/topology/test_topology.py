@@ -51,6 +51,7 @@ def test_topology__whole_example_of_every_key() -> None:
         name: 2026
         host: 0.0.0.0
         profile: fast
+        features: {transaction.version: 1, share_version: 0}
         config: {num.partitions: 2, default.replication.factor: 2, log.cleanup.policy: [compact]}
         brokers:
           - {id: 0, rack: no, advertised: "localhost:9093", config: {num.partitions: 5}}
@@ -64,6 +65,7 @@ def test_topology__whole_example_of_every_key() -> None:
         """
     )
     assert topology.name == "2026"
+    assert topology.features == {"transaction.version": 1, "share.version": 0}
     assert [spec.rack for spec in topology.brokers] == ["no", "1"]
     assert topology.brokers[0].advertised_address("0.0.0.0", 50_000) == ("localhost", 9093)
     assert topology.brokers[1].advertised_address("0.0.0.0", 50_000) == ("::1", 50_000)

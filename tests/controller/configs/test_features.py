@@ -43,6 +43,49 @@ def test_features__a_new_cluster_has_the_levels_of_4_3() -> None:
     assert ELR_VERSION not in Controller(eligible_leader_replicas_version=0).node.image.features
 
 
+def test_features__a_new_cluster_has_the_levels_that_were_chosen() -> None:
+    chosen = Controller(features={"transaction.version": 1, GROUP: 0}).node.image.features
+    assert (chosen["transaction.version"], chosen.get(GROUP)) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("metadata_version", "names"),
+    [
+        (21, []),
+        (22, [GROUP]),
+        (24, [GROUP, "transaction.version"]),
+        (26, [GROUP, "transaction.version", ELR_VERSION]),
+        (28, [GROUP, "share.version", "transaction.version", ELR_VERSION]),
+    ],
+)
+def test_features__a_lower_metadata_version_has_fewer_by_default(
+    metadata_version: int, names: list[str]
+) -> None:
+    levels = Controller(features={METADATA_VERSION: metadata_version}).node.image.features
+    assert sorted(levels) == sorted([METADATA_VERSION, *names])
+
+
+def test_features__metadata_version_goes_up_and_down_where_no_record_is_lost() -> None:
+    t = Controller(features={METADATA_VERSION: 26})
+    assert update(t, (METADATA_VERSION, 29, UP)).error_code == ErrorCode.NONE
+    assert update(t, (METADATA_VERSION, 23, SAFE)).error_code == ErrorCode.NONE
+    assert t.node.image.features[METADATA_VERSION] == 23
+    assert "share.version" not in t.node.image.features
+    answer = update(t, (METADATA_VERSION, 22, SAFE))
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert "from 23 to 22" in answer.error_message
+
+
+def test_features__a_level_that_needs_another_feature_is_refused_without_it() -> None:
+    t = Controller(features={METADATA_VERSION: 22})
+    answer = update(t, (ELR_VERSION, 1, UP))
+    assert answer.error_message.endswith(
+        f"{ELR_VERSION} could not be set to 1 because it depends on metadata.version level 23"
+    )
+    both = update(t, (ELR_VERSION, 1, UP), (METADATA_VERSION, 23, UP))
+    assert both.error_code == ErrorCode.NONE
+
+
 @pytest.mark.parametrize(
     ("name", "level", "how", "part"),
     [

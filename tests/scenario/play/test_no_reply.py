@@ -16,6 +16,7 @@ duration: 5s
 """
 
 
+@pytest.mark.pure_python
 @pytest.mark.parametrize("forgotten", [None, ApiKey.FETCH])
 def test_no_reply__is_judged_by_the_verdict(
     forgotten: ApiKey | None, monkeypatch: pytest.MonkeyPatch

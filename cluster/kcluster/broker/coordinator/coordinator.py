@@ -8,20 +8,30 @@ Kafka: GroupCoordinatorService.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, TypeVar
 
 from kcluster.broker.coordinator.classic_group import ClassicGroup
 from kcluster.broker.coordinator.group import Group
-from kcluster.broker.coordinator.interface import Settled
+from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled
+from kcluster.broker.coordinator.modern.group import GroupRefusal, ModernGroup, ToJoin
 from kcluster.broker.coordinator.shard import GroupShard
 from kcluster.broker.coordinator.shards import ShardedCoordinator
+from kcluster.broker.coordinator.streams.internal_topics import InternalTopics
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
+
+G = TypeVar("G", bound=ModernGroup[Any, Any])
 
 
 class GroupCoordinator(ShardedCoordinator[GroupShard]):
     """`shards` by partition of __consumer_offsets."""
 
     topic = GROUP_METADATA_TOPIC
+
+    def __init__(self, broker: CoordinatorBroker) -> None:
+        super().__init__(broker)
+        self.internal_topics = InternalTopics(broker)
+        """Of streams groups."""
 
     @property
     def default_partitions(self) -> int:
@@ -69,6 +79,24 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         shard.groups[group_id] = created
         return created
 
+    def modern_group(
+        self, group_id: str, kind: type[G], noun: str | None = None
+    ) -> G | GroupRefusal:
+        """The group of a member that has joined it; `noun`: what it is called if it is missing."""
+        shard = self.shard_for(group_id)
+        if isinstance(shard, ErrorCode):
+            return GroupRefusal(shard)
+        return kind.find(shard.groups.get(group_id), group_id, noun)
+
+    def modern_group_to_join(
+        self, group_id: str, kind: type[G], now_ms: int
+    ) -> ToJoin[G] | GroupRefusal:
+        """The group of a member that joins; made or converted when the records are written."""
+        shard = self.shard_for(group_id)
+        if isinstance(shard, ErrorCode):
+            return GroupRefusal(shard)
+        return kind.find_to_join(shard.groups.get(group_id), group_id, shard, now_ms)
+
     def delete_group(self, group_id: str, on_settled: Settled, now_ms: int) -> None:
         """Call `on_settled` when the last tombstone is committed, or with the reason for a
         refusal."""
@@ -77,7 +105,23 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         if isinstance(group, ErrorCode) or error is not ErrorCode.NONE:
             on_settled(error, now_ms)
             return
-        self.shards[self.partition_for(group_id)].delete_group(group, on_settled, now_ms)
+
+        def ready(error: ErrorCode, at_ms: int) -> None:
+            if error is ErrorCode.NONE:
+                self._delete_prepared(group_id, on_settled, at_ms)
+            else:
+                on_settled(error, at_ms)
+
+        group.prepare_deletion(ready, now_ms)
+
+    def _delete_prepared(self, group_id: str, on_settled: Settled, now_ms: int) -> None:
+        """It may have changed since."""
+        group = self.group(group_id)
+        error = group if isinstance(group, ErrorCode) else group.check_deletion()
+        if isinstance(group, ErrorCode) or error is not ErrorCode.NONE:
+            on_settled(error, now_ms)
+        else:
+            self.shards[self.partition_for(group_id)].delete_group(group, on_settled, now_ms)
 
     def on_topic_deleted(self, name: str, now_ms: int) -> None:
         for shard in list(self.shards.values()):

@@ -3,10 +3,9 @@
 Owns: `Group`, `Committer`.  Never: members, generations or epochs, which differ from kind to kind.
 Kafka: org.apache.kafka.coordinator.group.Group.
 
-Classic groups are the only kind so far.  Another one (consumer, share, streams) is a subclass of
-`Group` in a file of its own, its record types in group_log.py, and a row per record type in
-group_kinds.py.  Its heartbeats reach it as a JoinGroup reaches ClassicGroup: through a method of
-GroupCoordinator that finds the group by its id.
+A kind is a subclass of `Group`, its records with their readers (group_records.py has the table),
+and a row per record type in group_kinds.py.  classic_group.py: classic groups; modern/: what groups
+with epochs have in common; consumer/: consumer groups.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec import Struct
 
 from kcluster.broker.coordinator.group_log import LogRecord
-from kcluster.broker.coordinator.interface import GroupHome
+from kcluster.broker.coordinator.interface import GroupHome, Settled
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
@@ -87,15 +86,31 @@ class Group(ABC):
     def check_deletion(self) -> ErrorCode:
         """Whether the group may be deleted; NON_EMPTY_GROUP if not."""
 
+    def prepare_deletion(self, on_ready: Settled, now_ms: int) -> None:
+        """Delete what the group has elsewhere; then its records are deleted, unless it fails."""
+        on_ready(ErrorCode.NONE, now_ms)
+
     @abstractmethod
     def tombstones(self) -> list[LogRecord]:
         """The records that delete the group, without its offsets."""
+
+    def without_deleted_topics(self) -> list[LogRecord]:
+        """What is to be written when the broker's image has lost a topic."""
+        return []
 
     # -------------------------------------------------------------------------- offsets
 
     @abstractmethod
     def admit_commit(self, committer: Committer, now_ms: int) -> ErrorCode:
         """Whether this member may commit offsets.  If so, the commit counts as a heartbeat."""
+
+    def check_commit_of(self, committer: Committer, topic_id: bytes, partition: int) -> ErrorCode:
+        """Whether an admitted member may commit an offset of this partition."""
+        return ErrorCode.NONE
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Whether this sender may read the group's offsets (OffsetFetch 9 and later)."""
+        return ErrorCode.NONE
 
     @abstractmethod
     def check_offset_deletion(self) -> ErrorCode:

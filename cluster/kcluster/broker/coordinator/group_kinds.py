@@ -10,11 +10,22 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kcluster.broker.coordinator.classic_group import ClassicGroup
+from kcluster.broker.coordinator.consumer import records as consumer
+from kcluster.broker.coordinator.consumer.group import ConsumerGroup
 from kcluster.broker.coordinator.group import Group
-from kcluster.broker.coordinator.group_log import ClassicGroupRecord
+from kcluster.broker.coordinator.group_log import ClassicGroupRecord, GroupRecord
 from kcluster.broker.coordinator.interface import GroupHome
+from kcluster.broker.coordinator.share import records as share
+from kcluster.broker.coordinator.share.group import ShareGroup
+from kcluster.broker.coordinator.streams import records as streams
+from kcluster.broker.coordinator.streams.group import StreamsGroup
 
-KIND_OF_RECORD: Final[Mapping[type, type[Group]]] = {ClassicGroupRecord: ClassicGroup}
+KIND_OF_RECORD: Final[Mapping[type[GroupRecord], type[Group]]] = {
+    ClassicGroupRecord: ClassicGroup,
+    **dict.fromkeys(consumer.RECORDS, ConsumerGroup),
+    **dict.fromkeys(streams.RECORDS, StreamsGroup),
+    **dict.fromkeys(share.RECORDS, ShareGroup),
+}
 
 WITHOUT_MEMBERS: Final[Callable[[str, GroupHome], Group]] = ClassicGroup
 """A group that only has offsets: of an admin, or of a consumer of assigned partitions."""

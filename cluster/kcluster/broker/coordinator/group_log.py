@@ -1,18 +1,18 @@
-"""Formats of the coordinator's records on __consumer_offsets.
+"""Formats of the coordinator's records on __consumer_offsets: offsets, and classic groups.
 
-Owns: the kinds of records (a committed offset, a classic group's metadata) and their bytes, equal
-to Kafka's.  Never: decides what is written, keeps state.
+Owns: those records, what records of groups of all kinds have in common, and their bytes, equal to
+Kafka's.  Never: decides what is written, keeps state, knows the records of another kind of group
+(<kind>/records.py).
 Kafka: CoordinatorRecordType, GroupCoordinatorRecordHelpers, GroupCoordinatorRecordSerde;
 OffsetCommitKey/Value, GroupMetadataKey/Value.
 
 A key starts with its kind (int16), a value with its version (int16).  A record class can encode
-itself; `_READERS` has a reader per kind of key.  Records of kinds without a reader are skipped on
-reading, never lost: the log keeps them.
+itself; READERS has a reader per kind of key (group_records.py has those of all kinds).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from struct import Struct as Layout
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,6 @@ from msgspec import Struct
 from kcluster.broker.coordinator.records import Encoded
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import record_codec
-from kcluster.protocol.records.records import Batch, read_records
 
 if TYPE_CHECKING:
     from kcluster.protocol.messages import GroupMetadataValue
@@ -40,6 +39,19 @@ _OFFSET_VALUE_VERSION_WITH_EXPIRY: Final = 1
 _GROUP_VALUE_VERSION: Final = 3
 
 _INT16: Final = Layout(">h")
+
+
+Reader = Callable[[bytes, bytes | None], "LogRecord"]
+"""Key and value -> the record."""
+
+
+class GroupRecord(Struct, frozen=True):
+    """A record of a group itself, of any kind."""
+
+    group_id: str
+
+    def encode(self) -> Encoded:
+        raise AssertionError("a subclass encodes")
 
 
 # -------------------------------------------------------------------------------------- offsets
@@ -111,10 +123,9 @@ def _read_committed(value: bytes) -> CommittedOffset:
 # ------------------------------------------------------------------------------- classic groups
 
 
-class ClassicGroupRecord(Struct, frozen=True):
+class ClassicGroupRecord(GroupRecord, frozen=True):
     """A classic group as a whole.  `value` None: a tombstone."""
 
-    group_id: str
     value: GroupMetadataValue | None
 
     def encode(self) -> Encoded:
@@ -149,27 +160,9 @@ def _read_classic_group(key: bytes, value: bytes | None) -> ClassicGroupRecord:
     )
 
 
-# -------------------------------------------------------------------------------------- batches
-
-GroupRecord = ClassicGroupRecord
-"""A record of a group itself, of any kind."""
-
 LogRecord = OffsetRecord | GroupRecord
 
-_READERS: Final[Mapping[int, Callable[[bytes, bytes | None], LogRecord]]] = {
+READERS: Final[Mapping[int, Reader]] = {
     _OFFSET_COMMIT: _read_offset,
     _GROUP_METADATA: _read_classic_group,
 }
-
-
-def decode_batch(batch: Batch) -> Iterator[LogRecord]:
-    """The records of known kinds, in the order in which they were written."""
-    if batch.is_control:
-        return
-    for record in read_records(batch):
-        if record.key is None:
-            continue
-        (kind,) = _INT16.unpack_from(record.key)
-        reader = _READERS.get(kind)
-        if reader is not None:
-            yield reader(record.key, record.value)

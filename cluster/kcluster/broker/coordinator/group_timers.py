@@ -1,6 +1,7 @@
 """The timers of one group: the sessions of its members, and its phases.
 
-Owns: their keys, ("group", id, "member", member id) and ("group", id, phase).  Never: knows what
+Owns: their keys, ("group", id, "member", member id), ("group", id, timer, member id) and
+("group", id, phase).  Never: knows what
 happens when one runs out.  Kafka: CoordinatorTimer, as GroupMetadataManager uses it.
 """
 
@@ -32,8 +33,23 @@ class GroupTimers:
         for member_id in member_ids:
             self.end_session(member_id)
 
+    def start_of_member(
+        self, timer: str, member_id: str, ends_ms: int, on_end: Callable[[int], None]
+    ) -> None:
+        """A timer of a member besides its session."""
+        self._timers.set(("group", self._group_id, timer, member_id), ends_ms, on_end)
+
+    def has_of_member(self, timer: str, member_id: str) -> bool:
+        return ("group", self._group_id, timer, member_id) in self._timers
+
+    def end_of_member(self, timer: str, member_id: str) -> None:
+        self._timers.cancel(("group", self._group_id, timer, member_id))
+
     def start_phase(self, phase: str, ends_ms: int, on_end: Callable[[int], None]) -> None:
         self._timers.set(("group", self._group_id, phase), ends_ms, on_end)
+
+    def has_phase(self, phase: str) -> bool:
+        return ("group", self._group_id, phase) in self._timers
 
     def end_phase(self, phase: str) -> None:
         self._timers.cancel(("group", self._group_id, phase))

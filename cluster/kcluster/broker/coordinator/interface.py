@@ -7,11 +7,12 @@ them; CoordinatorResult.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from kcluster.broker.coordinator.group_log import LogRecord
+    from kcluster.broker.coordinator.share_state.persister import SharePersister
     from kcluster.config.kafka.definitions import BrokerConfig
     from kcluster.contract import Event, NoteId, Request, Rng
     from kcluster.metadata.image import MetadataImage
@@ -39,6 +40,8 @@ class CoordinatorBroker(Protocol):
     def rng(self) -> Rng: ...
     @property
     def timers(self) -> Timers: ...
+    @property
+    def persister(self) -> SharePersister: ...
 
     def reply(self, request: Request, body: Any) -> None:
         """Answer a request that was parked."""
@@ -67,6 +70,9 @@ class CoordinatorBroker(Protocol):
 
     def leader_replica(self, topic: str, partition: int) -> Replica | ErrorCode: ...
 
+    def delete_internal_records(self, replica: Replica, before: int) -> None:
+        """Delete the records before an offset, of a partition that this broker leads."""
+
     def append_internal(
         self,
         topic: str,
@@ -86,6 +92,17 @@ class GroupHome(Protocol):
 
     @property
     def broker(self) -> CoordinatorBroker: ...
+
+    @property
+    def groups(self) -> Mapping[str, object]:
+        """The groups of this shard by id."""
+
+    def write(self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int) -> bool:
+        """Append `records` in one batch, and replay them at once; `on_settled` as below.  False:
+        the append was refused, and nothing has changed."""
+
+    def after_writes(self, on_settled: Settled, now_ms: int) -> None:
+        """Call back when everything written so far is committed; at once if it is."""
 
     def append(self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int) -> None:
         """Append `records` in one batch.  `on_settled` is called once, maybe before this returns:

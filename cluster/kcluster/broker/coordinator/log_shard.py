@@ -14,6 +14,12 @@ Kafka: CoordinatorRuntime's context of one partition, CoordinatorLoader; Transac
 Writes take effect in the order in which they were appended.  A write that timed out is still in
 the log.  It keeps its place in the queue and takes effect when the high watermark passes it after
 all, as it would for a broker that loads the log.
+
+A write made with `at_once` takes effect as soon as it is in the log, and is answered when it is
+committed.  If the append is refused, nothing has changed.  If the log loses it, this broker no
+longer leads, and the next leader loads a log without it.  So state that only changes in this way is
+always what the log says.  (Kafka applies records before the append, and rolls back to a snapshot
+of its timeline collections if that fails.)
 """
 
 from __future__ import annotations
@@ -56,14 +62,16 @@ R = TypeVar("R", bound=CoordinatorRecord)
 
 class _Write(Struct):
     sequence: int
-    apply: Callable[[int], None]
-    """Puts the write into effect, once it is committed."""
+    apply: Callable[[int], None] | None
+    """Puts the write into effect; None once it has been called."""
     on_settled: Settled | None
     """None once it has been called."""
     waiters: list[Settled]
     """To be called when this write and all before it are settled."""
     end_offset: int = -1
     """Log end offset behind it; -1 when it has not been appended."""
+    is_refused: bool = False
+    """It never came into the log."""
 
 
 class LogShard(ABC, Generic[R]):
@@ -117,9 +125,18 @@ class LogShard(ABC, Generic[R]):
         self.append_batch(batch, apply, on_settled, now_ms)
 
     def append_batch(
-        self, batch: bytearray, apply: Callable[[int], None], on_settled: Settled, now_ms: int
-    ) -> None:
-        """Append one batch; `apply`, then `on_settled`, when it is committed."""
+        self,
+        batch: bytearray,
+        apply: Callable[[int], None],
+        on_settled: Settled,
+        now_ms: int,
+        at_once: bool = False,
+    ) -> bool:
+        """Append one batch; `apply`, then `on_settled`, when it is committed.  False: it was
+        refused, and is not in the log.
+
+        `at_once`: `apply` as soon as it is in the log.
+        """
         self._writes_made += 1
         write = _Write(self._writes_made, apply, on_settled, [])
         self._writes.append(write)
@@ -134,6 +151,9 @@ class LogShard(ABC, Generic[R]):
         replica = self.replica
         if replica is not None:
             write.end_offset = replica.log.log_end_offset
+        if at_once and not write.is_refused:
+            _put_into_effect(write, now_ms)
+        return not write.is_refused
 
     def after_writes(self, on_settled: Settled, now_ms: int) -> None:
         """Call back when everything written so far is committed; at once if it is."""
@@ -165,11 +185,12 @@ class LogShard(ABC, Generic[R]):
                 self._take_effect(self._writes.popleft(), now_ms)
             return
         if error not in _MAY_BE_IN_LOG:
+            write.is_refused = True
             self._writes = deque(other for other in self._writes if other is not write)
         self._settle(write, _ANSWERS.get(error, error), now_ms)
 
     def _take_effect(self, write: _Write, now_ms: int) -> None:
-        write.apply(now_ms)
+        _put_into_effect(write, now_ms)
         self._settle(write, ErrorCode.NONE, now_ms)
 
     def _settle(self, write: _Write, error: ErrorCode, now_ms: int) -> None:
@@ -243,3 +264,9 @@ class LogShard(ABC, Generic[R]):
         for write in writes:
             self._settle(write, ErrorCode.NOT_COORDINATOR, now_ms)
         self.forget(now_ms)
+
+
+def _put_into_effect(write: _Write, now_ms: int) -> None:
+    apply, write.apply = write.apply, None
+    if apply is not None:
+        apply(now_ms)

@@ -8,11 +8,13 @@ Kafka: GroupCoordinatorShard.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from kcluster.broker.coordinator.group import Committer, Group
 from kcluster.broker.coordinator.group_kinds import KIND_OF_RECORD, WITHOUT_MEMBERS
-from kcluster.broker.coordinator.group_log import GroupRecord, LogRecord, OffsetRecord, decode_batch
+from kcluster.broker.coordinator.group_log import GroupRecord, LogRecord, OffsetRecord
+from kcluster.broker.coordinator.group_records import decode_batch
 from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled, ignore_outcome
 from kcluster.broker.coordinator.log_shard import LogShard
 from kcluster.broker.coordinator.offsets import MINUTE_MS, OffsetStore
@@ -48,9 +50,22 @@ class GroupShard(LogShard[LogRecord]):
     # ------------------------------------------------------------------------- state
 
     def apply(self, record: LogRecord, now_ms: int) -> None:
-        """Offsets take effect when they are committed; groups changed when they were written."""
+        """Offsets take effect when they are committed; classic groups changed when they were
+        written."""
         if isinstance(record, OffsetRecord):
             self._apply_offset(record)
+
+    def write(self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int) -> bool:
+        """Append records of groups with epochs: they take effect as soon as they are in the log,
+        and are answered when they are committed.  False: the append was refused."""
+        written = list(records)
+
+        def apply(_at_ms: int) -> None:
+            for record in written:
+                self._replay_record(record)
+
+        batch = encode_records(written, now_ms)
+        return self.append_batch(batch, apply, on_settled, now_ms, at_once=True)
 
     def append_in_transaction(
         self, records: list[LogRecord], producer: ProducerIdentity, on_settled: Settled, now_ms: int
@@ -122,18 +137,25 @@ class GroupShard(LogShard[LogRecord]):
         for record in decode_batch(batch):
             if batch.is_transactional:
                 self._apply_pending(batch.producer_id, record)
-            elif isinstance(record, OffsetRecord):
-                self._apply_offset(record)
             else:
-                self._replay_group(record)
+                self._replay_record(record)
+
+    def _replay_record(self, record: LogRecord) -> None:
+        if isinstance(record, OffsetRecord):
+            self._apply_offset(record)
+        else:
+            self._replay_group(record)
 
     def _replay_group(self, record: GroupRecord) -> None:
         current = self.groups.get(record.group_id)
         kind = KIND_OF_RECORD[type(record)]
         group = current if isinstance(current, kind) else kind(record.group_id, self)
         if group.replay(record):
+            if current is not None and group is not current:
+                current.abandon()
             self.groups[record.group_id] = group
         elif group is current:
+            group.abandon()
             del self.groups[record.group_id]
 
     def resume(self, now_ms: int) -> None:
@@ -148,11 +170,22 @@ class GroupShard(LogShard[LogRecord]):
 
     # ----------------------------------------------------------------------- commits
 
-    def admit_commit(self, group_id: str, committer: Committer, now_ms: int) -> ErrorCode:
-        """Whether this member may commit.  A commit also counts as a heartbeat."""
+    def admit_commit(
+        self,
+        group_id: str,
+        committer: Committer,
+        partitions: Iterable[tuple[bytes, int]],
+        now_ms: int,
+    ) -> ErrorCode:
+        """Whether this member may commit offsets of these partitions (topic id, partition): of all,
+        or of none.  A commit of a classic member also counts as a heartbeat."""
         group = self.groups.get(group_id)
         if group is not None:
-            return group.admit_commit(committer, now_ms)
+            error = group.admit_commit(committer, now_ms)
+            if error is not ErrorCode.NONE:
+                return error
+            checks = (group.check_commit_of(committer, *one) for one in partitions)
+            return next((one for one in checks if one is not ErrorCode.NONE), ErrorCode.NONE)
         # Without a generation the commit itself creates the group (when it is stored).
         if committer.generation < 0:
             return ErrorCode.NONE
@@ -176,11 +209,14 @@ class GroupShard(LogShard[LogRecord]):
         self.append(records, settled, now_ms)
 
     def forget_topic(self, name: str, now_ms: int) -> None:
-        """Delete the offsets of a deleted topic: they are not valid for a new topic of that
-        name."""
+        """Delete the offsets of a deleted topic, and what else groups know of it: that is not valid
+        for a new topic of that name."""
         tombstones = list(self.offsets.tombstones_of_topic(name))
         if tombstones:
             self.append(tombstones, ignore_outcome, now_ms)
+        changes = [one for group in self.groups.values() for one in group.without_deleted_topics()]
+        if changes:
+            self.write(changes, ignore_outcome, now_ms)
 
     def _expire_later(self, now_ms: int) -> None:
         def expire(at_ms: int) -> None:

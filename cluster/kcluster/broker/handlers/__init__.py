@@ -28,10 +28,12 @@ from kcluster.broker.handlers.data import (
     produce,
 )
 from kcluster.broker.handlers.groups import (
+    consumer_groups,
     find_coordinator,
     group_offsets,
     groups,
     offset_fetch,
+    streams_groups,
     txn_offset_commit,
 )
 from kcluster.broker.handlers.metadata import (
@@ -41,6 +43,13 @@ from kcluster.broker.handlers.metadata import (
     metadata,
 )
 from kcluster.broker.handlers.security import acls, authentication, scram
+from kcluster.broker.handlers.share import (
+    share_acknowledge,
+    share_fetch,
+    share_group_offsets,
+    share_groups,
+    share_state,
+)
 from kcluster.broker.handlers.transactions import (
     changes,
     init_producer_id,
@@ -56,6 +65,7 @@ __all__ = [
     "changes",
     "client_quotas",
     "config_resources",
+    "consumer_groups",
     "delete_records",
     "describe_cluster",
     "describe_configs",
@@ -77,6 +87,12 @@ __all__ = [
     "quorum",
     "reassignments",
     "scram",
+    "share_acknowledge",
+    "share_fetch",
+    "share_group_offsets",
+    "share_groups",
+    "share_state",
+    "streams_groups",
     "telemetry",
     "topics",
     "txn_offset_commit",

@@ -24,6 +24,7 @@ NO_EPOCH: Final = -1
 """Of a fetch that names no leader epoch; any number below means the same."""
 NO_DIVERGENCE: Final = m.FetchResponse.EpochEndOffset()
 """Shared by all answers without a divergence: it is replaced, never changed."""
+ANY_OFFSET: Final = 1 << 62
 _NONE_ABORTED: Final[list[AbortedTransaction]] = []
 
 
@@ -37,8 +38,8 @@ class PartitionRead:
 
     __slots__ = (
         "aborted", "batches", "diverging_end_offset", "diverging_epoch", "error",
-        "high_watermark", "is_urgent", "last_stable_offset", "log_start_offset", "size_bytes",
-        "wanted",
+        "high_watermark", "is_cut", "is_urgent", "last_stable_offset", "log_start_offset",
+        "size_bytes", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +59,8 @@ class PartitionRead:
         self.batches = batches
         self.size_bytes = size_bytes
         self.is_urgent = is_urgent
+        self.is_cut = False
+        """There is more behind the last offset that was asked for."""
         self.diverging_epoch = -1
         self.diverging_end_offset = -1
         self.last_stable_offset = high_watermark
@@ -71,11 +74,17 @@ def refusal(wanted: SessionPartition, error: ErrorCode) -> PartitionRead:
 
 
 def read_partition(
-    replica: Replica, wanted: SessionPartition, reader: Reader, max_bytes: int, at_least_one: bool
+    replica: Replica,
+    wanted: SessionPartition,
+    reader: Reader,
+    max_bytes: int,
+    at_least_one: bool,
+    last_offset: int = ANY_OFFSET,
 ) -> PartitionRead:
     """Read from `wanted.fetch_offset` on: whole batches, `max_bytes` at most.
 
-    `at_least_one`: the first batch is returned however large (KIP-74).
+    `at_least_one`: the first batch is returned however large (KIP-74).  `last_offset`: the batch
+    that holds it is the last.
     """
     if not (
         replica.is_leader
@@ -102,6 +111,11 @@ def read_partition(
         stable_offset = replica.last_stable_offset
         if reader.isolation_level == READ_COMMITTED:
             end_offset = stable_offset
+    is_cut = last_offset < end_offset
+    if is_cut:
+        batch_end_offset = log.end_of_batch_with(last_offset)
+        is_cut = batch_end_offset < end_offset
+        end_offset = min(end_offset, batch_end_offset)
     batches: list[Batch] | None = None
     size_bytes = 0
     if offset < end_offset:
@@ -115,6 +129,8 @@ def read_partition(
     read = PartitionRead(
         wanted, NO_ERROR, replica.high_watermark, log.log_start_offset, batches, size_bytes
     )
+    if is_cut:
+        read.is_cut = True
     if producers is not None:
         if stable_offset >= 0:
             read.last_stable_offset = stable_offset

@@ -1,12 +1,15 @@
-"""aborted-read: a record can be read although its send failed for certain.
+"""aborted-read: a record can be read, or was, although its send or its transaction failed for
+certain.
 
-Owns: the check and the text; the story is that of the offset (stories/offsets.py).  Never: looks
-into a node.  Kafka: no counterpart; Jepsen's G1a.
+Owns: the check and the text; the story is that of the offset (stories/offsets.py) and of the
+transaction (stories/transactions.py).  Never: looks into a node.
+Kafka: no counterpart; Jepsen's G1a.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from kcluster.checks.anomalies.base import (
     Anomaly,
@@ -19,27 +22,61 @@ from kcluster.checks.anomalies.base import (
 )
 from kcluster.checks.anomalies.wording import are, place_of, records_of
 from kcluster.checks.stories.offsets import offset_story
-from kcluster.clients.ledger import Outcome
+from kcluster.checks.stories.transactions import transaction_story
+from kcluster.clients.ledger import Outcome, SentRecord
 from kcluster.evidence.lookups import Facts
 
+SEND_FAILED: Final = "whose send failed for certain"
+ABORTED: Final = "whose transaction was aborted"
+READ: Final = "was read by "
 
-@anomaly("aborted-read", "a record whose send failed for certain is there for all to read")
+
+@anomaly("aborted-read", "a record whose send or transaction failed for certain can be read")
 class AbortedRead(PartitionAnomaly):
-    """A send failed for certain, its producer received the error, and the record can be read all
-    the same.
+    """A send failed for certain, or its transaction was aborted: its producer knows that nobody may
+    read the record.  It is there for read_committed consumers, or one of them has read it.
 
         aborted-read: orders-0: a, whose send failed for certain, is there at offset 0
     """
 
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
+        refused: dict[bytes | None, SentRecord] = {}
         for send in history.sends:
-            if send.outcome is Outcome.FAILED and send.value in history.places:
-                at = history.places[send.value][0]
-                yield Finding(self.NAME, send.producer, at, send.value, at_ms=send.sent_ms)
+            if not send.is_refused or send.value not in history.places:
+                continue
+            at = history.visible(send.value)
+            if at:
+                yield self._finding(send, at[0], "")
+            elif history.read_committed:
+                refused[send.value] = send
+        if not refused:
+            return
+        for read in history.reads:
+            found = refused.get(read.value)
+            if found is not None and read.consumer in history.read_committed:
+                yield self._finding(found, read.offset, read.consumer)
+
+    def _finding(self, send: SentRecord, offset: int, reader: str) -> Finding:
+        why = SEND_FAILED if send.outcome is Outcome.FAILED else ABORTED
+        return Finding(
+            name=self.NAME,
+            client=send.producer,
+            offset=offset,
+            value=send.value,
+            detail=f"{why}|{reader}",
+            at_ms=send.sent_ms,
+        )
 
     def text(self, group: Group) -> str:
         records = records_of(group)
-        return f"{records}, whose send failed for certain, {are(group)} there{place_of(group)}"
+        why, _, reader = group[0].detail.partition("|")
+        if reader:
+            return f"{records}, {why}, {are(group)} hidden, and {READ}{reader}{place_of(group)}"
+        return f"{records}, {why}, {are(group)} there{place_of(group)}"
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
-        return offset_story(facts, anomaly)
+        story = offset_story(facts, anomaly)
+        send = facts.send(anomaly.partition, anomaly.values[0])
+        if send is None or send.transaction is None:
+            return story
+        return Explanation([*story.links, *transaction_story(facts, send.transaction)])

@@ -19,7 +19,7 @@ from typing import ClassVar, Final, TypeVar
 from msgspec import Struct
 
 from kcluster.checks.settings import Setting
-from kcluster.clients.ledger import Ledger, Partition, ReadRecord, SentRecord
+from kcluster.clients.ledger import ClientTransaction, Ledger, Partition, ReadRecord, SentRecord
 from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import FinalLog, Link
 from kcluster.evidence.lookups import Facts
@@ -91,6 +91,22 @@ class PartitionHistory(Struct, frozen=True):
     log: FinalLog
     places: Places
     drained: bool = False
+    read_committed: Mapping[str, None] = {}
+    """The consumers that must not see records of aborted or open transactions."""
+
+    def visible(self, value: bytes | None) -> Sequence[int]:
+        """The offsets that hold a value and that a read_committed consumer gets."""
+        hidden = self.log.hidden
+        at = self.places.get(value, ())
+        return [offset for offset in at if offset not in hidden] if hidden else at
+
+
+class TransactionHistory(Struct, frozen=True):
+    """A transaction, and what became of its records: (send, the offset at which a read_committed
+    consumer gets it, -1 for none; the offset at which it is hidden, -1 for none)."""
+
+    transaction: ClientTransaction
+    records: Sequence[tuple[SentRecord, int, int]]
 
 
 class Explanation(Struct, frozen=True):
@@ -133,6 +149,19 @@ class CommitAnomaly(AnomalyKind):
     @abstractmethod
     def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
         """Each commit concerned, in the order of the ledger; each is an anomaly of its own."""
+
+    def follows(self, finding: Finding, before: Finding) -> bool:
+        return False
+
+
+class TransactionAnomaly(AnomalyKind):
+    """An anomaly of the transactions of the run's own producers."""
+
+    @abstractmethod
+    def find(
+        self, transactions: Sequence[TransactionHistory]
+    ) -> Iterator[tuple[Partition, Finding]]:
+        """Each transaction concerned, with a partition of it; each is an anomaly of its own."""
 
     def follows(self, finding: Finding, before: Finding) -> bool:
         return False

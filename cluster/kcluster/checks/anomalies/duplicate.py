@@ -34,7 +34,8 @@ _LOST: Final = (Cause.LOST_RESPONSE,)
 
 @anomaly("duplicate", "a record is in the log twice")
 class Duplicate(PartitionAnomaly):
-    """A record that was sent once is in the log twice: a retry was appended too.
+    """A record that was sent once is in the log twice: a retry was appended too.  A record that an
+    aborted transaction hides does not count.
 
     A producer that is not idempotent must expect it, and `allowed` says so: the answer to the first
     attempt was lost, the producer retried, and the leader cannot recognise the batch.
@@ -44,8 +45,8 @@ class Duplicate(PartitionAnomaly):
 
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
         for send in history.sends:
-            at = history.places.get(send.value)
-            if at is not None and len(at) > 1:
+            at = history.visible(send.value)
+            if len(at) > 1:
                 for again in at[1:]:
                     yield Finding(
                         name=self.NAME,

@@ -42,7 +42,8 @@ class LostWrite(PartitionAnomaly):
 
     The acks do not matter.  With acks=1 only the leader has acked the record; with acks=0 no broker
     has, but its producer assumes that it was sent; `allowed` names these settings.  A record that
-    was deleted on purpose (below the log start, or compacted) is not lost.
+    was deleted on purpose (below the log start, or compacted) is not lost.  Neither is a record of
+    a transaction that was not committed.
 
         lost-write: orders-0: b, acked (acks=all) at offset 1, is not in the log
     """
@@ -54,7 +55,7 @@ class LostWrite(PartitionAnomaly):
         counts: dict[str, int] = {}
         for send in history.sends:
             counts[send.producer] = number = counts.get(send.producer, 0) + 1
-            if send.outcome is not Outcome.ACKED or send.value in places:
+            if not send.is_promised or send.value in places:
                 continue
             if 0 <= send.offset < kept_from:
                 continue

@@ -33,7 +33,8 @@ MAX_REFUSALS: Final = 4
 
 @anomaly("nonmonotonic-send", "records of a producer are not in the order of their sending")
 class NonmonotonicSend(PartitionAnomaly):
-    """Records of one producer are not in the order in which it sent them.
+    """Records of one producer are not in the order in which it sent them.  Those of aborted
+    transactions do not count.
 
     With several requests in flight and no idempotence, the second batch may be appended although
     the first was refused; the retry of the first comes after it.
@@ -44,8 +45,8 @@ class NonmonotonicSend(PartitionAnomaly):
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
         last: dict[str, tuple[int, SentRecord]] = {}
         for send in history.sends:
-            at = history.places.get(send.value)
-            if at is None:
+            at = history.visible(send.value)
+            if not at:
                 continue
             before = last.get(send.producer)
             if before is not None and at[0] < before[0]:

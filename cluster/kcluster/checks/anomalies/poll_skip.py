@@ -25,7 +25,8 @@ from kcluster.evidence.lookups import Facts
 @anomaly("poll-skip", "a consumer skipped an offset that holds a record")
 class PollSkip(PartitionAnomaly):
     """A consumer that did not choose a new position received an offset beyond one that holds a
-    record, without having received that record.
+    record, without having received that record.  With read_committed it must skip the records of
+    aborted transactions.
 
         poll-skip: orders-0: c0 received 2 after 0, not 1
     """
@@ -38,10 +39,11 @@ class PollSkip(PartitionAnomaly):
             last[read.consumer] = offset
             if before is None or read.restarted or offset <= before + 1:
                 continue
+            is_hidden = read.consumer in history.read_committed
             for between, value in history.log.records:
                 if between >= offset:
                     break
-                if between > before:
+                if between > before and not (is_hidden and between in history.log.hidden):
                     yield Finding(
                         name=self.NAME,
                         client=read.consumer,

@@ -15,9 +15,12 @@ from kcluster.checks.anomalies.base import (
     ANOMALIES,
     Anomaly,
     CommitAnomaly,
+    Finding,
     PartitionAnomaly,
     PartitionHistory,
     Places,
+    TransactionAnomaly,
+    TransactionHistory,
     grouped,
 )
 from kcluster.checks.settings import CAUSES, Setting
@@ -41,16 +44,52 @@ def find_anomalies(
         if read.partition in final:
             reads[read.partition].append(read)
     anomalies: list[Anomaly] = []
+    places: dict[Partition, Places] = {}
     for partition, log in final.items():
-        history = PartitionHistory(sends[partition], reads[partition], log, _places(log), drained)
+        places[partition] = _places(log)
+        history = PartitionHistory(
+            sends=sends[partition],
+            reads=reads[partition],
+            log=log,
+            places=places[partition],
+            drained=drained,
+            read_committed=ledger.read_committed,
+        )
         for kind in ANOMALIES.values():
             if isinstance(kind, PartitionAnomaly):
                 anomalies.extend(grouped(partition, kind.find(history)))
+    transactions = _transactions(ledger, final, places)
     for kind in ANOMALIES.values():
+        found: Iterable[tuple[Partition, Finding]] = ()
         if isinstance(kind, CommitAnomaly):
-            for partition, finding in kind.find(ledger):
-                anomalies.extend(grouped(partition, [finding]))
+            found = kind.find(ledger)
+        elif isinstance(kind, TransactionAnomaly):
+            found = kind.find(transactions)
+        for partition, finding in found:
+            anomalies.extend(grouped(partition, [finding]))
     return anomalies
+
+
+def _transactions(
+    ledger: Ledger, final: Mapping[Partition, FinalLog], places: Mapping[Partition, Places]
+) -> list[TransactionHistory]:
+    """Each transaction of the ledger, with what became of its records."""
+    if not ledger.transactions:
+        return []
+    records: dict[tuple[str, int], list[tuple[SentRecord, int, int]]] = {}
+    for send in ledger.sends:
+        if send.transaction is not None and send.partition in final:
+            hidden = final[send.partition].hidden
+            at = places[send.partition].get(send.value, ())
+            visible_at = next((offset for offset in at if offset not in hidden), -1)
+            hidden_at = next((offset for offset in at if offset in hidden), -1)
+            entry = (send, visible_at, hidden_at)
+            key = (send.producer, send.transaction.number)
+            records.setdefault(key, []).append(entry)
+    return [
+        TransactionHistory(transaction, records.get((transaction.producer, transaction.number), ()))
+        for transaction in ledger.transactions
+    ]
 
 
 def _places(log: FinalLog) -> Places:

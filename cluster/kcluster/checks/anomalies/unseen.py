@@ -20,7 +20,6 @@ from kcluster.checks.anomalies.base import (
 from kcluster.checks.anomalies.wording import place_of, records_of, were
 from kcluster.checks.stories.commits import commit_ms
 from kcluster.checks.stories.reads import changes_between, errors_between, read_link, reads_of
-from kcluster.clients.ledger import Outcome
 from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts
@@ -31,6 +30,7 @@ class Unseen(PartitionAnomaly):
     """An acked record is in the log and no consumer of its partition has ever read it, though one
     has read beyond it: it began after the record, or a commit was ahead of what was read.  If
     consumers had the time to read to the end (`drained`), what they have not read there counts too.
+    A record of an aborted transaction need not be read.
 
         unseen: orders-0: b, acked at offset 1, was read by no consumer
     """
@@ -41,8 +41,8 @@ class Unseen(PartitionAnomaly):
         seen = {read.offset for read in history.reads}
         begin, end = min(seen), max(seen)
         for send in history.sends:
-            at = history.places.get(send.value)
-            if send.outcome is not Outcome.ACKED or at is None:
+            at = history.visible(send.value)
+            if not send.is_promised or not at:
                 continue
             if any(offset in seen for offset in at):
                 continue

@@ -20,7 +20,12 @@ from kcluster.clients.consumer.fetcher import Fetcher
 from kcluster.clients.consumer.group import GroupMembership
 from kcluster.clients.consumer.offset_lookups import OffsetLookups
 from kcluster.clients.consumer.positions import FetchState, Position, Positions
-from kcluster.clients.consumer.settings import AFTER_POLL, ConsumerPlan, ConsumerSettings
+from kcluster.clients.consumer.settings import (
+    AFTER_POLL,
+    READ_COMMITTED,
+    ConsumerPlan,
+    ConsumerSettings,
+)
 from kcluster.clients.ledger import Ledger, Partition, ReadRecord
 from kcluster.protocol.records.records import Record
 from kcluster.timers import NEVER_MS
@@ -89,6 +94,8 @@ class Consumer(ClientBase):
 
     def _start_application(self, now_ms: int) -> None:
         plan = self.plan
+        if self.settings.isolation_level == READ_COMMITTED:
+            self.ledger.read_committed[self.name] = None
         self._start_ms = now_ms + plan.start_ms
         if plan.stop_ms >= 0:
             self._stop_ms = now_ms + plan.stop_ms

@@ -93,12 +93,12 @@ class ProducerBatch:
         self.producer_epoch = producer_epoch
         self.base_sequence = base_sequence
 
-    def build(self, compression: str) -> memoryview:
+    def build(self, compression: str, attributes: int) -> memoryview:
         """Encode it.  New bytes each time: a broker keeps them and writes offsets into them."""
         self.sequence_was_reset = False
         return memoryview(
             self.records.build(
-                compression, self.producer_id, self.producer_epoch, self.base_sequence
+                compression, self.producer_id, self.producer_epoch, self.base_sequence, attributes
             )
         )
 

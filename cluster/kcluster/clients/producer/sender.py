@@ -20,16 +20,23 @@ from kcluster.clients.connections import (
 )
 from kcluster.clients.ledger import Outcome, Partition
 from kcluster.clients.metadata import NO_BROKER, Metadata, backoff_ms, is_stale_metadata
-from kcluster.clients.producer.batches import BATCH_OVERHEAD_BYTES, PartitionQueue, ProducerBatch
+from kcluster.clients.producer.batches import (
+    BATCH_OVERHEAD_BYTES,
+    NO_SEQUENCE,
+    PartitionQueue,
+    ProducerBatch,
+)
 from kcluster.clients.producer.identity import Identity
 from kcluster.clients.producer.settings import ProducerSettings
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.codec.schema import ZERO_UUID
 from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.records.batches import TRANSACTIONAL_BIT
 from kcluster.timers import NEVER_MS
 
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
+MAX_VERSION: Final = 32_767
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _FAILURES: Final = {
     DISCONNECTED: ErrorCode.NETWORK_EXCEPTION,
@@ -59,6 +66,10 @@ class Sender:
         self.allocated_bytes = 0
         """The part of buffer.memory that batches without an outcome use."""
         self.acked = self.failed = self.unknown = 0
+        self.transactional_id: str | None = None
+        """Of a transactional producer: its batches are marked as such."""
+        self.max_version = MAX_VERSION
+        """Of Produce."""
         self.is_flushing = False
         """Send without waiting for linger.ms."""
         self.batch_due_ms = NEVER_MS
@@ -186,7 +197,8 @@ class Sender:
 
     def _send(self, leader: int, batches: list[ProducerBatch], now_ms: int) -> None:
         settings, metadata = self.settings, self.metadata
-        version = self.network.version(leader, _PRODUCE)
+        version = min(self.network.version(leader, _PRODUCE), self.max_version)
+        attributes = 0 if self.transactional_id is None else TRANSACTIONAL_BIT
         topics: dict[str, m.ProduceRequest.TopicProduceData] = {}
         for batch in batches:
             queue = batch.queue
@@ -196,7 +208,9 @@ class Sender:
                 topic = topics[queue.topic] = _Topic(queue.topic, topic_id, [])
                 if topic_id == ZERO_UUID and version >= FIRST_VERSION_WITH_TOPIC_IDS:
                     version = FIRST_VERSION_WITH_TOPIC_IDS - 1
-            topic.partition_data.append(_Data(queue.index, batch.build(settings.compression_type)))
+            topic.partition_data.append(
+                _Data(queue.index, batch.build(settings.compression_type, attributes))
+            )
             queue.in_flight.append(batch)
             queue.is_muted = settings.max_in_flight_requests_per_connection == 1
             for send in batch.sends:
@@ -205,7 +219,7 @@ class Sender:
             for topic in topics.values():
                 topic.name = ""
         body = m.ProduceRequest(
-            None, settings.acks, settings.request_timeout_ms, list(topics.values())
+            self.transactional_id, settings.acks, settings.request_timeout_ms, list(topics.values())
         )
         self.network.send(
             leader,
@@ -332,6 +346,19 @@ class Sender:
             identity.on_failed(batch, ErrorCode.REQUEST_TIMED_OUT, sequence_is_free=False)
             if batch.in_retry:
                 identity.mark_sequence_unresolved(batch)
+
+    @property
+    def has_incomplete(self) -> bool:
+        """Whether a batch has no outcome."""
+        return bool(self.waiting) or any(queue.in_flight for queue in self.queues.values())
+
+    def fail_undrained(self, error: str, now_ms: int) -> None:
+        """Fail the batches that were never sent.  Kafka: abortUndrainedBatches."""
+        for queue in tuple(self.waiting.values()):
+            for batch in tuple(queue.waiting):
+                if batch.base_sequence == NO_SEQUENCE:
+                    self.fail_batch(batch, error, now_ms)
+                    self._remove(batch)
 
     def fail_all(self, error: str, now_ms: int) -> None:
         """Fail every batch without an outcome; nothing more is sent."""

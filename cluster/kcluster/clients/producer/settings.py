@@ -16,6 +16,9 @@ ACKS_ALL: Final = -1
 MAX_INT: Final = 2_147_483_647
 MAX_IN_FLIGHT_IDEMPOTENT: Final = 5
 """The number of batches that a log remembers per producer (KIP-98)."""
+TRANSACTIONS_V1: Final = 1
+TRANSACTIONS_V2: Final = 2
+"""The transaction protocols: of KIP-98, and of KIP-890 with an epoch for each transaction."""
 PARTITIONERS: Final = ("default", "round-robin")
 """`default`: by key (murmur2), or sticky without a key (KIP-794).  `round-robin`: partitions in
 turn, whatever the key."""
@@ -40,6 +43,8 @@ class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
     max_block_ms: int = 60_000
     compression_type: str = "none"
     partitioner: str = "default"
+    transactional_id: str = ""
+    transaction_timeout_ms: int = 60_000
 
     @property
     def is_idempotent(self) -> bool:
@@ -67,6 +72,8 @@ class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
                     "enable_idempotence: needs max_in_flight_requests_per_connection of"
                     f" {MAX_IN_FLIGHT_IDEMPOTENT} or less"
                 )
+        if self.transactional_id and not self.is_idempotent:
+            problems.append("transactional_id: needs enable_idempotence")
         if self.delivery_timeout_ms < self.linger_ms + self.request_timeout_ms:
             problems.append(
                 f"delivery_timeout_ms: {self.delivery_timeout_ms} is less than linger_ms and"
@@ -82,6 +89,21 @@ class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
     def max_in_flight(self) -> int:
         """The most unanswered requests on one connection."""
         return self.max_in_flight_requests_per_connection
+
+
+class TransactionPlan(Struct, frozen=True):
+    """How an application uses transactions."""
+
+    every: int = 20
+    """Records per transaction."""
+    abort_share: float = 0.0
+    """The share of transactions that the application aborts, evenly spread."""
+    max_version: int = TRANSACTIONS_V2
+    """The latest protocol that the client library speaks; it is used if the cluster has it."""
+
+    def is_aborted(self, number: int) -> bool:
+        """Whether the application aborts this transaction, counted from 1."""
+        return int(number * self.abort_share) > int((number - 1) * self.abort_share)
 
 
 class ProducerPlan(Struct, frozen=True):
@@ -105,3 +127,5 @@ class ProducerPlan(Struct, frozen=True):
     """After the client's start."""
     stop_ms: int = -1
     """After the client's start; -1: until it is stopped."""
+    transactions: TransactionPlan | None = None
+    """None: the records are sent outside of transactions."""

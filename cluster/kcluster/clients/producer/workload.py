@@ -69,8 +69,7 @@ class Application:
         plan = self.plan
         while not self.is_over:
             if self._record is None:
-                # The only float: the time of the n-th record, not a sum of n intervals.
-                next_ms = self._start_ms + int(self.record_count * 1000 / plan.rate_per_s)
+                next_ms = self._next_ms()
                 if self.record_count == plan.count or next_ms >= self._stop_ms:
                     self.is_over = True
                     self.due_ms = NEVER_MS
@@ -84,8 +83,13 @@ class Application:
 
     # --------------------------------------------------------------------------- records
 
+    def _next_ms(self) -> int:
+        """When the next record is due."""
+        # The only float: the time of the n-th record, not a sum of n intervals.
+        return self._start_ms + int(self.record_count * 1000 / self.plan.rate_per_s)
+
     def _create_record(self, now_ms: int) -> None:
-        plan, settings = self.plan, self._sender.settings
+        plan = self.plan
         number = self.record_count
         self.record_count += 1
         value = f"{self._name}:{number}".encode()
@@ -96,7 +100,14 @@ class Application:
         index = NO_PARTITION
         if plan.partitions:
             index = plan.partitions[number // len(plan.topics) % len(plan.partitions)]
-        send = SentRecord(
+        send = self._new_send(now_ms, topic, index, value)
+        self._sends.append(send)
+        self._record = (send, key, index)
+        self._blocked_since_ms = now_ms
+
+    def _new_send(self, now_ms: int, topic: str, index: int, value: bytes) -> SentRecord:
+        settings = self._sender.settings
+        return SentRecord(
             producer=self._name,
             partition=(topic, index),
             value=value,
@@ -104,9 +115,9 @@ class Application:
             idempotent=settings.is_idempotent,
             sent_ms=now_ms,
         )
-        self._sends.append(send)
-        self._record = (send, key, index)
-        self._blocked_since_ms = now_ms
+
+    def _before_append(self, topic: str, index: int) -> None:
+        """A record is about to be appended to a batch of this partition."""
 
     def _append(self, now_ms: int) -> bool:
         """Append the record to a batch; False while send() blocks."""
@@ -125,6 +136,7 @@ class Application:
         if index == NO_PARTITION:
             sticky = self._sticky(topic)
             index = sticky.choose(sender.queues, sender.network.rng)
+        self._before_append(topic, index)
         size_bytes = RECORD_OVERHEAD_BYTES + len(send.value) + (len(key) if key else 0)
         batch = sender.batch_with_room(topic, index, size_bytes, now_ms)
         if batch is None:

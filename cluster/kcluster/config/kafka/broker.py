@@ -44,6 +44,13 @@ _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS
 _CODECS: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 _CLUSTER: Final[Dynamic] = "cluster-wide"
+CONSUMER_ASSIGNORS: Final = ("uniform", "range")
+
+
+DEFAULT_PERSISTER: Final = "org.apache.kafka.server.share.persister.DefaultStatePersister"
+NO_PERSISTER: Final = "org.apache.kafka.server.share.persister.NoOpStatePersister"
+PERSISTERS: Final = (DEFAULT_PERSISTER, NO_PERSISTER, "")
+"""What group.share.persister.class.name may be; empty: none, as NoOpStatePersister."""
 
 
 def _int(minimum: float | None = None, **more: Any) -> Spec:
@@ -75,6 +82,32 @@ def _check_overrides(_definition: ConfigDef, value: Value) -> str | None:
     return read if isinstance(read, str) else None
 
 
+def _check_share_assignors(definition: ConfigDef, value: Value) -> str | None:
+    """Kafka also loads classes by name."""
+    if value == ("simple",):
+        return None
+    assert isinstance(value, tuple), value
+    return invalid(definition.name, ",".join(value), "the one assignor here is simple")
+
+
+def _check_persister(definition: ConfigDef, value: Value) -> str | None:
+    """Kafka loads any class; there are only these here."""
+    if value in PERSISTERS:
+        return None
+    return invalid(definition.name, value, f"String must be one of: {', '.join(PERSISTERS)}")
+
+
+def _check_assignors(definition: ConfigDef, value: Value) -> str | None:
+    """The first one is a group's default.  Kafka also loads classes by name."""
+    assert isinstance(value, tuple), value
+    unknown = next((one for one in value if one not in CONSUMER_ASSIGNORS), None)
+    if unknown is not None:
+        names = ", ".join(CONSUMER_ASSIGNORS)
+        return invalid(definition.name, unknown, f"the assignors here are {names}")
+    return None if value else invalid(definition.name, "", "at least one assignor must be named")
+
+
+_ASSIGNORS: Final = Spec("LIST", check=_check_assignors)
 _FLAG: Final = Spec("BOOLEAN")
 _DYNAMIC_FLAG: Final = Spec("BOOLEAN", dynamic=_CLUSTER)
 _DIRECTORIES: Final = Spec("LIST", check=_check_directories)
@@ -93,6 +126,8 @@ _LOG_LONG_0: Final = _long(0, dynamic=_CLUSTER)
 _LOG_LONG_1: Final = _long(1, dynamic=_CLUSTER)
 _OVERRIDES: Final = Spec("STRING", check=_check_overrides, dynamic=_CLUSTER)
 _REPLICATION: Final = Spec("SHORT", 1)
+_SHARE_ASSIGNORS: Final = Spec("LIST", check=_check_share_assignors)
+_PERSISTER: Final = Spec("STRING", check=_check_persister)
 
 
 class BrokerConfig(Struct, frozen=True):
@@ -157,6 +192,38 @@ class BrokerConfig(Struct, frozen=True):
     group_min_session_timeout_ms: Annotated[int, _TIME] = 6_000
     group_max_session_timeout_ms: Annotated[int, _INT] = 1_800_000
     group_max_size: Annotated[int, _INT_1] = _MAX_INT
+    group_coordinator_rebalance_protocols: Annotated[
+        tuple[str, ...], _strings("LIST", "consumer", "classic", "share", "streams")
+    ] = ("classic", "consumer", "streams")
+    group_consumer_assignment_interval_ms: Annotated[
+        int, _int(0, scaled=True, dynamic=_CLUSTER)
+    ] = 1_000
+    group_consumer_assignors: Annotated[tuple[str, ...], _ASSIGNORS] = CONSUMER_ASSIGNORS
+    group_consumer_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
+    group_consumer_max_assignment_interval_ms: Annotated[int, _INT_0] = 15_000
+    group_consumer_max_heartbeat_interval_ms: Annotated[int, _INT_1] = 15_000
+    group_consumer_max_session_timeout_ms: Annotated[int, _INT_1] = 60_000
+    group_consumer_max_size: Annotated[int, _INT_1] = _MAX_INT
+    group_consumer_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
+    group_consumer_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
+    group_consumer_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
+    group_consumer_regex_refresh_interval_ms: Annotated[int, _int(10_000)] = 600_000
+    group_consumer_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
+    group_streams_assignment_interval_ms: Annotated[int, _int(0, scaled=True, dynamic=_CLUSTER)] = (
+        1_000
+    )
+    group_streams_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
+    group_streams_initial_rebalance_delay_ms: Annotated[int, _TIME_0] = 3_000
+    group_streams_max_assignment_interval_ms: Annotated[int, _INT_0] = 15_000
+    group_streams_max_heartbeat_interval_ms: Annotated[int, _INT_1] = 15_000
+    group_streams_max_session_timeout_ms: Annotated[int, _INT_1] = 60_000
+    group_streams_max_size: Annotated[int, _INT_1] = _MAX_INT
+    group_streams_max_standby_replicas: Annotated[int, _INT_0] = 2
+    group_streams_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
+    group_streams_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
+    group_streams_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
+    group_streams_num_standby_replicas: Annotated[int, _INT_0] = 0
+    group_streams_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
     offset_metadata_max_bytes: Annotated[int, _INT] = 4_096
     offsets_commit_timeout_ms: Annotated[int, _TIME_1] = 5_000
     offsets_retention_check_interval_ms: Annotated[int, _LONG_TIME_1] = 600_000
@@ -179,6 +246,46 @@ class BrokerConfig(Struct, frozen=True):
     transaction_state_log_replication_factor: Annotated[int, _REPLICATION] = 3
     transaction_state_log_segment_bytes: Annotated[int, _INT_1] = 104_857_600
     transactional_id_expiration_ms: Annotated[int, _INT_1] = 7 * _DAY_MS
+
+    # ------------------------------------------------------------------------- share groups
+    group_share_assignment_interval_ms: Annotated[int, _int(0, dynamic=_CLUSTER, scaled=True)] = (
+        1_000
+    )
+    group_share_assignors: Annotated[tuple[str, ...], _SHARE_ASSIGNORS] = ("simple",)
+    group_share_delivery_count_limit: Annotated[int, _int(2, maximum=10)] = 5
+    group_share_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
+    group_share_initialize_retry_interval_ms: Annotated[int, _TIME_1] = 30_000
+    group_share_max_assignment_interval_ms: Annotated[int, _INT_0] = 15_000
+    group_share_max_delivery_count_limit: Annotated[int, _int(5, maximum=25)] = 10
+    group_share_max_heartbeat_interval_ms: Annotated[int, _int(1, scaled=True, fast=15_000)] = (
+        15_000
+    )
+    group_share_max_partition_max_record_locks: Annotated[int, _int(2_000, maximum=10_000)] = 4_000
+    group_share_max_record_lock_duration_ms: Annotated[int, _int(30_000, maximum=_HOUR_MS)] = 60_000
+    group_share_max_session_timeout_ms: Annotated[int, _int(1, scaled=True, fast=60_000)] = 60_000
+    group_share_max_share_sessions: Annotated[int, _int(1)] = 2_000
+    group_share_max_size: Annotated[int, _int(1, maximum=1_000)] = 200
+    group_share_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
+    group_share_min_delivery_count_limit: Annotated[int, _int(2, maximum=5)] = 2
+    group_share_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
+    group_share_min_partition_max_record_locks: Annotated[int, _int(100, maximum=2_000)] = 100
+    group_share_min_record_lock_duration_ms: Annotated[int, _int(1_000, maximum=30_000)] = 15_000
+    group_share_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
+    group_share_partition_max_record_locks: Annotated[int, _int(100, maximum=10_000)] = 2_000
+    group_share_persister_class_name: Annotated[str, _PERSISTER] = DEFAULT_PERSISTER
+    group_share_record_lock_duration_ms: Annotated[int, _int(1_000, maximum=_HOUR_MS)] = 30_000
+    """Not scaled: it is the time that a client has to process what it got."""
+    group_share_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
+    share_coordinator_cold_partition_snapshot_interval_ms: Annotated[int, _TIME_1] = 300_000
+    share_coordinator_snapshot_update_records_per_snapshot: Annotated[int, _int(0, maximum=500)] = (
+        500
+    )
+    share_coordinator_state_topic_min_isr: Annotated[int, _REPLICATION] = 2
+    share_coordinator_state_topic_num_partitions: Annotated[int, _INT_1] = 50
+    share_coordinator_state_topic_prune_interval_ms: Annotated[int, _TIME_1] = 300_000
+    share_coordinator_state_topic_replication_factor: Annotated[int, _REPLICATION] = 3
+    share_coordinator_state_topic_segment_bytes: Annotated[int, _INT_1] = 104_857_600
+    share_coordinator_write_timeout_ms: Annotated[int, _TIME_1] = 5_000
 
     # ------------------------------------------------------------------------------- quotas
     quota_window_num: Annotated[int, _INT_1] = 11
@@ -311,7 +418,8 @@ _REPLICAS: Final = 3
 
 def replication_defaults(brokers: int) -> dict[str, int]:
     """The default replication factors of a cluster with this many brokers: three, or the number of
-    brokers if that is less.  min.isr of the transaction log is two, or one for a single replica.
+    brokers if that is less.  min.isr of transactions and of share state is two, or one for a single
+    replica.
 
     DIFFERS: default.replication.factor is 1 in Kafka, so that a topic that names no factor is lost
     with its one broker.  Here it survives that.  `default.replication.factor: 1` in the topology's
@@ -323,6 +431,8 @@ def replication_defaults(brokers: int) -> dict[str, int]:
         "offsets.topic.replication.factor": factor,
         "transaction.state.log.replication.factor": factor,
         "transaction.state.log.min.isr": min(2, factor),
+        "share.coordinator.state.topic.replication.factor": factor,
+        "share.coordinator.state.topic.min.isr": min(2, factor),
     }
 
 
@@ -359,4 +469,39 @@ def check_broker_config(config: BrokerConfig) -> list[tuple[str, str]]:
     require(c.effective_retention_ms != 0, retention, "must be -1 (no limit) or at least 1")
     require(c.effective_roll_ms >= 1, "log.roll.ms", "must be at least 1")
     require(c.effective_roll_jitter_ms >= 0, "log.roll.jitter.ms", "must be at least 0")
+    return problems + _check_share_groups(c)
+
+
+_BOUNDED_OF_SHARE_GROUPS: Final = (
+    "assignment.interval.ms", "delivery.count.limit", "heartbeat.interval.ms",
+    "partition.max.record.locks", "record.lock.duration.ms", "session.timeout.ms",
+)  # fmt: skip
+
+
+def _check_share_groups(config: BrokerConfig) -> list[tuple[str, str]]:
+    problems = _check_bounds(config, "group.share", _BOUNDED_OF_SHARE_GROUPS)
+    if config.group_share_max_share_sessions < config.group_share_max_size:
+        reason = f"must be at least group.share.max.size ({config.group_share_max_size})"
+        problems.append(("group.share.max.share.sessions", reason))
+    return problems
+
+
+def _check_bounds(
+    config: BrokerConfig, group: str, names: tuple[str, ...]
+) -> list[tuple[str, str]]:
+    """Each value between the bounds that groups' own values have."""
+    problems = []
+    for name in names:
+        value, low, high = (
+            getattr(config, field_of(f"{group}.{bound}{name}")) for bound in ("", "min.", "max.")
+        )
+        if value < low:
+            problems.append((f"{group}.{name}", f"{value} is below {group}.min.{name} ({low})"))
+        if value > high:
+            problems.append((f"{group}.{name}", f"{value} is above {group}.max.{name} ({high})"))
+    if getattr(config, field_of(f"{group}.heartbeat.interval.ms")) >= getattr(
+        config, field_of(f"{group}.session.timeout.ms")
+    ):
+        reason = f"must be less than {group}.session.timeout.ms"
+        problems.append((f"{group}.heartbeat.interval.ms", reason))
     return problems

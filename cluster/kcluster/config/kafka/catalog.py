@@ -33,6 +33,11 @@ _RANGE: Final = re.compile(r"\[(-?[0-9.]+?),\.\.\.,?(-?[0-9.]+)?\]")
 _INTERNAL_AND_OBEYED: Final = (
     "unclean.leader.election.interval.ms",
     "producer.id.expiration.check.interval.ms",
+    "group.share.initialize.retry.interval.ms",
+    "group.share.persister.class.name",
+    "share.coordinator.cold.partition.snapshot.interval.ms",
+    "share.coordinator.state.topic.prune.interval.ms",
+    "group.consumer.regex.refresh.interval.ms",
 )
 
 

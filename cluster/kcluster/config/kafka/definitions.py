@@ -6,7 +6,12 @@ Kafka: KafkaConfig, LogConfig.
 
 from __future__ import annotations
 
-from kcluster.config.kafka.broker import BROKER_CONFIGS, BrokerConfig, check_broker_config
+from kcluster.config.kafka.broker import (
+    BROKER_CONFIGS,
+    DEFAULT_PERSISTER,
+    BrokerConfig,
+    check_broker_config,
+)
 from kcluster.config.kafka.catalog import broker_catalog
 from kcluster.config.kafka.client_metrics import CLIENT_METRICS_CONFIGS
 from kcluster.config.kafka.group import GROUP_CONFIGS, GroupConfig
@@ -23,6 +28,7 @@ from kcluster.config.kafka.values import ConfigDef, ConfigError, Value, format_v
 __all__ = [
     "BROKER_CONFIGS",
     "CLIENT_METRICS_CONFIGS",
+    "DEFAULT_PERSISTER",
     "GROUP_CONFIGS",
     "TOPIC_CONFIGS",
     "BrokerConfig",

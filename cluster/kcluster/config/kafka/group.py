@@ -1,8 +1,7 @@
 """A group's configs: names, types, ranges and defaults of Kafka 4.3.1.
 
 Owns: GroupConfig, GROUP_CONFIGS, which broker config gives a group's default, and which bounds it.
-They are stored, checked and described, but have no effect: groups of KIP-848, KIP-932 and KIP-1071
-are not served yet.  Never: knows a group.
+Never: knows a group.
 Kafka: GroupConfig, GroupConfigManager; KIP-848, KIP-932, KIP-1043, KIP-1071.
 """
 
@@ -48,13 +47,8 @@ def _check_reset(definition: ConfigDef, value: Value) -> str | None:
     return invalid(definition.name, text, requirement)
 
 
-def _group(kind: Any, minimum: float | None = None, **more: Any) -> Spec:
-    """Without effect: the protocols that these configs are for are not served yet."""
-    return Spec(kind, minimum, obeyed=False, **more)
-
-
-_INT_0: Final = _group("INT", 0)
-_INT_1: Final = _group("INT", 1)
+_INT_0: Final = Spec("INT", 0)
+_INT_1: Final = Spec("INT", 1)
 
 
 ValueOf = Callable[[str], Value]
@@ -68,15 +62,15 @@ class GroupConfig(Struct, frozen=True):
     consumer_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
     consumer_session_timeout_ms: Annotated[int, _INT_1] = 45_000
     share_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
-    share_auto_offset_reset: Annotated[str, _group("STRING", check=_check_reset)] = "latest"
-    share_delivery_count_limit: Annotated[int, _group("INT", 2)] = 5
+    share_auto_offset_reset: Annotated[str, Spec("STRING", check=_check_reset)] = "latest"
+    share_delivery_count_limit: Annotated[int, Spec("INT", 2)] = 5
     share_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
     share_isolation_level: Annotated[
-        str, _group("STRING", one_of=("read_committed", "read_uncommitted"))
+        str, Spec("STRING", one_of=("read_committed", "read_uncommitted"))
     ] = "read_uncommitted"
-    share_partition_max_record_locks: Annotated[int, _group("INT", 100)] = 2_000
-    share_record_lock_duration_ms: Annotated[int, _group("INT", 1_000)] = 30_000
-    share_renew_acknowledge_enable: Annotated[bool, _group("BOOLEAN")] = True
+    share_partition_max_record_locks: Annotated[int, Spec("INT", 100)] = 2_000
+    share_record_lock_duration_ms: Annotated[int, Spec("INT", 1_000)] = 30_000
+    share_renew_acknowledge_enable: Annotated[bool, Spec("BOOLEAN")] = True
     share_session_timeout_ms: Annotated[int, _INT_1] = 45_000
     streams_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
     streams_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
@@ -127,14 +121,27 @@ def group_config_problem(value_of: ValueOf, own: Mapping[str, str]) -> str | Non
     except ConfigError as error:
         return str(error)
     for name in own:
-        kind, _, rest = name.replace(".num.standby.", ".standby.").partition(".")
+        kind, rest = _kind_and_rest(name)
         value = getattr(config, field_of(name))
-        low, high = (_bound(value_of, f"group.{kind}.{which}.{rest}") for which in ("min", "max"))
+        low, high = bounds_of(value_of, name)
         if low is not None and value < low:
             return f"{name} ({value}) is below group.{kind}.min.{rest} ({low})"
         if high is not None and value > high:
             return f"{name} ({value}) is above group.{kind}.max.{rest} ({high})"
     return _between_themselves(config)
+
+
+def bounds_of(value_of: ValueOf, name: str) -> tuple[int | None, int | None]:
+    """The lowest and highest value that the broker allows for a group config; None: no limit."""
+    kind, rest = _kind_and_rest(name)
+    low, high = (_bound(value_of, f"group.{kind}.{which}.{rest}") for which in ("min", "max"))
+    return low, high
+
+
+def _kind_and_rest(name: str) -> tuple[str, str]:
+    """consumer, share or streams, and the end of the name as in the names of its bounds."""
+    kind, _, rest = name.replace(".num.standby.", ".standby.").partition(".")
+    return kind, rest
 
 
 def _bound(value_of: ValueOf, name: str) -> int | None:

@@ -45,6 +45,8 @@ class Spec(Struct, frozen=True):
     or_equal: int | None = None
     """A valid value outside the range."""
     one_of: tuple[str, ...] = ()
+    ignores_case: bool = False
+    """Of `one_of`: the value is kept as it was written."""
     check: Callable[[ConfigDef, Value], str | None] | None = None
     """For what a range cannot express: returns the message, or None."""
     dynamic: Dynamic = "read-only"
@@ -223,7 +225,8 @@ def _check(definition: ConfigDef, value: Value) -> str | None:
         words = (value,) if isinstance(value, str) else value
         assert isinstance(words, tuple)
         for word in words:
-            if word not in spec.one_of:
+            known = word.lower() if spec.ignores_case else word
+            if known not in spec.one_of:
                 return invalid(name, word, f"String must be one of: {', '.join(spec.one_of)}")
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         reason = _out_of_range(spec, value)

@@ -32,6 +32,13 @@ TOPOLOGY: Final = (
         "kafka: Kafka's time constants; fast: the same divided by 100; slow: times 3.",
     ),
     TopologyKey("config", _CONFIG, "", "Configs of all brokers by Kafka's names."),
+    TopologyKey(
+        "features",
+        "mapping such as {transaction.version: 1}",
+        "",
+        "Levels of features in the new cluster by Kafka's names; 0 is off.  Without it, those that"
+        " Kafka 4.3 formats; a lower metadata.version lowers the others' defaults.",
+    ),
     TopologyKey("brokers", "number, or a list", "", "The number of brokers, or a list of them."),
     TopologyKey(
         "base_port",

@@ -1,8 +1,8 @@
 """What a cluster is made of, as a checked value; and the checks of a topology as a whole.
 
 Owns: Topology and the keys of a topology; its parts are checked by broker_checks.py,
-topic_checks.py, network_checks.py and config_checks.py.  Never: reads a file (loader.py does) or
-opens a socket (`check_ports` is given a probe).
+topic_checks.py, network_checks.py, feature_checks.py and config_checks.py.  Never: reads a file
+(loader.py does) or opens a socket (`check_ports` is given a probe).
 Kafka: server.properties of each broker, KafkaConfig's validation of listeners and ids.
 """
 
@@ -25,6 +25,7 @@ from kcluster.config.topology.broker_checks import (
     read_version,
 )
 from kcluster.config.topology.config_checks import read_broker_configs
+from kcluster.config.topology.feature_checks import check_features
 from kcluster.config.topology.keys import TOPOLOGY, keys_of
 from kcluster.config.topology.loader import SourceTree, tree_of_file, tree_of_text, tree_of_values
 from kcluster.config.topology.network_checks import check_network
@@ -49,6 +50,8 @@ class Topology(Struct, frozen=True):
     profile: str = "kafka"
     config: dict[str, str] = {}
     """Broker configs by Kafka's name, for all brokers."""
+    features: dict[str, int] = {}
+    """Levels of features by Kafka's name, where they differ from a new cluster's."""
     network: NetworkSpec = NetworkSpec()
     kafka_version: str | None = None
     """The release as which brokers serve clients, `2.8`; None: the newest that is known."""
@@ -146,6 +149,7 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
     profile = _profile(reading, top.get("profile"))
     host = _host(reading, top.get("host"))
     config, cluster_config = read_broker_configs(reading, top.get("config"), "config", profile, {})
+    features = check_features(reading, top.get("features"), config)
     brokers = check_brokers(reading, top, root, profile, config)
     if host in EVERYWHERE:
         check_advertised(reading, top["host"], host, brokers.specs)
@@ -166,6 +170,7 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
         host=host,
         profile=profile,
         config=config,
+        features=features,
         network=network,
         kafka_version=version,
         write_back_ms=write_back_ms or 0,

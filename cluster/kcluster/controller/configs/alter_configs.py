@@ -34,7 +34,6 @@ from kcluster.controller.outcome import ApiError
 from kcluster.controller.partitions.partitions import MIN_ISR, Partitions
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
-from kcluster.controller.topics.topic_names import name_problem
 from kcluster.events.reasons import ConfigUpdated
 from kcluster.events.topics import ConfigChanged, ResourceType
 from kcluster.metadata.records import (
@@ -47,6 +46,7 @@ from kcluster.metadata.records import (
 )
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import name_problem
 
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 """Kafka's AlterConfigOp.OpType codes."""

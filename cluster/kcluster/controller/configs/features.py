@@ -4,11 +4,15 @@ Owns: the checks of an update, and its records.  Never: defines the levels (prot
 Kafka: FeatureControlManager; KIP-584, KIP-778, KIP-1022.
 
 Two levels change what the controller does: eligible.leader.replicas.version turns ELRs on and off
-(KIP-966), kraft.version lets voters be added and removed (quorum.py).
+(KIP-966), kraft.version lets voters be added and removed (quorum.py).  The coordinators obey
+transaction.version, group.version, share.version and streams.version.
+# DIFFERS: the level of metadata.version decides which levels a new cluster's features have, and
+# nothing else: records and messages between nodes are always those of 4.3.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kcluster.contract import CONTROLLER_ID
@@ -25,7 +29,15 @@ from kcluster.metadata.records import (
 )
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.features import ELR_VERSION, FEATURES, KRAFT_VERSION, METADATA_VERSION
+from kcluster.protocol.features import (
+    ELR_VERSION,
+    FEATURES,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    initial_levels,
+    loses_metadata,
+    missing_dependency,
+)
 
 UPGRADE: Final = 1
 SAFE_DOWNGRADE: Final = 2
@@ -37,19 +49,23 @@ _FAILED: Final = "The update failed for all features since the following feature
 
 
 class Features:
-    """The features' levels, in the metadata."""
+    """The features' levels, in the metadata.  `chosen`: those of a new cluster that differ from
+    the defaults."""
 
-    def __init__(self, metadata: MetadataPort) -> None:
+    def __init__(self, metadata: MetadataPort, chosen: Mapping[str, int]) -> None:
         self._metadata = metadata
+        self._chosen = chosen
 
     def handlers(self) -> dict[str, Handler]:
         """See registry.py."""
         return {"UpdateFeaturesRequest": self.update_features}
 
     def initial_records(self) -> list[MetadataRecord]:
-        """What formatting writes: each feature at its initial level, ELR as configured."""
-        levels = {name: feature.initial for name, feature in FEATURES.items()}
-        levels[ELR_VERSION] = self._metadata.config.eligible_leader_replicas_version
+        """What formatting writes: each feature at its initial level."""
+        levels = initial_levels(self._chosen)
+        if ELR_VERSION not in self._chosen:
+            highest = self._metadata.config.eligible_leader_replicas_version
+            levels[ELR_VERSION] = min(levels[ELR_VERSION], highest)
         records: list[MetadataRecord] = [
             FeatureLevelRecord(name, level) for name, level in levels.items() if level
         ]
@@ -60,8 +76,10 @@ class Features:
         several updates of one feature the last counts.
         Versions: v1 upgrade types, validate_only (KIP-778); allow_downgrade of v0 is ignored."""
         updates = {update.feature: update for update in request.feature_updates}
+        proposed = dict(self._metadata.image.features)
+        proposed.update((name, update.max_version_level) for name, update in updates.items())
         for name, update in updates.items():
-            problem = self._problem(name, update.max_version_level, update.upgrade_type)
+            problem = self._problem(name, update.max_version_level, update.upgrade_type, proposed)
             if problem is not None:
                 return m.UpdateFeaturesResponse(
                     error_code=ErrorCode.INVALID_UPDATE_VERSION, error_message=_FAILED + problem
@@ -71,8 +89,11 @@ class Features:
                 self._set_level(name, update.max_version_level)
         return m.UpdateFeaturesResponse(error_message=None)
 
-    def _problem(self, name: str, level: int, upgrade_type: int) -> str | None:
-        """Why a feature cannot be set to `level`; None if it can."""
+    def _problem(
+        self, name: str, level: int, upgrade_type: int, proposed: Mapping[str, int]
+    ) -> str | None:
+        """Why a feature cannot be set to `level`; None if it can.  `proposed`: the levels of all
+        features after the request."""
         invalid = f"Invalid update version {level} for feature {name}. "
         current = self._metadata.image.features.get(name, 0)
         if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
@@ -89,24 +110,17 @@ class Features:
             return f"{invalid}{_THIS} only supports versions {supported}"
         if level > current and upgrade_type != UPGRADE:
             return f"{invalid}Can't downgrade to a newer version."
-        if level >= current:
-            return None
-        if upgrade_type == UPGRADE:
+        if level < current and upgrade_type == UPGRADE:
             return (
                 f"{invalid}Can't downgrade the version of this feature without setting the upgrade "
                 "type to either safe or unsafe downgrade."
             )
-        if name == KRAFT_VERSION:
-            return f"{invalid}Can't downgrade the version of this feature."
         if name == METADATA_VERSION:
-            # Level 30 introduced new records, so every downgrade from it might lose some.
-            return f"Unsupported metadata.version downgrade from {current} to {level}. " + (
-                "Refusing to perform the requested downgrade because it might delete metadata "
-                "information."
-                if upgrade_type == SAFE_DOWNGRADE
-                else "Unsafe metadata downgrade is not supported in this version."
-            )
-        return None
+            return _metadata_problem(current, level, upgrade_type)
+        if name == KRAFT_VERSION and level < current:
+            return f"{invalid}Can't downgrade the version of this feature."
+        needed = missing_dependency(name, proposed)
+        return None if needed is None else invalid + _depends(name, level, needed)
 
     def _set_level(self, name: str, level: int) -> None:
         old = self._metadata.image.features.get(name, 0)
@@ -130,3 +144,18 @@ class Features:
             if kind == BROKER_RESOURCE and name != CLUSTER_DEFAULT and MIN_ISR in values:
                 records.append(ConfigRecord(BROKER_RESOURCE, name, MIN_ISR, None))
         return records
+
+
+def _depends(name: str, level: int, needed: tuple[str, int]) -> str:
+    reason = f"because it depends on {needed[0]} level {needed[1]}"
+    return f"{name} could not be set to {level} {reason}"
+
+
+def _metadata_problem(current: int, level: int, upgrade_type: int) -> str | None:
+    if not loses_metadata(current, level):
+        return None
+    return f"Unsupported metadata.version downgrade from {current} to {level}. " + (
+        "Refusing to perform the requested downgrade because it might delete metadata information."
+        if upgrade_type == SAFE_DOWNGRADE
+        else "Unsafe metadata downgrade is not supported in this version."
+    )

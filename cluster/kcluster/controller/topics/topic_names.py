@@ -1,35 +1,11 @@
-"""Which names a topic may have.
+"""Which names of topics are taken.
 
-Owns: the rules for a topic's name, and which names are taken if '.' and '_' count as the same.
-Never: knows topics (topics.py adds and removes names).
+Owns: which names are taken if '.' and '_' count as the same.  Never: knows topics (topics.py adds
+and removes names), or the rules for a name (protocol/names.py).
 Kafka: org.apache.kafka.common.internals.Topic, KIP-11.
 """
 
 from __future__ import annotations
-
-import re
-from typing import Final
-
-MAX_NAME_LENGTH: Final = 249
-_LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
-
-
-def name_problem(name: str) -> str | None:
-    """What is wrong with a topic's name, as Kafka words it; None if nothing is."""
-    if not name:
-        problem = "the empty string is not allowed"
-    elif name in (".", ".."):
-        problem = f"'{name}' is not allowed"
-    elif len(name) > MAX_NAME_LENGTH:
-        problem = f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
-    elif not _LEGAL.fullmatch(name):
-        problem = (
-            f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' "
-            "and '-'"
-        )
-    else:
-        return None
-    return f"Topic name is invalid: {problem}"
 
 
 class TopicNames:

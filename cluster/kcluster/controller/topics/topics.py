@@ -26,7 +26,7 @@ from kcluster.controller.topics.new_partitions import (
     place_new,
 )
 from kcluster.controller.topics.topic_configs import describe_configs
-from kcluster.controller.topics.topic_names import TopicNames, name_problem
+from kcluster.controller.topics.topic_names import TopicNames
 from kcluster.events.topics import TopicCreated, TopicDeleted
 from kcluster.metadata.image import TopicImage
 from kcluster.metadata.records import (
@@ -38,7 +38,7 @@ from kcluster.metadata.records import (
 )
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.names import CLUSTER_METADATA_TOPIC
+from kcluster.protocol.names import CLUSTER_METADATA_TOPIC, name_problem
 
 _ZERO_ID: Final = bytes(16)
 

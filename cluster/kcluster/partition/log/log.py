@@ -23,6 +23,7 @@ from kcluster.partition.epochs import EpochCache
 from kcluster.partition.log.append_rules import AppendRules, rules_of
 from kcluster.partition.log.lookup import (
     batches_from,
+    end_of_batch_with,
     first_not_older,
     newest_by_time,
     read_batches,
@@ -303,6 +304,10 @@ class Log:
                 return [last]
             return []
         return read_batches(self.segments, offset, max_bytes, end_offset, at_least_one)
+
+    def end_of_batch_with(self, offset: int) -> int:
+        """The offset after the batch that holds `offset`, or after the first one behind it."""
+        return end_of_batch_with(self.segments, offset)
 
     def batches_from(self, offset: int) -> list[Batch]:
         """Every batch from the one that holds `offset` on."""

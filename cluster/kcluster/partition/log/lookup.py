@@ -34,6 +34,18 @@ def read_batches(
     return result
 
 
+def end_of_batch_with(segments: list[Segment], offset: int) -> int:
+    """The offset after the batch that holds `offset`, or after the first one behind it; `offset` if
+    there is none."""
+    if not segments:
+        return offset
+    for segment in segments[segment_index(segments, offset) :]:
+        index = segment.index_of(offset)
+        if index < len(segment.batches):
+            return segment.batches[index].last_offset + 1
+    return offset
+
+
 def batches_from(segments: list[Segment], offset: int) -> list[Batch]:
     """All batches from the one that holds `offset` on."""
     if not segments:

@@ -17,7 +17,8 @@ def expire(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> i
     """Delete the segments that are due; return how many offsets the log start moved by.
 
     Whole segments only, oldest first, none with an offset at or above the high watermark.  If the
-    newest segment is due a new one is rolled first, and the log is then empty.
+    newest segment is due a new one is rolled first, and the log is then empty.  The last stable
+    offset holds nothing back, as in Kafka: records of an open transaction are deleted too.
     """
     if not log.segments:
         return 0

@@ -76,8 +76,9 @@ class BatchBuilder:
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_PRODUCER_EPOCH,
         base_sequence: int = NO_SEQUENCE,
+        attributes: int = 0,
     ) -> bytearray:
-        """The batch, in a new bytearray each time."""
+        """The batch, in a new bytearray each time.  `attributes`: bits besides the codec."""
         payload: bytes | bytearray = self._body
         codec = codecs.CODEC_IDS[compression]
         if codec != codecs.NONE:
@@ -89,7 +90,7 @@ class BatchBuilder:
                 -1,
                 MAGIC,
                 0,
-                codec,
+                codec | attributes,
                 self.count - 1,
                 self._base_timestamp,
                 self._max_timestamp,

@@ -555,3 +555,21 @@ def _field_schema(field: StructField) -> Schema:
         is_plain = not isinstance(field.kind, Quantity)
         schema["default"] = field.default if is_plain else field.default_text
     return schema
+
+
+class StructOf(Struct, frozen=True):
+    """A mapping of a Struct's keys; `short`: the field that a bare value means, if any."""
+
+    struct: Any
+    what: str
+    short: str = ""
+
+    def read(self, reading: TreeReader, node: Node, path: str) -> Any:
+        return read_struct(reading, node, path, self.struct, self.what, self.short)
+
+    def schema(self) -> Schema:
+        return struct_schema(self.struct, self.short)
+
+    def form(self) -> str:
+        keys = [field.key for field in fields_of(self.struct)]
+        return f"mapping of {', '.join(keys[:-1])} and {keys[-1]}"

@@ -27,9 +27,11 @@ from kcluster.scenario.language.fields import (
     ListOf,
     MapOf,
     OneOf,
+    StructOf,
     Whole,
     Words,
     duration,
+    fraction,
     rate,
     size,
     text,
@@ -83,6 +85,23 @@ _ERROR: Final = Words(
 _EVENT: Final = Words("an event of the cluster", _event_name, brief="event such as isr_shrunk")
 
 
+class TransactionSpec(Struct, frozen=True):
+    """How a client uses transactions."""
+
+    every: Annotated[int, Whole(1, 1_000_000), "Records per transaction."] = 20
+    abort: Annotated[
+        float, fraction(), "The share of transactions that the application aborts, evenly spread."
+    ] = 0.0
+    id: Annotated[str, text(), "Kafka's transactional.id; without it the client's name."] = ""
+    timeout_ms: Annotated[int | None, duration(1), "Kafka's transaction.timeout.ms."] = None
+    version: Annotated[
+        str,
+        OneOf("transaction protocol", ("1", "2")),
+        "The latest protocol that the client speaks: 2 (KIP-890) as Java since 4.0, 1 as older"
+        " clients and librdkafka.",
+    ] = "2"
+
+
 class ProducerSpec(Struct, frozen=True):
     """A producer of the workload: what it sends, how fast, and its configs by Kafka's names."""
 
@@ -120,6 +139,11 @@ class ProducerSpec(Struct, frozen=True):
     delivery_timeout_ms: Annotated[int | None, duration(1), "Kafka's delivery.timeout.ms."] = None
     retry_backoff_ms: Annotated[int | None, duration(), "Kafka's retry.backoff.ms."] = None
     batch_size_bytes: Annotated[int | None, size(), "Kafka's batch.size."] = None
+    transactions: Annotated[
+        TransactionSpec | None,
+        StructOf(TransactionSpec, "key of transactions"),
+        "Records are sent in transactions.",
+    ] = None
     config: Annotated[
         dict[str, Any],
         ClientConfigs(ProducerSettings, "producer config"),

@@ -18,6 +18,7 @@ from kcluster.config.topology.keys import (
     TopologyKey,
     keys_of,
 )
+from kcluster.protocol.features import FEATURES
 from kcluster.scenario.actions import ACTIONS
 from kcluster.scenario.language.fields import Schema, struct_schema
 from kcluster.scenario.language.model import (
@@ -114,6 +115,7 @@ def _topology() -> Schema:
         host={"type": "string"},
         profile={"enum": list(PROFILES)},
         config=_CONFIGS,
+        features=_features(),
         brokers={"anyOf": [{"type": "integer", "minimum": 1}, {"type": "array", "items": broker}]},
         base_port=_PORT,
         topics={"type": "object", "additionalProperties": topic},
@@ -122,6 +124,15 @@ def _topology() -> Schema:
         write_back=_TEXT,
     )
     return {**topology, "required": ["brokers"]}
+
+
+def _features() -> Schema:
+    """Levels by name, in either spelling."""
+    properties: Schema = {}
+    for name, feature in FEATURES.items():
+        level = {"type": "integer", "minimum": feature.lowest, "maximum": feature.highest}
+        properties |= {name: level, name.replace(".", "_"): level}
+    return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
 def _closed(table: tuple[TopologyKey, ...], **properties: Schema) -> Schema:

@@ -12,10 +12,16 @@ from kcluster.clients.consumer.consumer import Consumer
 from kcluster.clients.consumer.settings import NEVER, ConsumerPlan, ConsumerSettings
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.clients.producer.producer import Producer
-from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
+from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings, TransactionPlan
+from kcluster.clients.producer.transactional import TransactionalProducer
 from kcluster.clients.wire import ClientStateMachine
 from kcluster.scenario.language.client_configs import defaults_of
-from kcluster.scenario.language.model import ConsumerSpec, ProducerSpec, WorkloadSpec
+from kcluster.scenario.language.model import (
+    ConsumerSpec,
+    ProducerSpec,
+    TransactionSpec,
+    WorkloadSpec,
+)
 
 _DIRECT: Final = {
     "idempotent": "enable_idempotence",
@@ -77,6 +83,10 @@ def make_clients(
 def producer_settings(spec: ProducerSpec, profile: str) -> ProducerSettings:
     """The profile's defaults, overridden by `config`, then by the producer's own keys."""
     values: dict[str, Any] = defaults_of(ProducerSettings, profile)
+    if spec.transactions is not None:
+        values["transactional_id"] = spec.transactions.id or spec.name
+        if spec.transactions.timeout_ms is not None:
+            values["transaction_timeout_ms"] = spec.transactions.timeout_ms
     values |= spec.config
     if "acks" not in spec.config:
         values["acks"] = -1 if spec.acks == "all" else int(spec.acks)
@@ -103,8 +113,19 @@ def make_producer(spec: ProducerSpec, profile: str, ledger: Ledger) -> Producer:
         count=-1 if spec.count is None else spec.count,
         start_ms=spec.start_ms,
         stop_ms=-1 if spec.stop_ms is None else spec.stop_ms,
+        transactions=transaction_plan(spec.transactions),
     )
-    return Producer(spec.name, ledger, plan, producer_settings(spec, profile))
+    settings = producer_settings(spec, profile)
+    if plan.transactions is not None:
+        return TransactionalProducer(spec.name, ledger, plan, settings)
+    return Producer(spec.name, ledger, plan, settings)
+
+
+def transaction_plan(spec: TransactionSpec | None) -> TransactionPlan | None:
+    """How an application uses transactions; None: it does not."""
+    if spec is None:
+        return None
+    return TransactionPlan(every=spec.every, abort_share=spec.abort, max_version=int(spec.version))
 
 
 def consumer_settings(spec: ConsumerSpec, profile: str) -> ConsumerSettings:

@@ -6,7 +6,7 @@ does, when asked).  Kafka: kafka.coordinator.transaction; KIP-98, KIP-360, KIP-8
 
 The path of an EndTxn:
 
-    handlers/transactions/ends.py     end_txn    finds the shard
+    handlers/transactions/changes.py  end_txn    finds the shard
     coordinator.py                    end        asks for a decision, writes what is decided
     transaction.py                    end        decides: prepare, repeat the last answer, refuse
     log_shard.py                      append     PrepareCommit is written, and then committed

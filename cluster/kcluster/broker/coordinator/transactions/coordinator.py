@@ -29,6 +29,11 @@ from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
 OnIdentity = Callable[[ErrorCode, ProducerIdentity, int], None]
 """(error, who the producer is from now on, now_ms)."""
 
+
+def ignore_identity(_error: ErrorCode, _producer: ProducerIdentity, _now_ms: int) -> None:
+    """Nobody waits for the outcome."""
+
+
 NOBODY = ProducerIdentity(t.NO_PRODUCER_ID, t.NO_PRODUCER_EPOCH)
 D = TypeVar("D")
 
@@ -143,8 +148,7 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
         shard = self.ready_shard(transactional_id, now_ms)
         if isinstance(shard, ErrorCode):
             return dict.fromkeys(partitions, shard)
-        if transactional_id in shard.pending:
-            return dict.fromkeys(partitions, ErrorCode.CONCURRENT_TRANSACTIONS)
+        # Not CONCURRENT_TRANSACTIONS while a change is pending: the append checks the epoch again.
         known = shard.transactions.get(transactional_id)
         return {partition: t.verify(known, producer, partition) for partition in partitions}
 
@@ -169,7 +173,11 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
             self._note_end(new, None if is_commit else AbortReason.PRODUCER)
             return ErrorCode.NONE
 
-        self._decide(transactional_id, decide, on_written, on_done, now_ms)
+        # V1: a producer that is fenced hears of it even while a change is pending.
+        checked_first = producer if client_version < t.FIRST_OF_V2 else None
+        self._decide(
+            transactional_id, decide, on_written, on_done, now_ms, checked_first=checked_first
+        )
 
     def _decide(
         self,
@@ -179,16 +187,22 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
         on_done: OnIdentity,
         now_ms: int,
         new_producer_id: int | None = None,
+        checked_first: ProducerIdentity | None = None,
     ) -> None:
         """Decide about a transaction and write the decision.  A decision that needs a producer id
         is made again when there is one, from the state of then.  `on_written(new)`: the answer's
-        error, once the decision is committed."""
+        error, once the decision is committed.  `checked_first`: the producer to check before the
+        pending change."""
         shard = self.ready_shard(transactional_id, now_ms)
         if isinstance(shard, ErrorCode):
             on_done(shard, NOBODY, now_ms)
             return
         if transactional_id in shard.pending:
-            on_done(ErrorCode.CONCURRENT_TRANSACTIONS, NOBODY, now_ms)
+            error = ErrorCode.NONE
+            if checked_first is not None:
+                known = shard.transactions.get(transactional_id)
+                error = t.refuse_producer(known, checked_first)
+            on_done(error or ErrorCode.CONCURRENT_TRANSACTIONS, NOBODY, now_ms)
             return
         decision = decide(shard, new_producer_id, now_ms)
         if isinstance(decision, NeedsProducerId):
@@ -238,18 +252,24 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
             if not shard.transactions or shard.check_loaded() is not ErrorCode.NONE:
                 continue
             for transaction in list(shard.transactions.values()):
-                if transaction.transactional_id not in shard.pending and t.is_timed_out(
-                    transaction, now_ms
-                ):
-                    self._abort(shard, t.fence(transaction, shard.server_version, now_ms), now_ms)
+                if t.is_timed_out(transaction, now_ms):
+                    self._abort(transaction.transactional_id, now_ms)
         self._abort_later(now_ms)
 
-    def _abort(self, shard: TransactionShard, fenced: Transaction, now_ms: int) -> None:
-        def settled(error: ErrorCode, _at_ms: int) -> None:
-            if error is ErrorCode.NONE:
-                self._note_end(fenced, AbortReason.TIMEOUT)
+    def _abort(self, transactional_id: str, now_ms: int) -> None:
+        """Abort a transaction that timed out.  If that fails, the next scan finds it again."""
 
-        shard.write(fenced.transactional_id, fenced, settled, now_ms)
+        def decide(shard: TransactionShard, new_producer_id: int | None, at_ms: int) -> t.Decision:
+            known = shard.transactions.get(transactional_id)
+            if known is None or not t.is_timed_out(known, at_ms):
+                return ErrorCode.INVALID_TXN_STATE
+            return t.fence(known, shard.server_version, new_producer_id, at_ms)
+
+        def on_written(new: Transaction) -> ErrorCode:
+            self._note_end(new, AbortReason.TIMEOUT)
+            return ErrorCode.NONE
+
+        self._decide(transactional_id, decide, on_written, ignore_identity, now_ms)
 
     def _expire_later(self, now_ms: int) -> None:
         config = self.broker.config

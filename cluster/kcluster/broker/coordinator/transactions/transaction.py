@@ -31,6 +31,7 @@ NO_PRODUCER_EPOCH: Final = -1
 NO_TIME: Final = -1
 LAST_EPOCH: Final = 32766
 """The highest epoch of a client; the one above is for the coordinator to fence it."""
+_MAX_EPOCH: Final = 32767
 FIRST_OF_V2: Final = 2
 """The transaction version with an epoch for each transaction."""
 
@@ -171,7 +172,7 @@ def init(
     if known.is_prepared:
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if known.state is ONGOING:
-        return fence(known, server_version, now_ms)
+        return fence(known, server_version, new_producer_id, now_ms)
     started = replace(
         known,
         state=EMPTY,
@@ -183,7 +184,11 @@ def init(
         next_producer_id=NO_PRODUCER_ID,
     )
     epoch = known.producer_epoch
-    if known.is_exhausted and (expected is None or expected.producer_epoch == epoch):
+    if known.is_exhausted:
+        if expected is not None and expected.producer_epoch != epoch:
+            # Kafka's prepareIncrementProducerEpoch throws before it looks at the epoch of the
+            # request, even where that is a repetition of the last one.
+            return ErrorCode.UNKNOWN_SERVER_ERROR
         if new_producer_id is None:
             return NEEDS_PRODUCER_ID
         last_epoch = NO_PRODUCER_EPOCH if expected is None else epoch
@@ -208,7 +213,7 @@ def _may_go_on(known: Transaction, expected: ProducerIdentity) -> bool:
 # -------------------------------------------------------------------- partitions of a transaction
 
 
-def _refuse_producer(known: Transaction | None, producer: ProducerIdentity) -> ErrorCode:
+def refuse_producer(known: Transaction | None, producer: ProducerIdentity) -> ErrorCode:
     """Why `producer` is not the current one; NONE if it is."""
     if known is None or known.producer_id != producer.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -225,7 +230,7 @@ def add_partitions(
     now_ms: int,
 ) -> Transaction | ErrorCode:
     """Ongoing, with these partitions too; NONE if they all are in it."""
-    error = _refuse_producer(known, producer)
+    error = refuse_producer(known, producer)
     if known is None or error is not ErrorCode.NONE:
         return error
     if known.is_prepared:
@@ -248,7 +253,7 @@ def verify(
     known: Transaction | None, producer: ProducerIdentity, partition: TopicPartition
 ) -> ErrorCode:
     """NONE if `partition` is part of the producer's open transaction."""
-    error = _refuse_producer(known, producer)
+    error = refuse_producer(known, producer)
     if known is None or error is not ErrorCode.NONE:
         return error
     if known.is_prepared:
@@ -274,19 +279,17 @@ def end(
     if known is None:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     state, epoch = known.state, producer.producer_epoch
-    is_v2 = known.client_version >= FIRST_OF_V2
     is_current = epoch == known.producer_epoch
-    is_bumped = is_v2 and known.producer_epoch == epoch + 1
+    is_bumped = epoch + 1 == known.producer_epoch
     is_overflown = (
-        is_v2
-        and known.previous_producer_id == producer.producer_id != known.producer_id
+        known.previous_producer_id == producer.producer_id
         and epoch == LAST_EPOCH
         and known.producer_epoch == 0
     )
     if known.producer_id != producer.producer_id and not is_overflown:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if known.is_prepared:
-        is_valid = is_bumped or (not is_v2 and is_current)
+        is_valid = is_bumped
     elif state in (COMPLETE_COMMIT, COMPLETE_ABORT):
         is_valid = is_bumped or is_overflown or is_current
     else:
@@ -302,15 +305,7 @@ def end(
     if state is not ONGOING and is_commit:
         return ErrorCode.INVALID_TXN_STATE
     # An abort may be of a transaction of which only the client knows.
-    if known.is_exhausted and new_producer_id is None:
-        return NEEDS_PRODUCER_ID
-    prepared = _prepare(known, is_commit, client_version, now_ms)
-    return replace(
-        prepared,
-        producer_epoch=known.producer_epoch + 1,
-        last_producer_epoch=known.producer_epoch,
-        next_producer_id=new_producer_id if known.is_exhausted else NO_PRODUCER_ID,
-    )
+    return _prepare_v2(known, is_commit, client_version, new_producer_id, now_ms)
 
 
 def _end_v1(
@@ -320,7 +315,7 @@ def _end_v1(
     client_version: int,
     now_ms: int,
 ) -> Decision | RetriedRequest:
-    error = _refuse_producer(known, producer)
+    error = refuse_producer(known, producer)
     if known is None or error is not ErrorCode.NONE:
         return error
     if known.state is ONGOING:
@@ -332,17 +327,37 @@ def _end_v1(
     return RetriedRequest(known.next_identity)
 
 
-def fence(known: Transaction, server_version: int, now_ms: int) -> Transaction:
+def fence(
+    known: Transaction, server_version: int, new_producer_id: int | None, now_ms: int
+) -> Transaction | NeedsProducerId:
     """PrepareAbort by the coordinator itself: the epoch is incremented, so that the producer of the
-    open transaction can do no more."""
+    open transaction can do no more.  With V2, one that asks with its old epoch who it is (KIP-360)
+    goes on as the producer of the new epoch."""
+    assert known.state is ONGOING, known
+    if server_version >= FIRST_OF_V2:
+        return _prepare_v2(known, False, server_version, new_producer_id, now_ms)
     return replace(
-        _prepare(known, False, server_version, now_ms),
-        producer_epoch=known.producer_epoch + 1,
+        _prepare(known, False, 0, now_ms),
+        producer_epoch=min(_MAX_EPOCH, known.producer_epoch + 1),
         last_producer_epoch=NO_PRODUCER_EPOCH,
     )
 
 
-def _prepare(known: Transaction, is_commit: bool, client_version: int, now_ms: int) -> Transaction:
+def _prepare_v2(
+    known: Transaction, is_commit: bool, version: int, new_producer_id: int | None, now_ms: int
+) -> Transaction | NeedsProducerId:
+    """The epoch is incremented; if it was the last one, the next transaction has a new id."""
+    if known.is_exhausted and new_producer_id is None:
+        return NEEDS_PRODUCER_ID
+    return replace(
+        _prepare(known, is_commit, version, now_ms),
+        producer_epoch=min(_MAX_EPOCH, known.producer_epoch + 1),
+        last_producer_epoch=known.producer_epoch,
+        next_producer_id=new_producer_id if known.is_exhausted else NO_PRODUCER_ID,
+    )
+
+
+def _prepare(known: Transaction, is_commit: bool, version: int, now_ms: int) -> Transaction:
     return replace(
         known,
         state=PREPARE_COMMIT if is_commit else PREPARE_ABORT,
@@ -350,7 +365,7 @@ def _prepare(known: Transaction, is_commit: bool, client_version: int, now_ms: i
         last_update_ms=now_ms,
         previous_producer_id=known.producer_id,
         next_producer_id=NO_PRODUCER_ID,
-        client_version=client_version,
+        client_version=version,
     )
 
 

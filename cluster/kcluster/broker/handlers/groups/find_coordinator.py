@@ -1,26 +1,27 @@
-"""FindCoordinator (API 10, v0-6): which broker coordinates a group or a transactional id.
+"""FindCoordinator (API 10, v0-6): which broker coordinates a key.
 
 Owns: that answer, and creating the coordinator's topic on first need.  Never: coordinates.
 Kafka: KafkaApis.getCoordinator, FindCoordinatorRequest.CoordinatorType.
 Behaviour:
-- the leader of the key's partition of __consumer_offsets or __transaction_state, if that broker is
-  unfenced;
+- the leader of the key's partition of __consumer_offsets, __transaction_state or
+  __share_group_state, if that broker is unfenced;
 - COORDINATOR_NOT_AVAILABLE until then: the client asks again.
 Versions:
 - v1: key type (KIP-98)
 - v4: many keys (KIP-699)
-- v6: share groups (KIP-932)
-Not done: share groups: COORDINATOR_NOT_AVAILABLE, as they have no coordinator here.
+- v6: the state of a share partition, by `group:topic id:partition` (KIP-932)
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from kcluster.broker.broker import Broker
+from kcluster.broker.coordinator.shards import ShardedCoordinator
+from kcluster.broker.coordinator.share_state.state import is_share_key
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
@@ -77,14 +78,17 @@ def find_coordinator(broker: Broker, request: Request, now_ms: int) -> m.FindCoo
 
 
 def _find(broker: Broker, key_type: int, key: str, version: int, now_ms: int) -> _Found:
-    if key_type == CoordinatorType.SHARE and (version < SHARE_SINCE or key.count(":") != 2):
-        return _Found(ErrorCode.INVALID_REQUEST)  # the key is group:topic id:partition
-    if key_type not in CoordinatorType.__members__.values():
+    if key_type == CoordinatorType.SHARE and (version < SHARE_SINCE or not is_share_key(key)):
         return _Found(ErrorCode.INVALID_REQUEST)
-    if key_type == CoordinatorType.SHARE:
-        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    is_group = key_type == CoordinatorType.GROUP
-    coordinator = broker.coordinator if is_group else broker.transactions
+    coordinator: ShardedCoordinator[Any]
+    if key_type == CoordinatorType.GROUP:
+        coordinator = broker.coordinator
+    elif key_type == CoordinatorType.TRANSACTION:
+        coordinator = broker.transactions
+    elif key_type == CoordinatorType.SHARE:
+        coordinator = broker.share_state
+    else:
+        return _Found(ErrorCode.INVALID_REQUEST)
     if coordinator.topic not in broker.image.topics:
         coordinator.create_topic(now_ms)
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)

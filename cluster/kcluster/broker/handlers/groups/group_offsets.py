@@ -13,7 +13,6 @@ Versions:
 - OffsetCommit v9: member epoch (KIP-848)
 - OffsetCommit v10: topic ids (KIP-848)
 - OffsetDelete v0: KIP-496
-Not done: commits in transactions (TxnOffsetCommit), members of KIP-848 groups.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def offset_commit(broker: Broker, request: Request, now_ms: int) -> m.OffsetComm
     if isinstance(shard, ErrorCode):
         _fail(answer, known, shard)
         return answer
-    error = _admit_commit(shard, request, now_ms)
+    error = _admit_commit(broker, shard, request, known, now_ms)
     if error is not ErrorCode.NONE:
         _fail(answer, known, error)
         return answer
@@ -110,7 +109,9 @@ def _known_topics(
     return known
 
 
-def _admit_commit(shard: GroupShard, request: Request, now_ms: int) -> ErrorCode:
+def _admit_commit(
+    broker: Broker, shard: GroupShard, request: Request, known: list[CommitTopic], now_ms: int
+) -> ErrorCode:
     """Why the sender may not commit; NONE if it may.  Version 0 does not say who commits."""
     body: m.OffsetCommitRequest = request.body
     if request.api_version == IN_ZOOKEEPER:
@@ -121,7 +122,14 @@ def _admit_commit(shard: GroupShard, request: Request, now_ms: int) -> ErrorCode
         generation=body.generation_id_or_member_epoch,
         api_version=request.api_version,
     )
-    return shard.admit_commit(body.group_id, committer, now_ms)
+    metadata_max = broker.config.offset_metadata_max_bytes
+    partitions = [
+        (broker.image.topics[topic.name].topic_id, partition.partition_index)
+        for topic in known
+        for partition in topic.partitions
+        if len(partition.committed_metadata or "") <= metadata_max
+    ]
+    return shard.admit_commit(body.group_id, committer, partitions, now_ms)
 
 
 def _commit_records(

@@ -18,7 +18,7 @@ Versions:
 - ListGroups v4: states (KIP-518)
 - ListGroups v5: types (KIP-848)
 - DescribeGroups v6: GROUP_ID_NOT_FOUND (KIP-1043)
-Not done: consumer (KIP-848), share and streams groups.
+Not done: share groups.
 """
 
 from __future__ import annotations

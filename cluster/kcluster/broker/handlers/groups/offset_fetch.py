@@ -6,7 +6,8 @@ Behaviour:
 - only offsets that are on all in-sync replicas are returned;
 - with require_stable the answer waits for commits that came before the request, and an offset that
   an open transaction may change is UNSTABLE_OFFSET_COMMIT;
-- a group that does not exist has no offsets, without an error.
+- a group that does not exist has no offsets, without an error;
+- a member of a consumer group must name its current epoch.
 Versions:
 - v0 (to 3.9): data/old_offsets.py
 - v2: null topics for all; an error for the whole
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 TOPIC_IDS_SINCE: Final = 10
 GROUPS_SINCE: Final = 8
+EPOCHS_SINCE: Final = 9
 GROUP_ERROR_SINCE: Final = 2
 NO_OFFSET: Final = -1
 NO_LEADER_EPOCH: Final = -1
@@ -102,6 +104,12 @@ def _fetch_group(
     if isinstance(shard, ErrorCode) or unready is not ErrorCode.NONE:
         finish(_failed_group(request, requested, unready))
         return
+    group = shard.groups.get(requested.group_id)
+    if group is not None and request.api_version >= EPOCHS_SINCE:
+        refused = group.check_fetch(requested.member_id, requested.member_epoch)
+        if refused is not ErrorCode.NONE:
+            finish(_failed_group(request, requested, refused))
+            return
     by_id = request.api_version >= TOPIC_IDS_SINCE
     store = shard
 

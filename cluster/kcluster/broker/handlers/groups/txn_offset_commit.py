@@ -164,7 +164,13 @@ class PendingTxnOffsets:
             api_version=self._request.api_version,
             is_in_transaction=True,
         )
-        error = shard.admit_commit(body.group_id, committer, now_ms)
+        partitions = [
+            (broker.image.topics[topic].topic_id, partition.partition_index)
+            for topic, partition in self.known
+        ]
+        error = shard.admit_commit(body.group_id, committer, partitions, now_ms)
+        if error is ErrorCode.STALE_MEMBER_EPOCH:
+            error = ErrorCode.ILLEGAL_GENERATION  # producers do not know the other
         if error is not ErrorCode.NONE:
             self._finish(error, now_ms)
             return

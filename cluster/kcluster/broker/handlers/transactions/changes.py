@@ -27,7 +27,6 @@ from kcluster.protocol.names import GROUP_METADATA_TOPIC
 FENCED_SINCE: Final = 2
 """Versions before it have INVALID_PRODUCER_EPOCH for PRODUCER_FENCED."""
 BATCHED_SINCE: Final = 4
-ADD_V2_SINCE: Final = 5
 END_V2_SINCE: Final = 5
 
 Added = m.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
@@ -109,7 +108,7 @@ def _add(broker: Broker, wanted: Added, version: int, finish: partial[None], now
         wanted.transactional_id,
         producer,
         partitions,
-        FIRST_OF_V2 if version >= ADD_V2_SINCE else 0,
+        FIRST_OF_V2 if version >= BATCHED_SINCE else 0,
         lambda error, _at_ms: finish(dict.fromkeys(partitions, error)),
         now_ms,
     )

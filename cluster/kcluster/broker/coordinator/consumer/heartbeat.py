@@ -1,0 +1,343 @@
+"""ConsumerGroupHeartbeat: what one heartbeat changes.
+
+Owns: the order of checks, and the decision: the records to write and the answer.  Never: changes
+the group (the records do, when they are replayed).
+Kafka: GroupMetadataManager.consumerGroupHeartbeat, consumerGroupLeave; KIP-848.
+
+    1 the member        it joins, changes, or is refused
+    2 the group epoch   increases with a change of subscription, or of the topics' metadata
+    3 the target        is computed for a new group epoch, once per assignment interval
+    4 the assignment    of this member goes a step towards the target (reconcile.py)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kcluster.broker.coordinator.consumer.group import ConsumerGroup
+from kcluster.broker.coordinator.consumer.member import (
+    NONE_ASSIGNED,
+    AssignedPartitions,
+    ConsumerMember,
+    member_tombstones,
+    target_record,
+)
+from kcluster.broker.coordinator.consumer.reconcile import Destination, Owned, reconcile
+from kcluster.broker.coordinator.consumer.records import (
+    ConsumerGroupPartitionMetadata,
+    ConsumerGroupTargetAssignmentMetadata,
+)
+from kcluster.broker.coordinator.consumer.regexes import RegexChange, change_regex, resolve_if_due
+from kcluster.broker.coordinator.group_log import LogRecord
+from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH, GroupRefusal
+from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment, metadata_hash
+from kcluster.contract import Request
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+
+NO_TIMEOUT: Final = -1
+MUST_REJOIN: Final = "The member must abandon all its partitions and rejoin."
+
+
+class Decided(Struct):
+    """What to write, and the answer when it is committed."""
+
+    records: list[LogRecord]
+    answer: m.ConsumerGroupHeartbeatResponse
+    member: ConsumerMember | None = None
+    """The member afterwards; None: it left, so no session is to be started."""
+    is_reconciled: bool = False
+    """Whether its assignment went a step towards the target."""
+
+
+# ----------------------------------------------------------------------------------------- leave
+
+
+def decide_leave(
+    group: ConsumerGroup, body: m.ConsumerGroupHeartbeatRequest
+) -> Decided | GroupRefusal:
+    """A member leaves, for good or (a static one) until it comes back."""
+    answer = m.ConsumerGroupHeartbeatResponse(
+        member_id=body.member_id, member_epoch=body.member_epoch
+    )
+    if body.instance_id is None:
+        found = known_member(group, body.member_id)
+        if isinstance(found, GroupRefusal):
+            return found
+        return Decided(group.removal_records([found]), answer)
+    static = known_static_member(group, body.instance_id, body.member_id)
+    if isinstance(static, GroupRefusal):
+        return static
+    if body.member_epoch != LEAVE_STATIC_EPOCH:
+        return Decided(group.removal_records([static]), answer)
+    # It will be back under another member id, and has had its partitions from the beginning then.
+    away = replace(
+        static,
+        epoch=LEAVE_STATIC_EPOCH,
+        assigned={
+            topic_id: dict.fromkeys(partitions, 0)
+            for topic_id, partitions in static.assigned.items()
+        },
+        revoking=NONE_ASSIGNED,
+    )
+    return Decided([away.current_record(group.group_id)], answer)
+
+
+def known_member(group: ConsumerGroup, member_id: str) -> ConsumerMember | GroupRefusal:
+    member = group.members.get(member_id)
+    if member is None:
+        message = f"Member {member_id} is not a member of group {group.group_id}."
+        return GroupRefusal(ErrorCode.UNKNOWN_MEMBER_ID, message)
+    return member
+
+
+def known_static_member(
+    group: ConsumerGroup, instance_id: str, member_id: str
+) -> ConsumerMember | GroupRefusal:
+    member = group.static_member(instance_id)
+    if member is None:
+        return GroupRefusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if member.member_id != member_id:
+        message = (
+            f"Static member {member_id} with instance id {instance_id} "
+            f"was fenced by member {member.member_id}."
+        )
+        return GroupRefusal(ErrorCode.FENCED_INSTANCE_ID, message)
+    return member
+
+
+# ------------------------------------------------------------------------------------- heartbeat
+
+
+class Heartbeat:
+    """One heartbeat of a member that stays, or joins."""
+
+    def __init__(
+        self, group: ConsumerGroup, request: Request, first: Sequence[LogRecord], now_ms: int
+    ) -> None:
+        """`first`: records that turn another group into this one."""
+        self.group = group
+        self.request = request
+        self.body: m.ConsumerGroupHeartbeatRequest = request.body
+        self.now_ms = now_ms
+        self.records = list(first)
+        self.epoch = group.epoch
+        self.owned: Owned | None = None
+        if self.body.topic_partitions is not None:
+            self.owned = {one.topic_id: one.partitions for one in self.body.topic_partitions}
+
+    def decide(self) -> Decided | GroupRefusal:
+        group, body = self.group, self.body
+        member_id = body.member_id or str(UUID(bytes=group.broker.rng.randbytes(16), version=4))
+        if self._is_full(member_id):
+            limit = group.broker.config.group_consumer_max_size
+            message = f"The consumer group has reached its maximum capacity of {limit} members."
+            return GroupRefusal(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
+        member = self._find(member_id)
+        if isinstance(member, GroupRefusal):
+            return member
+        updated = self._updated(member)
+        if not updated.has_metadata_of(member):
+            self.records.append(updated.metadata_record(group.group_id))
+        names_changed = updated.topics != member.topics
+        regex_change = change_regex(group, member, updated, self.records)
+        if isinstance(regex_change, GroupRefusal):
+            return regex_change
+        resolve_if_due(group, member, updated, self.now_ms)
+        bump = names_changed or regex_change is RegexChange.CHANGED_AND_RESOLVED
+        if bump or not group.has_checked_metadata():
+            self._update_epoch(updated, bump)
+        target_epoch, target = self._update_target(member, updated)
+        changed = names_changed or regex_change is not RegexChange.NONE
+        reconciled = self._reconcile(updated, target_epoch, target, changed)
+        if isinstance(reconciled, GroupRefusal):
+            return reconciled
+        answer = self._answer(member, reconciled)
+        return Decided(self.records, answer, reconciled, reconciled is not updated)
+
+    def _is_full(self, member_id: str) -> bool:
+        size = len(self.group.members)
+        limit = self.group.broker.config.group_consumer_max_size
+        return size >= limit and (not self.body.member_id or member_id not in self.group.members)
+
+    # --------------------------------------------------------------------- 1: the member
+
+    def _find(self, member_id: str) -> ConsumerMember | GroupRefusal:
+        """The member as it was; a new one if it joins."""
+        group, body = self.group, self.body
+        joins = body.member_epoch == JOIN_EPOCH
+        if body.instance_id is None:
+            if joins and member_id not in group.members:
+                return ConsumerMember(member_id)
+            found = known_member(group, member_id)
+            return found if isinstance(found, GroupRefusal) else self._check_epoch(found)
+        if not joins:
+            static = known_static_member(group, body.instance_id, member_id)
+            return static if isinstance(static, GroupRefusal) else self._check_epoch(static)
+        previous = group.static_member(body.instance_id)
+        if previous is None:
+            return group.members.get(member_id) or ConsumerMember(member_id)
+        if not previous.is_classic and previous.epoch != LEAVE_STATIC_EPOCH:
+            message = (
+                f"Static member {member_id} with instance id {body.instance_id} cannot join the "
+                f"group because the instance id is owned by {previous.member_id} member."
+            )
+            return GroupRefusal(ErrorCode.UNRELEASED_INSTANCE_ID, message)
+        return self._replace(previous, member_id)
+
+    def _check_epoch(self, member: ConsumerMember) -> ConsumerMember | GroupRefusal:
+        epoch = self.body.member_epoch
+        if epoch in (JOIN_EPOCH, member.epoch):
+            return member
+        if epoch < member.epoch and epoch == member.previous_epoch and self._owns_subset(member):
+            return member  # the answer with the new epoch may have been lost
+        relation = "greater" if epoch > member.epoch else "smaller"
+        message = (
+            f"The consumer group member has a {relation} member epoch ({epoch}) than the one "
+            f"known by the group coordinator ({member.epoch}). {MUST_REJOIN}"
+        )
+        return GroupRefusal(ErrorCode.FENCED_MEMBER_EPOCH, message)
+
+    def _owns_subset(self, member: ConsumerMember) -> bool:
+        """Whether all that the client reports as its own is assigned to it."""
+        if self.owned is None:
+            return False
+        return all(
+            partition in member.assigned.get(topic_id, {})
+            for topic_id, partitions in self.owned.items()
+            for partition in partitions
+        )
+
+    def _replace(self, previous: ConsumerMember, member_id: str) -> ConsumerMember:
+        """A static member is back: it takes its old place under a new id."""
+        group_id = self.group.group_id
+        member = replace(previous, member_id=member_id, epoch=0, previous_epoch=0)
+        target = self.group.targets.get(previous.member_id, NO_PARTITIONS)
+        self.records += member_tombstones(group_id, previous.member_id)
+        self.records.append(member.metadata_record(group_id))
+        self.records.append(target_record(group_id, member_id, target))
+        self.records.append(member.current_record(group_id))
+        return member
+
+    def _updated(self, member: ConsumerMember) -> ConsumerMember:
+        """With what this heartbeat says about itself."""
+        body = self.body
+        names, timeout_ms = body.subscribed_topic_names, body.rebalance_timeout_ms
+        regex = body.subscribed_topic_regex
+        return replace(
+            member,
+            instance_id=member.instance_id if body.instance_id is None else body.instance_id,
+            rack_id=member.rack_id if body.rack_id is None else body.rack_id,
+            rebalance_timeout_ms=(
+                member.rebalance_timeout_ms if timeout_ms == NO_TIMEOUT else timeout_ms
+            ),
+            assignor=member.assignor if body.server_assignor is None else body.server_assignor,
+            topics=member.topics if names is None else tuple(sorted(set(names))),
+            regex=member.regex if regex is None else regex,
+            client_id=self.request.client_id or "",
+            client_host=f"/{self.request.client_host}",
+            classic=None,
+        )
+
+    # ---------------------------------------------------------------- 2: the group epoch
+
+    def _members_with(self, updated: ConsumerMember) -> dict[str, ConsumerMember]:
+        """The members after this heartbeat."""
+        members = dict(self.group.members)
+        previous = self.group.static_member(updated.instance_id)
+        if previous is not None:
+            members.pop(previous.member_id, None)
+        members[updated.member_id] = updated
+        return members
+
+    def _update_epoch(self, updated: ConsumerMember, bump: bool) -> None:
+        group = self.group
+        topics = group.subscribed_topics(self._members_with(updated).values())
+        hashed = metadata_hash(group.broker.image, topics)
+        if bump or hashed != group.metadata_hash:
+            self.epoch += 1
+            self.records.append(group.epoch_record(self.epoch, hashed))
+        group.note_checked_metadata(self.epoch)
+        if group.has_old_metadata:
+            self.records.append(ConsumerGroupPartitionMetadata(group.group_id, None))
+
+    # ---------------------------------------------------------------------- 3: the target
+
+    def _update_target(
+        self, member: ConsumerMember, updated: ConsumerMember
+    ) -> tuple[int, Assignment]:
+        """Epoch of the target assignment, and this member's part."""
+        group = self.group
+        previous = dict(group.targets)
+        static = group.static_member(updated.instance_id)
+        if static is not None and static.member_id != updated.member_id:
+            previous[updated.member_id] = previous.pop(static.member_id, NO_PARTITIONS)
+        own = previous.get(updated.member_id, NO_PARTITIONS)
+        if group.target_epoch >= self.epoch or not group.can_assign(self.now_ms):
+            return group.target_epoch, own
+        assignor = group.assignor_name((member, -1), (updated, 1))
+        target = group.target_of(self._members_with(updated), previous, assignor)
+        for member_id, partitions in target.items():
+            if partitions != group.targets.get(member_id):
+                self.records.append(target_record(group.group_id, member_id, partitions))
+        value = m.ConsumerGroupTargetAssignmentMetadataValue(
+            assignment_epoch=self.epoch, assignment_timestamp=self.now_ms
+        )
+        self.records.append(ConsumerGroupTargetAssignmentMetadata(group.group_id, value))
+        return self.epoch, target[updated.member_id]
+
+    # ------------------------------------------------------------------ 4: the assignment
+
+    def _reconcile(
+        self, updated: ConsumerMember, target_epoch: int, target: Assignment, changed: bool
+    ) -> ConsumerMember | GroupRefusal:
+        group = self.group
+        if not changed and updated.has_reached(target_epoch):
+            return updated
+        to = Destination(
+            target_epoch=target_epoch,
+            target=target,
+            subscribed_ids=frozenset(group.subscribed_ids(updated)),
+            is_taken=group.is_taken,
+            owned=self.owned,
+            subscription_changed=changed,
+        )
+        reconciled = reconcile(updated, to)
+        if isinstance(reconciled, ConsumerMember) and reconciled != updated:
+            self.records.append(reconciled.current_record(group.group_id))
+        return reconciled
+
+    def _answer(
+        self, before: ConsumerMember, after: ConsumerMember
+    ) -> m.ConsumerGroupHeartbeatResponse:
+        """The assignment is sent to who joins, who says everything, and when it has changed."""
+        body = self.body
+        is_full = (
+            body.rebalance_timeout_ms != NO_TIMEOUT
+            and (body.subscribed_topic_names is not None or body.subscribed_topic_regex is not None)
+            and body.topic_partitions is not None
+        )
+        answer = m.ConsumerGroupHeartbeatResponse(
+            member_id=after.member_id,
+            member_epoch=after.epoch,
+            heartbeat_interval_ms=self.group.config_ms("consumer.heartbeat.interval.ms"),
+        )
+        changed = before.assigned != after.assigned
+        if body.member_epoch == JOIN_EPOCH or is_full or changed:
+            answer.assignment = _assignment(after.assigned)
+        return answer
+
+
+def _assignment(assigned: AssignedPartitions) -> m.ConsumerGroupHeartbeatResponse.Assignment:
+    entry = m.ConsumerGroupHeartbeatResponse.TopicPartitions
+    return m.ConsumerGroupHeartbeatResponse.Assignment(
+        topic_partitions=[
+            entry(topic_id=topic_id, partitions=sorted(partitions))
+            for topic_id, partitions in assigned.items()
+        ]
+    )

@@ -1,0 +1,199 @@
+"""A member of a consumer group: a value, made from its two records.
+
+Owns: what a member is, and its records.  Never: decides its assignment (reconcile.py).
+Kafka: ConsumerGroupMember, ConsumerMemberState; KIP-848.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kcluster.broker.coordinator.consumer.records import (
+    ConsumerGroupCurrentMemberAssignment,
+    ConsumerGroupMemberMetadata,
+    ConsumerGroupTargetAssignmentMember,
+)
+from kcluster.broker.coordinator.group_log import LogRecord
+from kcluster.broker.coordinator.modern.topics import Assignment
+from kcluster.protocol import messages as m
+
+if TYPE_CHECKING:
+    from kcluster.protocol.messages import (
+        ConsumerGroupCurrentMemberAssignmentValue,
+        ConsumerGroupMemberMetadataValue,
+    )
+
+    ClassicMetadata = ConsumerGroupMemberMetadataValue.ClassicMemberMetadata
+    StoredPartitions = ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions
+
+AssignedPartitions = Mapping[bytes, Mapping[int, int]]
+"""Topic id -> partition -> assignment epoch: the member's epoch when it got the partition."""
+
+NONE_ASSIGNED: Final[AssignedPartitions] = {}
+
+
+class ConsumerMemberState(IntEnum):
+    """As stored.  A state of a later release is UNKNOWN."""
+
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1
+    """It has yet to revoke partitions, and keeps its epoch until then."""
+    UNRELEASED_PARTITIONS = 2
+    """It waits for partitions that others have yet to revoke."""
+    UNKNOWN = 127
+
+    @classmethod
+    def _missing_(cls, value: object) -> ConsumerMemberState:
+        return cls.UNKNOWN
+
+
+class ConsumerMember(Struct, frozen=True):
+    """One member."""
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int = -1
+    topics: tuple[str, ...] = ()
+    """The names that it subscribes to, sorted."""
+    regex: str | None = None
+    """The regular expression that it subscribes to besides; "" and None: none."""
+    assignor: str | None = None
+    classic: ClassicMetadata | None = None
+    """Set while it speaks the classic protocol."""
+
+    epoch: int = 0
+    previous_epoch: int = -1
+    state: ConsumerMemberState = ConsumerMemberState.STABLE
+    assigned: AssignedPartitions = NONE_ASSIGNED
+    revoking: AssignedPartitions = NONE_ASSIGNED
+
+    @property
+    def is_classic(self) -> bool:
+        return self.classic is not None
+
+    def has_reached(self, target_epoch: int) -> bool:
+        """Whether it has exactly what the target assignment gives it."""
+        return self.state is ConsumerMemberState.STABLE and self.epoch == target_epoch
+
+    def assignment_epoch(self, topic_id: bytes, partition: int) -> int | None:
+        """The epoch since which it has a partition; None: it does not have it."""
+        epoch = self.assigned.get(topic_id, {}).get(partition)
+        return self.revoking.get(topic_id, {}).get(partition) if epoch is None else epoch
+
+    # ------------------------------------------------------------------------- its records
+
+    def has_metadata_of(self, other: ConsumerMember) -> bool:
+        """Whether its metadata record would be the same."""
+        return self.metadata() == other.metadata()
+
+    def metadata(self) -> ConsumerGroupMemberMetadataValue:
+        return m.ConsumerGroupMemberMetadataValue(
+            instance_id=self.instance_id,
+            rack_id=self.rack_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            subscribed_topic_names=list(self.topics),
+            subscribed_topic_regex=self.regex,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            server_assignor=self.assignor,
+            classic_member_metadata=self.classic,
+        )
+
+    def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
+        return replace(
+            self,
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            topics=tuple(value.subscribed_topic_names),
+            regex=value.subscribed_topic_regex,
+            assignor=value.server_assignor,
+            classic=value.classic_member_metadata,
+        )
+
+    def current(self) -> ConsumerGroupCurrentMemberAssignmentValue:
+        return m.ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=self.epoch,
+            previous_member_epoch=self.previous_epoch,
+            state=self.state,
+            assigned_partitions=_stored(self.assigned),
+            partitions_pending_revocation=_stored(self.revoking),
+        )
+
+    def with_current(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
+        return replace(
+            self,
+            epoch=value.member_epoch,
+            previous_epoch=value.previous_member_epoch,
+            state=ConsumerMemberState(value.state),
+            assigned=_restored(value.assigned_partitions, value.member_epoch),
+            revoking=_restored(value.partitions_pending_revocation, value.member_epoch),
+        )
+
+    def metadata_record(self, group_id: str) -> ConsumerGroupMemberMetadata:
+        return ConsumerGroupMemberMetadata(group_id, self.member_id, self.metadata())
+
+    def current_record(self, group_id: str) -> ConsumerGroupCurrentMemberAssignment:
+        return ConsumerGroupCurrentMemberAssignment(group_id, self.member_id, self.current())
+
+
+def target_record(
+    group_id: str, member_id: str, target: Assignment
+) -> ConsumerGroupTargetAssignmentMember:
+    """A member's part of the target assignment."""
+    entry = m.ConsumerGroupTargetAssignmentMemberValue.TopicPartition
+    value = m.ConsumerGroupTargetAssignmentMemberValue(
+        topic_partitions=[
+            entry(topic_id=topic_id, partitions=sorted(partitions))
+            for topic_id, partitions in target.items()
+        ]
+    )
+    return ConsumerGroupTargetAssignmentMember(group_id, member_id, value)
+
+
+def member_tombstones(group_id: str, member_id: str) -> list[LogRecord]:
+    """The records that remove a member, in Kafka's order."""
+    return [
+        ConsumerGroupCurrentMemberAssignment(group_id, member_id, None),
+        ConsumerGroupTargetAssignmentMember(group_id, member_id, None),
+        ConsumerGroupMemberMetadata(group_id, member_id, None),
+    ]
+
+
+def partitions_of(assigned: AssignedPartitions) -> Assignment:
+    """Without the epochs."""
+    return {topic_id: frozenset(partitions) for topic_id, partitions in assigned.items()}
+
+
+def _stored(assigned: AssignedPartitions) -> list[StoredPartitions]:
+    entry = m.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions
+    return [
+        entry(
+            topic_id=topic_id,
+            partitions=sorted(partitions),
+            assignment_epochs=[partitions[one] for one in sorted(partitions)],
+        )
+        for topic_id, partitions in assigned.items()
+    ]
+
+
+def _restored(stored: Iterable[StoredPartitions], member_epoch: int) -> AssignedPartitions:
+    """Before 4.3 records had no assignment epochs: the member's own stands for them."""
+    default = max(member_epoch, 0)
+    restored: dict[bytes, dict[int, int]] = {}
+    for entry in stored:
+        epochs = entry.assignment_epochs
+        if epochs is None or len(epochs) != len(entry.partitions):
+            epochs = [default] * len(entry.partitions)
+        restored[entry.topic_id] = dict(zip(entry.partitions, epochs, strict=True))
+    return restored

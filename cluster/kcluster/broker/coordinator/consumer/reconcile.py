@@ -1,0 +1,139 @@
+"""A member's way to its target: what it must revoke first, and what it may have already.
+
+Owns: that decision.  Never: changes a group, writes a record.
+Kafka: CurrentAssignmentBuilder; KIP-848, KIP-1251 (assignment epochs).
+
+A partition is given to a member only when nobody else has it: not as an assigned partition, and not
+as one that it has yet to revoke.
+
+    STABLE ──▶ UNREVOKED_PARTITIONS ──▶ UNRELEASED_PARTITIONS ──▶ STABLE
+       │       (old epoch; waits for     (epoch of the target;       ▲
+       │        the client to revoke)     waits for other members)   │
+       └─────────────────────────────────────────────────────────────┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kcluster.broker.coordinator.consumer.member import (
+    NONE_ASSIGNED,
+    AssignedPartitions,
+    ConsumerMember,
+    ConsumerMemberState,
+)
+from kcluster.broker.coordinator.modern.group import GroupRefusal
+from kcluster.broker.coordinator.modern.topics import Assignment
+from kcluster.protocol.errors import ErrorCode
+
+Owned = Mapping[bytes, Collection[int]]
+"""Topic id -> partitions that the member reports as its own."""
+
+
+class Destination(Struct, frozen=True):
+    """What a member is reconciled with."""
+
+    target_epoch: int
+    target: Assignment
+    subscribed_ids: Collection[bytes]
+    """Ids of the existing topics that the member subscribes to now."""
+    is_taken: Callable[[bytes, int], bool]
+    """(topic id, partition): whether any member has it."""
+    owned: Owned | None
+    """None: the heartbeat did not say."""
+    subscription_changed: bool = False
+
+
+def reconcile(member: ConsumerMember, to: Destination) -> ConsumerMember | GroupRefusal:
+    """The member after this heartbeat; itself if nothing changes."""
+    match member.state:
+        case ConsumerMemberState.STABLE:
+            if member.epoch != to.target_epoch:
+                return _next(member, to, member.epoch)
+            return _drop_unsubscribed(member, to) if to.subscription_changed else member
+        case ConsumerMemberState.UNREVOKED_PARTITIONS:
+            if _owns_any(member.revoking, to.owned):
+                return _drop_unsubscribed(member, to) if to.subscription_changed else member
+            return _next(member, to, member.epoch)
+        case ConsumerMemberState.UNRELEASED_PARTITIONS:
+            return _next(member, to, member.epoch)
+    if to.owned is None or any(to.owned.values()):
+        message = (
+            "The consumer group member is in a unknown state. "
+            "The member must abandon all its partitions and rejoin."
+        )
+        return GroupRefusal(ErrorCode.FENCED_MEMBER_EPOCH, message)
+    return _next(member, to, to.target_epoch)
+
+
+def _owns_any(revoking: AssignedPartitions, owned: Owned | None) -> bool:
+    """Whether the client still has a partition to revoke; if it does not say, it has."""
+    if owned is None:
+        return True
+    return any(
+        partition in revoking.get(topic_id, {})
+        for topic_id, partitions in owned.items()
+        for partition in partitions
+    )
+
+
+def _drop_unsubscribed(member: ConsumerMember, to: Destination) -> ConsumerMember:
+    """Without a new target, only topics that it no longer subscribes to are revoked."""
+    kept = {one: some for one, some in member.assigned.items() if one in to.subscribed_ids}
+    if len(kept) == len(member.assigned):
+        return member
+    revoking = {topic_id: dict(some) for topic_id, some in member.revoking.items()}
+    for topic_id, partitions in member.assigned.items():
+        if topic_id not in kept:
+            revoking.setdefault(topic_id, {}).update(partitions)
+    changed = replace(member, previous_epoch=member.epoch, assigned=kept)
+    if _owns_any(revoking, to.owned):
+        return replace(changed, state=ConsumerMemberState.UNREVOKED_PARTITIONS, revoking=revoking)
+    return changed
+
+
+def _next(member: ConsumerMember, to: Destination, epoch: int) -> ConsumerMember:
+    """One step towards the target: revoke first; then take what is free."""
+    assigned: dict[bytes, dict[int, int]] = {}
+    revoking: dict[bytes, dict[int, int]] = {}
+    free: dict[bytes, list[int]] = {}
+    waits = False
+    for topic_id in dict.fromkeys((*to.target, *member.assigned)):
+        target = to.target.get(topic_id, frozenset())
+        if topic_id not in to.subscribed_ids:
+            target = frozenset()
+        current = member.assigned.get(topic_id, {})
+        kept = {one: since for one, since in current.items() if one in target}
+        lost = {one: since for one, since in current.items() if one not in target}
+        own = member.revoking.get(topic_id, {})
+        gained = [one for one in sorted(target) if one not in kept]
+        # What it has yet to revoke itself is free for it: nobody else can have it.
+        ready = [one for one in gained if one in own or not to.is_taken(topic_id, one)]
+        waits = waits or len(ready) < len(gained)
+        for partitions, found in ((assigned, kept), (revoking, lost)):
+            if found:
+                partitions[topic_id] = found
+        if ready:
+            free[topic_id] = ready
+    if revoking and _owns_any(revoking, to.owned):
+        return replace(
+            member,
+            state=ConsumerMemberState.UNREVOKED_PARTITIONS,
+            epoch=epoch,
+            previous_epoch=member.epoch,
+            assigned=assigned,
+            revoking=revoking,
+        )
+    for topic_id, some in free.items():
+        assigned.setdefault(topic_id, {}).update(dict.fromkeys(some, to.target_epoch))
+    return replace(
+        member,
+        state=ConsumerMemberState.UNRELEASED_PARTITIONS if waits else ConsumerMemberState.STABLE,
+        epoch=to.target_epoch,
+        previous_epoch=member.epoch,
+        assigned=assigned,
+        revoking=NONE_ASSIGNED,
+    )

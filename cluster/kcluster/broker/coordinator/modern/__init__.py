@@ -1,0 +1,25 @@
+"""What groups with epochs have in common: consumer (KIP-848), share (KIP-932), streams (KIP-1071).
+
+Owns: the shape below.  Never: knows one of the kinds.  Kafka: coordinator.group.modern.
+
+Such a group is the sum of its records.  Nothing changes it but `replay` of a record, when the log
+is loaded and when a record has just been appended (GroupHome.write).  A request is therefore
+handled in two steps:
+
+    decide   on the group as it is: refuse, or list the records to write and the answer
+    write    the records in one batch; then they are replayed, the answer is sent when they are
+             committed.  Nothing to write: the answer waits for what has been written before
+
+A write that is refused has changed nothing.  A write that the log loses is lost with the
+leadership: the next leader loads what the log has kept.  Only timers are set besides.
+
+    epoch             increases when subscriptions, members or the topics' partitions change
+    target            the assignment that the group moves to, with the epoch that it was made for
+    members           each with its own epoch: that of the target it has reached, and its partitions
+
+group.py: ModernGroup, for a kind to extend.  records.py: the form of its records.  topics.py: the
+topics' metadata as these groups see it.  configs.py: a group's own configs.
+
+A kind to come adds a package: its records (with READERS), its group, its decisions; and a row in
+group_records.py, rows in group_kinds.py, and a handler.
+"""

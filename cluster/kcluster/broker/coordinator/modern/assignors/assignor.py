@@ -1,0 +1,43 @@
+"""What an assignor is given and what it returns.
+
+Owns: those values.  Never: assigns, knows a group.
+Kafka: PartitionAssignor, GroupSpec, MemberSubscription, SubscribedTopicDescriber.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment
+
+
+class MemberSpec(Struct, frozen=True):
+    """One member as its assignor sees it."""
+
+    topic_ids: tuple[bytes, ...]
+    """The existing topics that it subscribes to, in order of their names."""
+    assigned: Assignment = NO_PARTITIONS
+    """Its part of the last target assignment."""
+    instance_id: str | None = None
+    rack_id: str | None = None
+
+
+class GroupSpec(Struct, frozen=True):
+    """A group to assign."""
+
+    members: Mapping[str, MemberSpec]
+    partition_counts: Mapping[bytes, int]
+    """Of all topics that a member subscribes to."""
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether all members subscribe to the same topics."""
+        specs = iter(self.members.values())
+        first = next(specs, None)
+        return first is None or all(one.topic_ids == first.topic_ids for one in specs)
+
+
+Assignor = Callable[[GroupSpec], dict[str, Assignment]]
+"""The group -> the partitions of each member."""

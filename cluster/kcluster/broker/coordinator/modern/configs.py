@@ -1,0 +1,39 @@
+"""A group's own configs (resource type GROUP), over the broker's.
+
+Owns: the value that a group obeys.  Never: checks what an admin sets (config/kafka/group.py does).
+Kafka: GroupConfigManager, GroupConfig.evaluate.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from kcluster.broker.coordinator.interface import CoordinatorBroker
+from kcluster.config.kafka.group import GROUP_CONFIGS, bounds_of, broker_default, broker_value
+from kcluster.config.kafka.values import ConfigError, Value, parse_value
+from kcluster.metadata.records import GROUP_RESOURCE
+
+
+def group_config(broker: CoordinatorBroker, group_id: str, name: str) -> Value:
+    """The value of `consumer.session.timeout.ms` or the like for a group: its own, within the
+    bounds that the broker sets now, or the broker's."""
+    own = broker.image.configs.get((GROUP_RESOURCE, group_id))
+    if own is None or name not in own:
+        default = broker_default(name)
+        if default == name:  # no broker config gives it
+            return GROUP_CONFIGS[name].default
+        return broker_value(broker.config, default)
+    value = parse_value(GROUP_CONFIGS[name], own[name])
+    assert not isinstance(value, ConfigError), value  # the controller has checked it
+    low, high = bounds_of(partial(broker_value, broker.config), name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = value if low is None else max(value, low)
+        value = value if high is None else min(value, high)
+    return value
+
+
+def group_time_ms(broker: CoordinatorBroker, group_id: str, name: str) -> int:
+    """As above, for a config that is a time in ms, or another number."""
+    value = group_config(broker, group_id, name)
+    assert isinstance(value, int), (name, value)
+    return value

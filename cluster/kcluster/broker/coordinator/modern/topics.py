@@ -1,0 +1,53 @@
+"""Topics as groups with epochs see them: partitions by topic id, and a hash of their metadata.
+
+Owns: `Assignment`, and the hash that shows a group that its topics have changed.  Never: assigns.
+Kafka: Assignment, Utils.computeGroupHash; KIP-1101 (the hash).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import Final
+
+from kcluster.metadata.image import MetadataImage, TopicImage
+
+Assignment = Mapping[bytes, frozenset[int]]
+"""Topic id -> partitions; no topic without partitions."""
+
+NO_PARTITIONS: Final[Assignment] = {}
+NO_HASH: Final = 0
+"""Of no topics."""
+
+
+def metadata_hash(image: MetadataImage, topics: Iterable[str]) -> int:
+    """Changes when one of these topics is created or deleted, gets partitions, or when its replicas
+    move to other racks.
+
+    DIFFERS: Kafka's hash is XXH3, in a format of its own.  Nothing but its coordinators reads it.
+    """
+    hashed = blake2b(digest_size=8)
+    is_empty = True
+    for name in sorted(topics):
+        topic = image.topics.get(name)
+        if topic is not None:
+            is_empty = False
+            hashed.update(repr(_metadata(image, topic)).encode())
+    return NO_HASH if is_empty else int.from_bytes(hashed.digest(), "big", signed=True)
+
+
+def _metadata(image: MetadataImage, topic: TopicImage) -> tuple[object, ...]:
+    racks = [sorted(partition_racks(image, topic, one)) for one in range(len(topic.partitions))]
+    return topic.topic_id, topic.name, len(topic.partitions), racks
+
+
+def partition_racks(image: MetadataImage, topic: TopicImage, partition: int) -> set[str]:
+    """The racks that have a replica of a partition."""
+    registered = (image.brokers.get(one) for one in topic.partitions[partition].replicas)
+    return {one.rack for one in registered if one is not None and one.rack is not None}
+
+
+def topic_ids(image: MetadataImage, names: Iterable[str]) -> dict[bytes, TopicImage]:
+    """Topic id -> topic, of those that exist."""
+    topics = (image.topics.get(name) for name in sorted(names))
+    return {topic.topic_id: topic for topic in topics if topic is not None}

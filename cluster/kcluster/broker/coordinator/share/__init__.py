@@ -1,0 +1,15 @@
+"""Share groups: members that share partitions, and the share partitions that they read (KIP-932).
+
+Owns: members, the assignment, and which share partitions have a state.  Never: keeps a state
+(share_state/ does), delivers a record (the share-partition leader does).
+Kafka: modern.share; GroupMetadataManager's part about share groups.
+
+    records.py            what is on __consumer_offsets
+    member.py             a member, as a value
+    state_partitions.py   which share partitions are being initialized, are initialized, or deleted
+    assignor.py           the simple assignor: a partition may go to several members
+    group.py              the group: what its records add up to
+    heartbeat.py          ShareGroupHeartbeat: what one heartbeat changes
+    offsets.py            AlterShareGroupOffsets, DeleteShareGroupOffsets, deletion of the group
+    initialization.py     having states initialized and deleted, by the persister
+"""

@@ -1,0 +1,125 @@
+"""A member of a share group: a value, made from its two records.
+
+Owns: what a member is, and its records.  Never: decides its assignment (heartbeat.py).
+Kafka: ShareGroupMember, ShareGroupAssignmentBuilder; KIP-932.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kcluster.broker.coordinator.group_log import LogRecord
+from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment
+from kcluster.broker.coordinator.share.records import (
+    ShareGroupCurrentMemberAssignment,
+    ShareGroupMemberMetadata,
+    ShareGroupTargetAssignmentMember,
+)
+from kcluster.protocol import messages as m
+
+if TYPE_CHECKING:
+    from kcluster.protocol.messages import (
+        ShareGroupCurrentMemberAssignmentValue,
+        ShareGroupMemberMetadataValue,
+    )
+
+_STABLE: Final = 0
+"""The only state of a member: nothing has to be revoked before others may have it."""
+
+
+class ShareMember(Struct, frozen=True):
+    """One member."""
+
+    member_id: str
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topics: tuple[str, ...] = ()
+    """The names that it subscribes to, sorted."""
+
+    epoch: int = 0
+    previous_epoch: int = -1
+    assigned: Assignment = NO_PARTITIONS
+
+    def moved_to(
+        self, target_epoch: int, target: Assignment, subscribed_ids: Iterable[bytes], changed: bool
+    ) -> ShareMember:
+        """With its part of the target, at once.  `changed`: the group epoch has increased."""
+        if self.epoch == target_epoch and not changed:
+            return self
+        subscribed = frozenset(subscribed_ids)
+        assigned = {topic_id: some for topic_id, some in target.items() if topic_id in subscribed}
+        if self.epoch == target_epoch:
+            return replace(self, assigned=assigned)
+        return replace(self, epoch=target_epoch, previous_epoch=self.epoch, assigned=assigned)
+
+    # ------------------------------------------------------------------------- its records
+
+    def metadata(self) -> ShareGroupMemberMetadataValue:
+        return m.ShareGroupMemberMetadataValue(
+            rack_id=self.rack_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            subscribed_topic_names=list(self.topics),
+        )
+
+    def with_metadata(self, value: ShareGroupMemberMetadataValue) -> ShareMember:
+        return replace(
+            self,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            topics=tuple(value.subscribed_topic_names),
+        )
+
+    def with_current(self, value: ShareGroupCurrentMemberAssignmentValue) -> ShareMember:
+        return replace(
+            self,
+            epoch=value.member_epoch,
+            previous_epoch=value.previous_member_epoch,
+            assigned={
+                entry.topic_id: frozenset(entry.partitions) for entry in value.assigned_partitions
+            },
+        )
+
+    def metadata_record(self, group_id: str) -> ShareGroupMemberMetadata:
+        return ShareGroupMemberMetadata(group_id, self.member_id, self.metadata())
+
+    def current_record(self, group_id: str) -> ShareGroupCurrentMemberAssignment:
+        entry = m.ShareGroupCurrentMemberAssignmentValue.TopicPartitions
+        value = m.ShareGroupCurrentMemberAssignmentValue(
+            member_epoch=self.epoch,
+            previous_member_epoch=self.previous_epoch,
+            state=_STABLE,
+            assigned_partitions=[
+                entry(topic_id, sorted(partitions))
+                for topic_id, partitions in self.assigned.items()
+            ],
+        )
+        return ShareGroupCurrentMemberAssignment(group_id, self.member_id, value)
+
+
+def share_target_record(
+    group_id: str, member_id: str, target: Assignment
+) -> ShareGroupTargetAssignmentMember:
+    """A member's part of the target assignment."""
+    entry = m.ShareGroupTargetAssignmentMemberValue.TopicPartition
+    value = m.ShareGroupTargetAssignmentMemberValue(
+        topic_partitions=[
+            entry(topic_id, sorted(partitions)) for topic_id, partitions in target.items()
+        ]
+    )
+    return ShareGroupTargetAssignmentMember(group_id, member_id, value)
+
+
+def share_member_tombstones(group_id: str, member_id: str) -> list[LogRecord]:
+    """The records that remove a member, in Kafka's order."""
+    return [
+        ShareGroupCurrentMemberAssignment(group_id, member_id, None),
+        ShareGroupTargetAssignmentMember(group_id, member_id, None),
+        ShareGroupMemberMetadata(group_id, member_id, None),
+    ]

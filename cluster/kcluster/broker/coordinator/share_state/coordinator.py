@@ -1,0 +1,68 @@
+"""The share coordinator of one broker: finds the shard of a share partition.
+
+Owns: the shards of __share_group_state, and the timers of what each does now and then.  Never:
+decides about a state (share_state_shard.py does).
+Kafka: ShareCoordinatorService.
+"""
+
+from __future__ import annotations
+
+from kcluster.broker.coordinator.shards import ShardedCoordinator
+from kcluster.broker.coordinator.share_state.share_state_shard import ShareStateShard
+from kcluster.broker.coordinator.share_state.state import SharePartition
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import SHARE_GROUP_STATE_TOPIC
+
+
+class ShareCoordinator(ShardedCoordinator[ShareStateShard]):
+    """`shards` by partition of __share_group_state."""
+
+    topic = SHARE_GROUP_STATE_TOPIC
+    _has_timers = False
+
+    @property
+    def default_partitions(self) -> int:
+        return self.broker.config.share_coordinator_state_topic_num_partitions
+
+    def new_shard(self, partition: int) -> ShareStateShard:
+        return ShareStateShard(self.broker, partition)
+
+    def ready_shard(self, partition: SharePartition, now_ms: int) -> ShareStateShard | ErrorCode:
+        """The shard of a share partition; NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS."""
+        shard = self.shard_for(partition.coordinator_key)
+        if isinstance(shard, ErrorCode):
+            return shard
+        error = shard.check_loaded()
+        if error is not ErrorCode.NONE:
+            return error
+        shard.catch_up(now_ms)
+        return shard
+
+    def on_elected(self, partition: int, now_ms: int) -> None:
+        super().on_elected(partition, now_ms)
+        if not self._has_timers:
+            self._has_timers = True
+            self._prune_later(now_ms)
+            self._snapshot_later(now_ms)
+
+    def on_topic_deleted(self, name: str, now_ms: int) -> None:
+        for shard in list(self.shards.values()):
+            shard.forget_deleted_topics(now_ms)
+
+    def _prune_later(self, now_ms: int) -> None:
+        def prune(at_ms: int) -> None:
+            for shard in list(self.shards.values()):
+                shard.prune(at_ms)
+            self._prune_later(at_ms)
+
+        interval_ms = self.broker.config.share_coordinator_state_topic_prune_interval_ms
+        self.broker.timers.set(("share-state", "prune"), now_ms + interval_ms, prune)
+
+    def _snapshot_later(self, now_ms: int) -> None:
+        def snapshot(at_ms: int) -> None:
+            for shard in list(self.shards.values()):
+                shard.snapshot_cold(at_ms)
+            self._snapshot_later(at_ms)
+
+        interval_ms = self.broker.config.share_coordinator_cold_partition_snapshot_interval_ms
+        self.broker.timers.set(("share-state", "snapshot"), now_ms + interval_ms, snapshot)

@@ -1,0 +1,338 @@
+"""The persister that asks the share coordinators, as brokers do.
+
+Owns: finding the coordinator of a share partition, the requests to it, their order and retries.
+Never: stores anything (share_state_shard.py does, on whichever broker).
+Kafka: DefaultStatePersister, PersisterStateManager.
+
+Requests go over the fabric, also to a coordinator on the same broker, so a fault can hit them.
+Writes of one share partition are sent one after the other.  What is to be written meanwhile is
+sent in one request when the last is answered: they take effect in order, and ten acknowledgements
+do not cost ten round trips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kcluster.broker.coordinator.interface import CoordinatorBroker
+from kcluster.broker.coordinator.share_state.coordinator import ShareCoordinator
+from kcluster.broker.coordinator.share_state.persister import (
+    OnErrors,
+    OnRead,
+    OnSummaries,
+    OnWritten,
+    SharePersister,
+)
+from kcluster.broker.coordinator.share_state.share_state_log import batches_of
+from kcluster.broker.coordinator.share_state.state import (
+    NO_EPOCH,
+    ReadState,
+    SharePartition,
+    ShareSummary,
+    StateBatch,
+)
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode, error_of
+
+MAX_ATTEMPTS: Final = 5
+"""Kafka: PersisterStateManager.MAX_FIND_COORD_ATTEMPTS."""
+_BACKOFFS_PER_TIMEOUT: Final = 30
+"""Kafka's first backoff is 1 s, a 30th of request.timeout.ms; profiles scale both."""
+_MAX_BACKOFFS: Final = 30
+
+_RETRIABLE: Final = (
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.NETWORK_EXCEPTION,
+)
+
+Results = dict[SharePartition, Any]
+"""A response's row of each share partition, or an ErrorCode."""
+
+
+class _StateWrite(Struct):
+    """What is to be written of one share partition."""
+
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    batches: list[StateBatch]
+    waiting: list[OnWritten]
+
+
+class _Call(Struct):
+    """A request about some share partitions of a group, and what has come of it."""
+
+    group_id: str
+    rows: dict[SharePartition, Any]
+    """What is still to be asked: the request's row of each."""
+    build: Callable[[str, dict[bytes, list[Any]]], Any]
+    on_done: Callable[[Results, int], None]
+    results: Results
+    in_flight: int = 0
+    attempts: int = 0
+    failed: dict[SharePartition, ErrorCode] = {}
+    """Of this attempt, the errors that may pass."""
+
+
+class RemotePersister(SharePersister):
+    """See the module's head."""
+
+    def __init__(self, broker: CoordinatorBroker, coordinators: ShareCoordinator) -> None:
+        self._broker = broker
+        self._coordinators = coordinators
+        self._writing: dict[SharePartition, _StateWrite | None] = {}
+        """The share partitions with a write in flight, and what is to be written after it."""
+        self._calls = 0
+
+    # ------------------------------------------------------------------ share-partition leader
+
+    def read(
+        self, partition: SharePartition, leader_epoch: int, on_read: OnRead, now_ms: int
+    ) -> None:
+        def done(results: Results, at_ms: int) -> None:
+            row = results[partition]
+            if isinstance(row, ErrorCode):
+                on_read(row, at_ms)
+            else:
+                batches = batches_of(row.state_batches)
+                on_read(ReadState(row.state_epoch, row.start_offset, batches), at_ms)
+
+        row = m.ReadShareGroupStateRequest.PartitionData(partition.partition, leader_epoch)
+        self._start(partition.group_id, {partition: row}, _read_request, done, now_ms)
+
+    def write(
+        self,
+        partition: SharePartition,
+        state_epoch: int,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: Iterable[StateBatch],
+        on_written: OnWritten,
+        now_ms: int,
+    ) -> None:
+        new = _StateWrite(
+            state_epoch=state_epoch,
+            leader_epoch=leader_epoch,
+            start_offset=start_offset,
+            delivery_complete_count=delivery_complete_count,
+            batches=list(batches),
+            waiting=[on_written],
+        )
+        if partition not in self._writing:
+            self._send_write(partition, new, now_ms)
+            return
+        before = self._writing[partition]
+        if before is not None:
+            new.batches = before.batches + new.batches
+            new.waiting = before.waiting + new.waiting
+        self._writing[partition] = new
+
+    def _send_write(self, partition: SharePartition, write: _StateWrite, now_ms: int) -> None:
+        self._writing[partition] = None
+
+        def done(results: Results, at_ms: int) -> None:
+            row = results[partition]
+            error = row if isinstance(row, ErrorCode) else ErrorCode.NONE
+            following = self._writing.pop(partition)
+            if following is not None:
+                self._send_write(partition, following, at_ms)
+            for on_written in write.waiting:
+                on_written(error, at_ms)
+
+        row = m.WriteShareGroupStateRequest.PartitionData(
+            partition=partition.partition,
+            state_epoch=write.state_epoch,
+            leader_epoch=write.leader_epoch,
+            start_offset=write.start_offset,
+            delivery_complete_count=write.delivery_complete_count,
+            state_batches=[m.WriteShareGroupStateRequest.StateBatch(*one) for one in write.batches],
+        )
+        self._start(partition.group_id, {partition: row}, _write_request, done, now_ms)
+
+    # --------------------------------------------------------------------- group coordinator
+
+    def initialize(
+        self, partitions: Mapping[SharePartition, tuple[int, int]], on_done: OnErrors, now_ms: int
+    ) -> None:
+        rows = {
+            partition: m.InitializeShareGroupStateRequest.PartitionData(
+                partition.partition, *wanted
+            )
+            for partition, wanted in partitions.items()
+        }
+        self._start_errors(rows, _initialize_request, on_done, now_ms)
+
+    def delete(self, partitions: Iterable[SharePartition], on_done: OnErrors, now_ms: int) -> None:
+        rows = {
+            partition: m.DeleteShareGroupStateRequest.PartitionData(partition.partition)
+            for partition in partitions
+        }
+        self._start_errors(rows, _delete_request, on_done, now_ms)
+
+    def _start_errors(
+        self,
+        rows: dict[SharePartition, Any],
+        build: Callable[[str, dict[bytes, list[Any]]], Any],
+        on_done: OnErrors,
+        now_ms: int,
+    ) -> None:
+        def done(results: Results, at_ms: int) -> None:
+            errors = {
+                partition: row if isinstance(row, ErrorCode) else ErrorCode.NONE
+                for partition, row in results.items()
+            }
+            on_done(errors, at_ms)
+
+        group_id = next((partition.group_id for partition in rows), "")
+        self._start(group_id, rows, build, done, now_ms)
+
+    def summarize(
+        self, partitions: Iterable[SharePartition], on_done: OnSummaries, now_ms: int
+    ) -> None:
+        def done(results: Results, at_ms: int) -> None:
+            summaries = {
+                partition: row if isinstance(row, ErrorCode) else _summary(row)
+                for partition, row in results.items()
+            }
+            on_done(summaries, at_ms)
+
+        rows = {
+            one: m.ReadShareGroupStateSummaryRequest.PartitionData(one.partition, NO_EPOCH)
+            for one in partitions
+        }
+        group_id = next((partition.group_id for partition in rows), "")
+        self._start(group_id, rows, _summary_request, done, now_ms)
+
+    # ------------------------------------------------------------------------------- sending
+
+    def _start(
+        self,
+        group_id: str,
+        rows: dict[SharePartition, Any],
+        build: Callable[[str, dict[bytes, list[Any]]], Any],
+        on_done: Callable[[Results, int], None],
+        now_ms: int,
+    ) -> None:
+        self._send(_Call(group_id, dict(rows), build, on_done, {}), now_ms)
+
+    def _send(self, call: _Call, now_ms: int) -> None:
+        """Ask the coordinators of all that is still to be asked."""
+        call.attempts += 1
+        call.failed = {}
+        by_broker: dict[int, list[SharePartition]] = {}
+        for partition in call.rows:
+            leader = self._coordinator_of(partition, now_ms)
+            if leader is None:
+                call.failed[partition] = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            else:
+                by_broker.setdefault(leader, []).append(partition)
+        call.in_flight = len(by_broker)
+        if not by_broker:
+            self._after_attempt(call, now_ms)
+        for broker_id, partitions in by_broker.items():
+            self._send_to(broker_id, call, partitions, now_ms)
+
+    def _coordinator_of(self, partition: SharePartition, now_ms: int) -> int | None:
+        """The broker that coordinates it; the topic is created if there is none."""
+        coordinators, image = self._coordinators, self._broker.image
+        if coordinators.topic not in image.topics:
+            coordinators.create_topic(now_ms)
+            return None
+        index = coordinators.partition_for(partition.coordinator_key)
+        registration = image.partition(coordinators.topic, index)
+        leader = None if registration is None else image.brokers.get(registration.leader)
+        return None if leader is None or leader.fenced else leader.broker_id
+
+    def _send_to(
+        self, broker_id: int, call: _Call, partitions: list[SharePartition], now_ms: int
+    ) -> None:
+        by_topic: dict[bytes, list[Any]] = {}
+        for partition in partitions:
+            by_topic.setdefault(partition.topic_id, []).append(call.rows[partition])
+
+        def answered(body: Any, at_ms: int) -> None:
+            rows = {} if body is None else _rows(call.group_id, body)
+            for partition in partitions:
+                self._take(call, partition, rows.get(partition))
+            call.in_flight -= 1
+            if not call.in_flight:
+                self._after_attempt(call, at_ms)
+
+        self._broker.ask_broker(
+            broker_id,
+            call.build(call.group_id, by_topic),
+            answered,
+            self._broker.config.request_timeout_ms,
+            now_ms,
+        )
+
+    def _take(self, call: _Call, partition: SharePartition, row: Any) -> None:
+        error = ErrorCode.NETWORK_EXCEPTION if row is None else error_of(row.error_code)
+        if error in _RETRIABLE:
+            call.failed[partition] = error
+            return
+        del call.rows[partition]
+        call.results[partition] = row if error is ErrorCode.NONE else error
+
+    def _after_attempt(self, call: _Call, now_ms: int) -> None:
+        if call.rows and call.attempts < MAX_ATTEMPTS:
+            self._calls += 1
+            first_ms = max(1, self._broker.config.request_timeout_ms // _BACKOFFS_PER_TIMEOUT)
+            backoff_ms = first_ms * min(_MAX_BACKOFFS, 1 << call.attempts - 1)
+            timer = ("share-persister", self._calls)
+            self._broker.timers.set(
+                timer, now_ms + backoff_ms, lambda at_ms: self._send(call, at_ms)
+            )
+            return
+        call.results.update(call.failed)
+        call.on_done(call.results, now_ms)
+
+
+# ---------------------------------------------------------------------------------------- messages
+
+
+def _rows(group_id: str, body: Any) -> dict[SharePartition, Any]:
+    return {
+        SharePartition(group_id, topic.topic_id, row.partition): row
+        for topic in body.results
+        for row in topic.partitions
+    }
+
+
+def _summary(row: m.ReadShareGroupStateSummaryResponse.PartitionResult) -> ShareSummary:
+    return ShareSummary(
+        row.state_epoch, row.leader_epoch, row.start_offset, row.delivery_complete_count
+    )
+
+
+def _read_request(group_id: str, by_topic: dict[bytes, list[Any]]) -> Any:
+    kind = m.ReadShareGroupStateRequest
+    return kind(group_id, [kind.ReadStateData(*topic) for topic in by_topic.items()])
+
+
+def _write_request(group_id: str, by_topic: dict[bytes, list[Any]]) -> Any:
+    kind = m.WriteShareGroupStateRequest
+    return kind(group_id, [kind.WriteStateData(*topic) for topic in by_topic.items()])
+
+
+def _initialize_request(group_id: str, by_topic: dict[bytes, list[Any]]) -> Any:
+    kind = m.InitializeShareGroupStateRequest
+    return kind(group_id, [kind.InitializeStateData(*topic) for topic in by_topic.items()])
+
+
+def _delete_request(group_id: str, by_topic: dict[bytes, list[Any]]) -> Any:
+    kind = m.DeleteShareGroupStateRequest
+    return kind(group_id, [kind.DeleteStateData(*topic) for topic in by_topic.items()])
+
+
+def _summary_request(group_id: str, by_topic: dict[bytes, list[Any]]) -> Any:
+    kind = m.ReadShareGroupStateSummaryRequest
+    return kind(group_id, [kind.ReadStateSummaryData(*topic) for topic in by_topic.items()])

@@ -1,0 +1,138 @@
+"""Formats of the coordinator's records on __share_group_state.
+
+Owns: their bytes, equal to Kafka's.  Never: decides what is written, keeps state.
+Kafka: ShareCoordinatorRecordHelpers, ShareCoordinatorRecordSerde; ShareSnapshotKey/Value,
+ShareUpdateKey/Value.
+
+A snapshot has the whole state of a share partition, an update what one write has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from struct import Struct as Layout
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kcluster.broker.coordinator.records import Encoded
+from kcluster.broker.coordinator.share_state.state import SharePartition, ShareState, StateBatch
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import record_codec
+from kcluster.protocol.records.records import Batch, read_records
+
+_SNAPSHOT: Final = 0
+_UPDATE: Final = 1
+"""Kinds of keys.  Kafka: CoordinatorRecordType."""
+_VERSION: Final = 0
+"""Of all keys and values so far."""
+_INT16: Final = Layout(">h")
+
+
+class SnapshotRecord(Struct, frozen=True):
+    """The whole state.  `state` None: a tombstone."""
+
+    partition: SharePartition
+    state: ShareState | None
+
+    def encode(self) -> Encoded:
+        key = record_codec("ShareSnapshotKey", _VERSION).encode_prefixed(
+            m.ShareSnapshotKey(*self.partition)
+        )
+        state = self.state
+        if state is None:
+            return key, None
+        value = m.ShareSnapshotValue(
+            snapshot_epoch=state.snapshot_epoch,
+            state_epoch=state.state_epoch,
+            leader_epoch=state.leader_epoch,
+            start_offset=state.start_offset,
+            delivery_complete_count=state.delivery_complete_count,
+            create_timestamp=state.create_timestamp_ms,
+            write_timestamp=state.write_timestamp_ms,
+            state_batches=[m.ShareSnapshotValue.StateBatch(*batch) for batch in state.batches],
+        )
+        return key, record_codec("ShareSnapshotValue", _VERSION).encode_prefixed(value)
+
+
+class UpdateRecord(Struct, frozen=True):
+    """What one write has changed.  `start_offset` -1: it stays."""
+
+    partition: SharePartition
+    snapshot_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    batches: tuple[StateBatch, ...]
+
+    def encode(self) -> Encoded:
+        key = record_codec("ShareUpdateKey", _VERSION).encode_prefixed(
+            m.ShareUpdateKey(*self.partition)
+        )
+        value = m.ShareUpdateValue(
+            snapshot_epoch=self.snapshot_epoch,
+            leader_epoch=self.leader_epoch,
+            start_offset=self.start_offset,
+            delivery_complete_count=self.delivery_complete_count,
+            state_batches=[m.ShareUpdateValue.StateBatch(*batch) for batch in self.batches],
+        )
+        return key, record_codec("ShareUpdateValue", _VERSION).encode_prefixed(value)
+
+
+StateRecord = SnapshotRecord | UpdateRecord
+
+
+def decode_states(batch: Batch) -> Iterator[tuple[int, StateRecord]]:
+    """(offset, record) of a batch, in the order in which they were written."""
+    if batch.is_control:
+        return
+    for record in read_records(batch):
+        if record.key is None:
+            continue
+        (kind,) = _INT16.unpack_from(record.key)
+        if kind == _SNAPSHOT:
+            yield record.offset, _read_snapshot(record.key, record.value)
+        elif kind == _UPDATE and record.value is not None:
+            yield record.offset, _read_update(record.key, record.value)
+
+
+def _read_snapshot(key: bytes, value: bytes | None) -> SnapshotRecord:
+    decoded = record_codec("ShareSnapshotKey", _VERSION).decode_prefixed(key)
+    partition = SharePartition(decoded.group_id, decoded.topic_id, decoded.partition)
+    if value is None:
+        return SnapshotRecord(partition, None)
+    state = record_codec("ShareSnapshotValue", _VERSION).decode_prefixed(value)
+    return SnapshotRecord(
+        partition,
+        ShareState(
+            snapshot_epoch=state.snapshot_epoch,
+            state_epoch=state.state_epoch,
+            leader_epoch=state.leader_epoch,
+            start_offset=state.start_offset,
+            delivery_complete_count=state.delivery_complete_count,
+            batches=batches_of(state.state_batches),
+            create_timestamp_ms=state.create_timestamp,
+            write_timestamp_ms=state.write_timestamp,
+        ),
+    )
+
+
+def _read_update(key: bytes, value: bytes) -> UpdateRecord:
+    decoded = record_codec("ShareUpdateKey", _VERSION).decode_prefixed(key)
+    update = record_codec("ShareUpdateValue", _VERSION).decode_prefixed(value)
+    return UpdateRecord(
+        partition=SharePartition(decoded.group_id, decoded.topic_id, decoded.partition),
+        snapshot_epoch=update.snapshot_epoch,
+        leader_epoch=update.leader_epoch,
+        start_offset=update.start_offset,
+        delivery_complete_count=update.delivery_complete_count,
+        batches=batches_of(update.state_batches),
+    )
+
+
+def batches_of(messages: Iterable[Any]) -> tuple[StateBatch, ...]:
+    """The batches of a message that has any."""
+    return tuple(
+        StateBatch(one.first_offset, one.last_offset, one.delivery_state, one.delivery_count)
+        for one in messages
+    )

@@ -1,0 +1,368 @@
+"""One partition of __share_group_state that this broker leads, with its share partitions.
+
+Owns: their states, every decision about them, and what of the log is no longer needed.  Never:
+knows a request's format (handlers/share/share_state.py), or a record's (share_state_log.py).
+Kafka: ShareCoordinatorShard, ShareCoordinatorOffsetsManager.
+
+A state is what the log says, committed or not: a record takes effect as soon as it is in the log.
+Each request is answered when all that was written before its answer is committed, so nobody sees
+a state that a failover could take back.
+
+Two epochs fence.  A leader that reads writes down its leader epoch, and from then on older leaders
+cannot write.  An initialization has a new state epoch, and whoever read before it cannot write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled, ignore_outcome
+from kcluster.broker.coordinator.log_shard import LogShard
+from kcluster.broker.coordinator.share_state.share_state_log import (
+    SnapshotRecord,
+    StateRecord,
+    UpdateRecord,
+    decode_states,
+)
+from kcluster.broker.coordinator.share_state.state import (
+    NO_COUNT,
+    NO_EPOCH,
+    UNINITIALIZED,
+    SharePartition,
+    ShareState,
+    StateBatch,
+    combine,
+)
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import SHARE_GROUP_STATE_TOPIC
+from kcluster.protocol.records.records import Batch
+
+NEGATIVE_PARTITION: Final = "The partition id cannot be a negative number."
+WRITE_OF_UNINITIALIZED: Final = "Write operation on uninitialized share partition not allowed."
+READ_OF_UNINITIALIZED: Final = "Read operation on uninitialized share partition not allowed."
+
+
+class StateRefusal(Struct, frozen=True):
+    """Why a request about one share partition is refused.  `message` None: the log has failed."""
+
+    error: ErrorCode
+    message: str | None = None
+
+
+OnAnswer = Callable[[ShareState | StateRefusal | None, int], None]
+"""(the state to answer with, None for none; or why there is no answer; now_ms)."""
+
+
+class _Entry(Struct):
+    """What the shard knows of one share partition."""
+
+    state: ShareState
+    leader_epoch: int
+    """The highest seen; an initialization does not set it back."""
+    state_epoch: int
+    updates: int = 0
+    """Records since the last snapshot that was made because of their number."""
+
+
+class ShareStateShard(LogShard[StateRecord]):
+    """`entries` by share partition."""
+
+    topic = SHARE_GROUP_STATE_TOPIC
+
+    def __init__(self, broker: CoordinatorBroker, partition: int) -> None:
+        super().__init__(broker, partition)
+        self.entries: dict[SharePartition, _Entry] = {}
+        self._snapshots: dict[SharePartition, int] = {}
+        """Offset of the last snapshot of each share partition."""
+        self._redundant_before = 0
+        """No record before this offset is needed."""
+        self._pruned_before = 0
+
+    @property
+    def write_timeout_ms(self) -> int:
+        return self.broker.config.share_coordinator_write_timeout_ms
+
+    # ----------------------------------------------------------------------- requests
+
+    def state(self, partition: SharePartition) -> ShareState | None:
+        """As the log has it; None if it was never initialized, or deleted."""
+        entry = self.entries.get(partition)
+        return None if entry is None else entry.state
+
+    def initialize(
+        self,
+        partition: SharePartition,
+        state_epoch: int,
+        start_offset: int,
+        on_answer: OnAnswer,
+        now_ms: int,
+    ) -> None:
+        """Begin with a new state."""
+        entry = self.entries.get(partition)
+        if partition.partition < 0:
+            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION), now_ms)
+        elif entry is not None and NO_EPOCH != state_epoch < entry.state_epoch:
+            on_answer(_refusal(ErrorCode.FENCED_STATE_EPOCH), now_ms)
+        elif not self._exists(partition):
+            on_answer(_refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), now_ms)
+        else:
+            state = ShareState(
+                snapshot_epoch=0 if entry is None else entry.state.snapshot_epoch + 1,
+                state_epoch=state_epoch,
+                leader_epoch=0,
+                start_offset=start_offset,
+                delivery_complete_count=NO_COUNT if start_offset == UNINITIALIZED else 0,
+                batches=(),
+                create_timestamp_ms=now_ms,
+                write_timestamp_ms=now_ms,
+            )
+            self._write([SnapshotRecord(partition, state)], _answering(None, on_answer), now_ms)
+
+    def read(
+        self, partition: SharePartition, leader_epoch: int, on_answer: OnAnswer, now_ms: int
+    ) -> None:
+        """The state.  A leader epoch that is new is written down, and fences the writes of older
+        leaders."""
+        entry = self.entries.get(partition)
+        if partition.partition < 0:
+            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION), now_ms)
+        elif entry is None:
+            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, READ_OF_UNINITIALIZED), now_ms)
+        elif NO_EPOCH != leader_epoch < entry.leader_epoch:
+            on_answer(_refusal(ErrorCode.FENCED_LEADER_EPOCH), now_ms)
+        elif not self._exists(partition):
+            on_answer(_refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), now_ms)
+        elif leader_epoch in (NO_EPOCH, entry.leader_epoch):
+            self.after_writes(_answering(entry.state, on_answer), now_ms)
+        else:
+            state = entry.state
+            count = state.delivery_complete_count
+            record = self._changed(
+                partition, entry, leader_epoch, state.start_offset, count, (), now_ms
+            )
+            self._write([record], _answering(state, on_answer), now_ms)
+
+    def write(
+        self,
+        partition: SharePartition,
+        state_epoch: int,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: tuple[StateBatch, ...],
+        on_answer: OnAnswer,
+        now_ms: int,
+    ) -> None:
+        """What a share-partition leader has changed."""
+        entry = self.entries.get(partition)
+        if partition.partition < 0:
+            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION), now_ms)
+        elif entry is None:
+            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, WRITE_OF_UNINITIALIZED), now_ms)
+        elif NO_EPOCH != leader_epoch < entry.leader_epoch:
+            on_answer(_refusal(ErrorCode.FENCED_LEADER_EPOCH), now_ms)
+        elif NO_EPOCH != state_epoch < entry.state_epoch:
+            on_answer(_refusal(ErrorCode.FENCED_STATE_EPOCH), now_ms)
+        elif not self._exists(partition):
+            on_answer(_refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), now_ms)
+        else:
+            record = self._changed(
+                partition,
+                entry,
+                entry.state.leader_epoch,
+                start_offset,
+                delivery_complete_count,
+                batches,
+                now_ms,
+            )
+            self._write([record], _answering(None, on_answer), now_ms)
+
+    def delete(self, partition: SharePartition, on_answer: OnAnswer, now_ms: int) -> None:
+        """Forget the state; no error if there is none."""
+        if partition.partition < 0:
+            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION), now_ms)
+        elif not self._exists(partition):
+            on_answer(_refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), now_ms)
+        elif partition in self.entries:
+            self._write([SnapshotRecord(partition, None)], _answering(None, on_answer), now_ms)
+        else:
+            self.after_writes(_answering(None, on_answer), now_ms)
+
+    def summarize(self, partition: SharePartition, on_answer: OnAnswer, now_ms: int) -> None:
+        """The state, or None if there is none."""
+        if partition.partition < 0:
+            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION), now_ms)
+        elif not self._exists(partition):
+            on_answer(_refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), now_ms)
+        else:
+            self.after_writes(_answering(self.state(partition), on_answer), now_ms)
+
+    def _exists(self, partition: SharePartition) -> bool:
+        topic = self.broker.image.topic_by_id(partition.topic_id)
+        return topic is not None and partition.partition < len(topic.partitions)
+
+    def _changed(
+        self,
+        partition: SharePartition,
+        entry: _Entry,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: tuple[StateBatch, ...],
+        now_ms: int,
+    ) -> StateRecord:
+        """The record of a change: an update, or a snapshot after so many updates."""
+        known = entry.state
+        limit = self.broker.config.share_coordinator_snapshot_update_records_per_snapshot
+        if entry.updates < limit:
+            return UpdateRecord(
+                partition=partition,
+                snapshot_epoch=known.snapshot_epoch,
+                leader_epoch=leader_epoch,
+                start_offset=start_offset,
+                delivery_complete_count=delivery_complete_count,
+                batches=combine((), batches, start_offset),
+            )
+        new_start = known.start_offset if start_offset == UNINITIALIZED else start_offset
+        snapshot = replace(
+            known,
+            snapshot_epoch=known.snapshot_epoch + 1,
+            leader_epoch=leader_epoch,
+            start_offset=new_start,
+            delivery_complete_count=delivery_complete_count,
+            batches=combine(known.batches, batches, new_start),
+            create_timestamp_ms=now_ms,
+            write_timestamp_ms=now_ms,
+        )
+        return SnapshotRecord(partition, snapshot)
+
+    # ------------------------------------------------------------------------- state
+
+    def _write(self, records: list[StateRecord], on_settled: Settled, now_ms: int) -> None:
+        """Append records, which take effect at once if they come into the log."""
+        replica = self.replica
+        offset = -1 if replica is None else replica.log.log_end_offset
+        self.append(records, on_settled, now_ms)
+        if replica is not None and replica.log.log_end_offset > offset:
+            for index, record in enumerate(records):
+                self._put(record, offset + index)
+
+    def apply(self, record: StateRecord, now_ms: int) -> None:
+        """It is committed, and has been in effect since it was written."""
+
+    def replay(self, batch: Batch) -> None:
+        for offset, record in decode_states(batch):
+            self._put(record, offset)
+
+    def _put(self, record: StateRecord, offset: int) -> None:
+        if isinstance(record, SnapshotRecord):
+            self._put_snapshot(record.partition, record.state)
+            self._note_snapshot(record.partition, offset, record.state is None)
+        else:
+            self._put_update(record)
+
+    def _put_snapshot(self, partition: SharePartition, state: ShareState | None) -> None:
+        if state is None:
+            self.entries.pop(partition, None)
+            return
+        entry = self.entries.get(partition)
+        if entry is None:
+            self.entries[partition] = _Entry(state, state.leader_epoch, state.state_epoch)
+            return
+        entry.state = state
+        entry.leader_epoch = max(entry.leader_epoch, state.leader_epoch)
+        entry.state_epoch = max(entry.state_epoch, state.state_epoch)
+        limit = self.broker.config.share_coordinator_snapshot_update_records_per_snapshot
+        if entry.updates >= limit:
+            entry.updates = 0
+
+    def _put_update(self, update: UpdateRecord) -> None:
+        entry = self.entries.get(update.partition)
+        if entry is None:
+            return  # its snapshot was deleted: the log began in between
+        known = entry.state
+        start = known.start_offset if update.start_offset == UNINITIALIZED else update.start_offset
+        epoch = known.leader_epoch if update.leader_epoch == NO_EPOCH else update.leader_epoch
+        entry.state = replace(
+            known,
+            leader_epoch=epoch,
+            start_offset=start,
+            delivery_complete_count=update.delivery_complete_count,
+            batches=combine(known.batches, update.batches, start),
+        )
+        entry.leader_epoch = max(entry.leader_epoch, update.leader_epoch)
+        entry.updates += 1
+
+    # ----------------------------------------------------------------------- pruning
+
+    def _note_snapshot(self, partition: SharePartition, offset: int, is_deleted: bool) -> None:
+        self._snapshots[partition] = offset
+        self._redundant_before = min(self._snapshots.values())
+        if is_deleted:
+            del self._snapshots[partition]
+
+    def prune(self, now_ms: int) -> None:
+        """Delete the records before the oldest snapshot that is still needed."""
+        replica = self.replica
+        if replica is None or self.check_loaded() is not ErrorCode.NONE:
+            return
+        offset = min(self._redundant_before, replica.high_watermark)
+        if offset > self._pruned_before:
+            self._pruned_before = offset
+            self.broker.delete_internal_records(replica, offset)
+
+    def snapshot_cold(self, now_ms: int) -> None:
+        """Write snapshots of the share partitions that had none for long, so that one that nobody
+        uses does not hold back pruning."""
+        if self.check_loaded() is not ErrorCode.NONE:
+            return
+        interval_ms = self.broker.config.share_coordinator_cold_partition_snapshot_interval_ms
+        states = {partition: entry.state for partition, entry in self.entries.items()}
+        if all(one.create_timestamp_ms != one.write_timestamp_ms for one in states.values()):
+            return
+        records: list[StateRecord] = [
+            SnapshotRecord(
+                partition,
+                replace(state, snapshot_epoch=state.snapshot_epoch + 1, write_timestamp_ms=now_ms),
+            )
+            for partition, state in states.items()
+            if now_ms - state.write_timestamp_ms >= interval_ms
+        ]
+        if records:
+            self._write(records, ignore_outcome, now_ms)
+
+    def forget_deleted_topics(self, now_ms: int) -> None:
+        """Delete the states of share partitions whose topic does not exist any more."""
+        image = self.broker.image
+        records: list[StateRecord] = [
+            SnapshotRecord(partition, None)
+            for partition in self.entries
+            if partition.topic_id not in image.topic_names
+        ]
+        if records:
+            self._write(records, ignore_outcome, now_ms)
+
+    # --------------------------------------------------------------------- lifecycle
+
+    def resume(self, now_ms: int) -> None:
+        """Its coordinator has the timers."""
+
+    def forget(self, now_ms: int) -> None:
+        """Nothing is parked but writes."""
+
+
+def _refusal(error: ErrorCode) -> StateRefusal:
+    return StateRefusal(error, error.text)
+
+
+def _answering(state: ShareState | None, on_answer: OnAnswer) -> Settled:
+    """Answer with `state` when all that was written is committed."""
+
+    def settled(error: ErrorCode, now_ms: int) -> None:
+        on_answer(state if error is ErrorCode.NONE else StateRefusal(error), now_ms)
+
+    return settled

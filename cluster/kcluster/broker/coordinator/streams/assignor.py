@@ -1,0 +1,238 @@
+"""The sticky task assignor: which member should have which tasks.
+
+Owns: `assign_tasks`, a pure function of members, their previous targets and the tasks.  Never:
+waits for a task to be free (reconciliation.py), reads a config.
+Kafka: StickyTaskAssignor, ProcessState; KIP-1071.
+
+Active tasks go, in this order: to the member that had them, unless it has its share; to the least
+loaded member that had them as standby, unless it has its share; to the least loaded process.
+Standbys go to who had the task, then to the least loaded process, never to a process that has the
+task already.  The load of a process is its number of tasks per member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import Struct
+
+from kcluster.broker.coordinator.streams.tasks import Task, Tasks
+
+
+class AssignedMember(Struct, frozen=True):
+    """What the assignor knows of a member."""
+
+    process_id: str
+    """Members of one process share its state directory."""
+    previous: Tasks
+
+
+class TaskGroup(Struct, frozen=True):
+    """The tasks of one subtopology."""
+
+    subtopology_id: str
+    count: int
+    is_stateful: bool
+    """Only these have standbys."""
+
+
+def assign_tasks(
+    members: Mapping[str, AssignedMember], groups: Iterable[TaskGroup], standby_replicas: int
+) -> dict[str, Tasks]:
+    """The target of each member.  There is at least one member."""
+    return _Assignment(members, list(groups), standby_replicas).run()
+
+
+class _Quota:
+    """The share of tasks of a member; what a member cannot take, the others have to."""
+
+    __slots__ = ("members_left", "per_member", "tasks_left")
+
+    def __init__(self, tasks: int, members: int) -> None:
+        self.tasks_left = tasks
+        self.members_left = members
+        self.per_member = 0
+        self._share()
+
+    def _share(self) -> None:
+        self.per_member = -(-self.tasks_left // self.members_left) if self.members_left else 0
+
+    def member_has(self, tasks: int) -> None:
+        """A member has one more task, `tasks` now.  If it is full, the rest is shared without
+        it."""
+        if tasks == self.per_member:
+            self.members_left -= 1
+            self.tasks_left -= tasks
+            self._share()
+
+
+class _Process:
+    """The members of one process, and their tasks."""
+
+    __slots__ = ("active", "counts", "order", "standby", "tasks")
+
+    def __init__(self, order: int) -> None:
+        self.order = order
+        self.counts: dict[str, int] = {}
+        """Tasks by member."""
+        self.active: dict[str, set[Task]] = {}
+        self.standby: dict[str, set[Task]] = {}
+        self.tasks: set[Task] = set()
+
+    @property
+    def load(self) -> float:
+        return sum(self.counts.values()) / len(self.counts)
+
+    def add(self, member_id: str, task: Task, is_active: bool) -> int:
+        """The number of tasks that the member has now."""
+        self.tasks.add(task)
+        role = self.active if is_active else self.standby
+        role.setdefault(member_id, set()).add(task)
+        self.counts[member_id] += 1
+        return self.counts[member_id]
+
+    def add_to_least_loaded(self, task: Task, is_active: bool) -> int:
+        member_id = min(self.counts, key=self.counts.__getitem__)
+        return self.add(member_id, task, is_active)
+
+
+def _by_partition(task: Task) -> tuple[int, str]:
+    return task.partition, task.subtopology_id
+
+
+class _Assignment:
+    def __init__(
+        self, members: Mapping[str, AssignedMember], groups: list[TaskGroup], standbys: int
+    ) -> None:
+        self._members = members
+        self._groups = groups
+        self._standbys = standbys
+        self._process_of: dict[str, _Process] = {}
+        """By member."""
+        self._processes: dict[str, _Process] = {}
+        self._previous_active: dict[Task, str] = {}
+        self._previous_standby: dict[Task, list[str]] = {}
+        active = sum(group.count for group in groups)
+        stateful = sum(group.count for group in groups if group.is_stateful)
+        self._active_quota = _Quota(active, len(members))
+        self._total_quota = _Quota(active + stateful * standbys, len(members))
+        for member_id in sorted(members):
+            self._add_member(member_id, members[member_id])
+
+    def _add_member(self, member_id: str, member: AssignedMember) -> None:
+        process = self._processes.setdefault(member.process_id, _Process(len(self._processes)))
+        process.counts[member_id] = 0
+        self._process_of[member_id] = process
+        for task in member.previous.active:
+            self._previous_active[task] = member_id
+        for task in member.previous.standby:
+            self._previous_standby.setdefault(task, []).append(member_id)
+
+    def run(self) -> dict[str, Tasks]:
+        self._assign_active(self._tasks(lambda group: True))
+        if self._standbys > 0:
+            self._assign_standbys(self._tasks(lambda group: group.is_stateful))
+        assigned: dict[str, Tasks] = {}
+        for member_id in self._members:
+            process = self._process_of[member_id]
+            assigned[member_id] = Tasks(
+                frozenset(process.active.get(member_id, ())),
+                frozenset(process.standby.get(member_id, ())),
+            )
+        return assigned
+
+    def _tasks(self, has_tasks: Callable[[TaskGroup], bool]) -> list[Task]:
+        return [
+            Task(group.subtopology_id, partition)
+            for group in self._groups
+            if has_tasks(group)
+            for partition in range(group.count)
+        ]
+
+    # -------------------------------------------------------------------------- active
+
+    def _assign_active(self, tasks: list[Task]) -> None:
+        tasks.sort(key=_by_partition)
+        previous = self._previous_active
+        left = [task for task in tasks if not self._give_active(task, previous.get(task))]
+        still_left = [
+            task
+            for task in left
+            if not self._give_active(task, self._least_loaded(self._previous_standby.get(task)))
+        ]
+        for task in sorted(still_left):
+            process = min(self._processes.values(), key=lambda each: (each.load, each.order))
+            self._active_given(process.add_to_least_loaded(task, is_active=True))
+
+    def _give_active(self, task: Task, member_id: str | None) -> bool:
+        """Whether the member takes the task: it has had it, and has less than its share."""
+        if member_id is None:
+            return False
+        process = self._process_of[member_id]
+        if process.counts[member_id] >= self._active_quota.per_member:
+            return False
+        self._active_given(process.add(member_id, task, is_active=True))
+        return True
+
+    def _active_given(self, tasks: int) -> None:
+        self._active_quota.member_has(tasks)
+        self._total_quota.member_has(tasks)
+
+    def _least_loaded(self, members: list[str] | None, without: Task | None = None) -> str | None:
+        """Of the members that had a task; their processes must not have the task `without`."""
+        if not members:
+            return None
+        chosen = members[0]
+        first = self._process_of[chosen]
+        process_load = first.load
+        member_load = first.counts[chosen]
+        for member_id in members[1:]:
+            process = self._process_of[member_id]
+            if (
+                process.load < process_load
+                and process.counts[member_id] < member_load
+                and (without is None or without not in process.tasks)
+            ):
+                process_load = process.load
+                member_load = process.counts[member_id]
+                chosen = member_id
+        # Kafka's rule: the first one decides whether any of them may have it.
+        return None if without is not None and without in first.tasks else chosen
+
+    # ------------------------------------------------------------------------- standby
+
+    def _assign_standbys(self, tasks: list[Task]) -> None:
+        left: list[tuple[Task, int]] = []
+        for task in sorted(tasks, key=_by_partition, reverse=True):
+            for given in range(self._standbys):
+                if not self._give_standby(task):
+                    left.append((task, self._standbys - given))
+                    break
+        for task, replicas in sorted(left, reverse=True):
+            for _ in range(replicas):
+                if not self._give_standby_to_least_loaded(task):
+                    break
+
+    def _give_standby(self, task: Task) -> bool:
+        """To the member that had it active, or as a standby."""
+        active = self._previous_active.get(task)
+        is_free = active is not None and task not in self._process_of[active].tasks
+        if active is not None and is_free and self._take_standby(active, task):
+            return True
+        standby = self._least_loaded(self._previous_standby.get(task), without=task)
+        return standby is not None and self._take_standby(standby, task)
+
+    def _take_standby(self, member_id: str, task: Task) -> bool:
+        process = self._process_of[member_id]
+        if process.counts[member_id] >= self._total_quota.per_member:
+            return False
+        self._total_quota.member_has(process.add(member_id, task, is_active=False))
+        return True
+
+    def _give_standby_to_least_loaded(self, task: Task) -> bool:
+        free = [process for process in self._processes.values() if task not in process.tasks]
+        if not free:
+            return False
+        process = min(free, key=lambda each: (each.load, each.order))
+        self._total_quota.member_has(process.add_to_least_loaded(task, is_active=False))
+        return True

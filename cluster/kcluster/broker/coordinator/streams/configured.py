@@ -1,0 +1,347 @@
+"""A topology against the topics of the cluster: its tasks, the internal topics that it needs.
+
+Owns: the numbers of partitions of repartition and changelog topics, copartitioning, which topics
+are missing, and the status that says why there are no tasks yet.  Never: creates a topic
+(internal_topics.py), assigns a task (assignor.py).
+Kafka: InternalTopicManager, RepartitionTopics, CopartitionedTopicsEnforcer, ChangelogTopics,
+ConfiguredTopology.
+
+A repartition topic has as many partitions as the subtopology that writes to it has tasks, unless
+the application sets the number.  A changelog has one per task.  A subtopology has as many tasks as
+its largest source topic has partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from kcluster.broker.coordinator.streams.topology import InternalTopic, StreamsTopology, Subtopology
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.java import hash_order, java_hash_code
+
+T = TypeVar("T")
+
+_NAMES_SHOWN: Final = 3
+
+PartitionCounts = Mapping[str, int]
+"""Topic -> number of partitions, for every topic of the cluster that exists."""
+
+
+class StreamsStatus(IntEnum):
+    """What a member learns besides its tasks.  Kafka: StreamsGroupHeartbeatResponse.Status."""
+
+    STALE_TOPOLOGY = 0
+    MISSING_SOURCE_TOPICS = 1
+    INCORRECTLY_PARTITIONED_TOPICS = 2
+    MISSING_INTERNAL_TOPICS = 3
+    SHUTDOWN_APPLICATION = 4
+    ASSIGNMENT_DELAYED = 5
+
+
+class StatusDetail(Struct, frozen=True):
+    """A status and, for the application's operator, its explanation."""
+
+    status: StreamsStatus
+    detail: str
+
+
+class InvalidTopology(Struct, frozen=True):
+    """No cluster could run this topology: the heartbeat is refused."""
+
+    error: ErrorCode
+    message: str | None
+
+
+class ConfiguredSubtopology(Struct, frozen=True):
+    """A subtopology whose topics have their numbers of partitions."""
+
+    subtopology: Subtopology
+    task_count: int
+    partitions: dict[str, int]
+    """By internal topic that it reads or restores from."""
+
+    @property
+    def is_stateful(self) -> bool:
+        return bool(self.subtopology.state_changelog_topics)
+
+    @property
+    def internal_topics(self) -> Iterator[InternalTopic]:
+        """Repartition topics that it reads, and changelogs."""
+        yield from self.subtopology.repartition_source_topics
+        yield from self.subtopology.state_changelog_topics
+
+
+class ConfiguredTopology(Struct, frozen=True):
+    """What the topics of the cluster make of a topology."""
+
+    epoch: int
+    subtopologies: dict[str, ConfiguredSubtopology] | None
+    """By id, in order of ids; None if no numbers of partitions could be decided."""
+    missing_topics: dict[str, InternalTopic]
+    """By name, the internal topics to create, with their numbers of partitions."""
+    problem: StatusDetail | None
+    """Why there are no tasks yet; None: the topology is ready."""
+
+    @property
+    def is_ready(self) -> bool:
+        return self.problem is None
+
+
+class _Stop(Exception):
+    """Ends `configure`; never leaves this module."""
+
+    def __init__(self, reason: StatusDetail | InvalidTopology) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def configure(
+    topology: StreamsTopology, existing: PartitionCounts
+) -> ConfiguredTopology | InvalidTopology:
+    """What this topology is in a cluster with these topics."""
+    subtopologies = _in_order(topology)
+    try:
+        groups = [list(_copartition_groups(each)) for each in subtopologies]
+        _check_sources(subtopologies, existing)
+        decided = _repartition_counts(subtopologies, existing)
+        _enforce_copartitioning(subtopologies, groups, decided, existing)
+        _add_changelogs(subtopologies, decided, existing)
+        configured = {
+            each.subtopology_id: _configured(each, decided, existing)
+            for each in sorted(subtopologies, key=lambda each: each.subtopology_id)
+        }
+        missing = _missing_topics(configured, topology, existing)
+    except _Stop as stop:
+        if isinstance(stop.reason, InvalidTopology):
+            return stop.reason
+        return ConfiguredTopology(topology.epoch, None, {}, stop.reason)
+    problem = None
+    if missing:
+        names = _some(hash_order(missing, java_hash_code))
+        detail = f"Internal topics are missing: {names}"
+        problem = StatusDetail(StreamsStatus.MISSING_INTERNAL_TOPICS, detail)
+    return ConfiguredTopology(topology.epoch, configured, missing, problem)
+
+
+def _in_order(topology: StreamsTopology) -> list[Subtopology]:
+    """As Kafka iterates: who comes first may decide a number of partitions."""
+    by_id = {each.subtopology_id: each for each in topology.subtopologies}
+    return [by_id[id_] for id_ in hash_order(by_id, java_hash_code)]
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    more = len(names) - _NAMES_SHOWN
+    return f"{shown} and {more} additional topics" if more > 0 else shown
+
+
+def _server_error() -> _Stop:
+    """What Kafka's coordinator does not expect of a client, it answers without a message."""
+    return _Stop(InvalidTopology(ErrorCode.UNKNOWN_SERVER_ERROR, None))
+
+
+def _invalid(message: str) -> _Stop:
+    return _Stop(InvalidTopology(ErrorCode.STREAMS_INVALID_TOPOLOGY, message))
+
+
+def _unready(status: StreamsStatus, detail: str) -> _Stop:
+    return _Stop(StatusDetail(status, detail))
+
+
+# ------------------------------------------------------------------------ source topics
+
+
+def _check_sources(subtopologies: Iterable[Subtopology], existing: PartitionCounts) -> None:
+    missing = {
+        topic for each in subtopologies for topic in each.source_topics if topic not in existing
+    }
+    if missing:
+        detail = f"Source topics {_some(sorted(missing))} are missing."
+        raise _unready(StreamsStatus.MISSING_SOURCE_TOPICS, detail)
+
+
+# -------------------------------------------------------------------- repartition topics
+
+
+def _repartition_counts(
+    subtopologies: list[Subtopology], existing: PartitionCounts
+) -> dict[str, int]:
+    """By repartition topic; a topic that one subtopology writes may decide for the next one."""
+    decided = {
+        topic.name: topic.partitions
+        for each in subtopologies
+        for topic in each.repartition_source_topics
+        if topic.partitions
+    }
+    is_undecided = True
+    while is_undecided:
+        is_undecided = has_progress = False
+        for each in subtopologies:
+            for sink in each.repartition_sink_topics:
+                if sink in decided:
+                    continue
+                count = _widest_source(each, decided, existing)
+                if count is None:
+                    is_undecided = True
+                else:
+                    decided[sink] = count
+                    has_progress = True
+        if is_undecided and not has_progress:
+            raise _invalid(
+                "Failed to compute number of partitions for all repartition topics. "
+                "There may be loops in the topology that cannot be resolved."
+            )
+    for each in subtopologies:
+        for topic in each.repartition_source_topics:
+            if topic.name not in decided:
+                raise _invalid(
+                    "Failed to compute number of partitions for all repartition topics, because "
+                    "a repartition source topic is never used as a sink topic."
+                )
+    return decided
+
+
+def _widest_source(
+    each: Subtopology, decided: PartitionCounts, existing: PartitionCounts
+) -> int | None:
+    counts = [
+        decided[topic.name] for topic in each.repartition_source_topics if topic.name in decided
+    ]
+    counts.extend(existing[topic] for topic in each.source_topics)
+    return max(counts, default=None)
+
+
+# ----------------------------------------------------------------------- copartitioning
+
+
+def _copartition_groups(each: Subtopology) -> Iterator[set[str]]:
+    """The topics of each group, by name."""
+    for group in each.copartition_groups:
+        sources = _at(each.source_topics, group.source_topics)
+        repartition = _at(each.repartition_source_topics, group.repartition_source_topics)
+        yield {*sources, *(topic.name for topic in repartition)}
+
+
+def _at(items: tuple[T, ...], positions: tuple[int, ...]) -> list[T]:
+    if not all(0 <= position < len(items) for position in positions):
+        raise _server_error()
+    return [items[position] for position in positions]
+
+
+def _enforce_copartitioning(
+    subtopologies: list[Subtopology],
+    groups: list[list[set[str]]],
+    decided: dict[str, int],
+    existing: PartitionCounts,
+) -> None:
+    """Set the repartition topics of each group to one number, or say why that cannot be."""
+    fixed: set[str] = set()
+    flexible: set[str] = set()
+    for each in subtopologies:
+        for topic in each.repartition_source_topics:
+            (fixed if topic.partitions else flexible).add(topic.name)
+    for of_subtopology in groups:
+        for group in of_subtopology:
+            if group:
+                _enforce(group, fixed, flexible, decided, existing)
+
+
+def _enforce(
+    group: set[str],
+    fixed: set[str],
+    flexible: set[str],
+    decided: dict[str, int],
+    existing: PartitionCounts,
+) -> None:
+    counts = {topic: _count(topic, decided, existing) for topic in sorted(group)}
+    repartition = {
+        topic: count for topic, count in counts.items() if topic in fixed or topic in flexible
+    }
+    external = {topic: count for topic, count in counts.items() if topic not in repartition}
+    if external:
+        wanted = _same(list(external.values()), external)
+    elif fixed:
+        wanted = _same([_count(topic, decided, existing) for topic in sorted(fixed)], repartition)
+    else:
+        wanted = max(repartition.values())
+    for topic, count in repartition.items():
+        decided[topic] = wanted
+        if topic in fixed and count != wanted:
+            raise _unready(
+                StreamsStatus.INCORRECTLY_PARTITIONED_TOPICS,
+                f"Number of partitions [{count}] of repartition topic [{topic}] doesn't match "
+                f"number of partitions [{wanted}] of the source topic.",
+            )
+
+
+def _same(counts: list[int], shown: dict[str, int]) -> int:
+    if len(set(counts)) > 1:
+        listed = ", ".join(f"{topic}={count}" for topic, count in sorted(shown.items()))
+        raise _unready(
+            StreamsStatus.INCORRECTLY_PARTITIONED_TOPICS,
+            f"Following topics do not have the same number of partitions: [{{{listed}}}]",
+        )
+    return counts[0]
+
+
+def _count(topic: str, decided: PartitionCounts, existing: PartitionCounts) -> int:
+    """What exists counts more than what was decided."""
+    count = existing.get(topic) or decided.get(topic)
+    if count is None:
+        raise _server_error()
+    return count
+
+
+# ---------------------------------------------------------------------- tasks and topics
+
+
+def _add_changelogs(
+    subtopologies: list[Subtopology], decided: dict[str, int], existing: PartitionCounts
+) -> None:
+    changelogs: dict[str, int] = {}
+    for each in subtopologies:
+        counts = [_count(topic, decided, existing) for topic in each.read_topics]
+        if not counts:
+            raise _invalid(f"No source topics found for subtopology {each.subtopology_id}")
+        changelogs.update((topic.name, max(counts)) for topic in each.state_changelog_topics)
+    decided.update(changelogs)
+
+
+def _configured(
+    each: Subtopology, decided: PartitionCounts, existing: PartitionCounts
+) -> ConfiguredSubtopology:
+    internal = (*each.repartition_source_topics, *each.state_changelog_topics)
+    partitions = {topic.name: topic.partitions or decided[topic.name] for topic in internal}
+    if any(count < 1 for count in partitions.values()):
+        raise _server_error()
+    task_count = max(_count(topic, decided, existing) for topic in each.read_topics)
+    return ConfiguredSubtopology(each, task_count, partitions)
+
+
+def _missing_topics(
+    configured: dict[str, ConfiguredSubtopology],
+    topology: StreamsTopology,
+    existing: PartitionCounts,
+) -> dict[str, InternalTopic]:
+    needed: dict[str, InternalTopic] = {}
+    for each in configured.values():
+        for topic in each.internal_topics:
+            needed[topic.name] = InternalTopic(
+                topic.name,
+                each.partitions[topic.name],
+                topic.replication_factor,
+                tuple(dict(topic.configs).items()),
+            )
+    for name in hash_order(topology.required_topics & existing.keys(), java_hash_code):
+        expected = needed.pop(name, None)
+        if expected is not None and expected.partitions != existing[name]:
+            raise _unready(
+                StreamsStatus.INCORRECTLY_PARTITIONED_TOPICS,
+                f"Existing topic {name} has different number of partitions: expected "
+                f"{expected.partitions}, found {existing[name]}",
+            )
+    return needed

@@ -1,0 +1,70 @@
+"""Where an application answers interactive queries, and for which partitions.
+
+Owns: the list that a heartbeat's answer has.  Never: decides when it is sent (heartbeat.py).
+Kafka: EndpointToPartitionsManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from kcluster.broker.coordinator.streams.configured import ConfiguredSubtopology, ConfiguredTopology
+from kcluster.broker.coordinator.streams.member import StreamsMember
+from kcluster.broker.coordinator.streams.tasks import Task, by_subtopology
+from kcluster.metadata.image import MetadataImage
+from kcluster.protocol import messages as m
+
+if TYPE_CHECKING:
+    from kcluster.protocol.messages import StreamsGroupHeartbeatResponse
+
+    EndpointRow = StreamsGroupHeartbeatResponse.EndpointToPartitions
+    TopicRow = StreamsGroupHeartbeatResponse.TopicPartition
+
+
+def endpoints(
+    members: Mapping[str, StreamsMember],
+    updated: StreamsMember,
+    configured: ConfiguredTopology,
+    image: MetadataImage,
+) -> list[EndpointRow] | None:
+    """Of all members with an endpoint; `updated` last, as it is after this heartbeat.
+
+    None: a member has an endpoint, but the topology has no tasks, or a topic is gone.  Kafka 4.3.1
+    fails then (UNKNOWN_SERVER_ERROR).
+    """
+    rows: list[EndpointRow] = []
+    others = (members[id_] for id_ in sorted(members) if id_ != updated.member_id)
+    for member in (*others, updated):
+        endpoint = member.details.user_endpoint
+        if endpoint is None:
+            continue
+        if configured.subtopologies is None:
+            return None
+        assigned = member.progress.assigned
+        active = _partitions(assigned.active, configured.subtopologies, image)
+        standby = _partitions(assigned.standby, configured.subtopologies, image)
+        if active is None or standby is None:
+            return None
+        row = m.StreamsGroupHeartbeatResponse
+        address = row.Endpoint(endpoint.host, endpoint.port)
+        rows.append(row.EndpointToPartitions(address, active, standby))
+    return rows
+
+
+def _partitions(
+    tasks: Iterable[Task], subtopologies: Mapping[str, ConfiguredSubtopology], image: MetadataImage
+) -> list[TopicRow] | None:
+    """The partitions that the tasks read; a smaller topic does not have all of them."""
+    row = m.StreamsGroupHeartbeatResponse.TopicPartition
+    rows: list[TopicRow] = []
+    for subtopology_id, partitions in by_subtopology(tasks).items():
+        configured = subtopologies.get(subtopology_id)
+        if configured is None:
+            return None
+        for name in dict.fromkeys(configured.subtopology.read_topics):
+            topic = image.topics.get(name)
+            if topic is None:
+                return None
+            rows.append(row(name, partitions[: len(topic.partitions)]))
+    return rows

@@ -1,0 +1,389 @@
+"""What a heartbeat of a streams group's member does: the records to write, and the answer.
+
+Owns: the decision, made on the group as it is; nothing changes before the records are written.
+Never: writes, sets a timer, creates a topic (handlers/groups/streams_groups.py has that done).
+Kafka: GroupMetadataManager.streamsGroupHeartbeat, streamsGroupLeave.
+
+    1. the member: joins, or reports what is new about it
+    2. the topology: of the first member that joins; it cannot change yet
+    3. the topics: configure the topology, if they have changed
+    4. the group epoch: one more if something of the above changed
+    5. the target: computed if it is older than the group epoch, and no delay holds it back
+    6. the member's own next step towards its target
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from kcluster.broker.coordinator.group_log import LogRecord
+from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, GroupRefusal
+from kcluster.broker.coordinator.modern.topics import metadata_hash
+from kcluster.broker.coordinator.streams.configured import (
+    ConfiguredTopology,
+    InvalidTopology,
+    StatusDetail,
+    StreamsStatus,
+    configure,
+)
+from kcluster.broker.coordinator.streams.endpoints import endpoints
+from kcluster.broker.coordinator.streams.group import StreamsDecision, StreamsGroup
+from kcluster.broker.coordinator.streams.member import StreamsMember, updated_details
+from kcluster.broker.coordinator.streams.reconciliation import next_step
+from kcluster.broker.coordinator.streams.records import (
+    NOT_VALIDATED,
+    GroupState,
+    StreamsGroupRecord,
+    StreamsMemberRecord,
+    StreamsProgressRecord,
+    StreamsTopologyRecord,
+    TargetMetadata,
+)
+from kcluster.broker.coordinator.streams.target import new_target
+from kcluster.broker.coordinator.streams.tasks import NOTHING, Task, Tasks, by_subtopology, tasks_of
+from kcluster.broker.coordinator.streams.topology import StreamsTopology, is_well_formed
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kcluster.protocol.messages import (
+        StreamsGroupHeartbeatRequest,
+        StreamsGroupHeartbeatResponse,
+    )
+
+    TaskIdsRow = StreamsGroupHeartbeatRequest.TaskIds
+
+
+class _Refusal(Exception):
+    """Ends a decision; never leaves this module."""
+
+    def __init__(self, error: ErrorCode, message: str | None = None) -> None:
+        super().__init__(error, message)
+        self.refused = GroupRefusal(error, message)
+
+
+def decide_leave(group: StreamsGroup, member_id: str, epoch: int) -> StreamsDecision | GroupRefusal:
+    """The member leaves."""
+    if member_id not in group.members:
+        return _unknown(group, member_id)
+    response = m.StreamsGroupHeartbeatResponse(member_id=member_id, member_epoch=epoch, status=[])
+    return StreamsDecision(group.without(member_id), response)
+
+
+def decide_heartbeat(
+    group: StreamsGroup,
+    body: StreamsGroupHeartbeatRequest,
+    client: tuple[str, str],
+    first: Sequence[LogRecord],
+    now_ms: int,
+) -> StreamsDecision | GroupRefusal:
+    """`client`: its id and host.  `first`: records that turn a classic group into this one."""
+    try:
+        return _StreamsHeartbeat(group, body, client, first, now_ms).decide()
+    except _Refusal as refusal:
+        return refusal.refused
+
+
+def _unknown(group: StreamsGroup, member_id: str) -> GroupRefusal:
+    message = f"Member {member_id} is not a member of group {group.group_id}."
+    return GroupRefusal(ErrorCode.UNKNOWN_MEMBER_ID, message)
+
+
+# ---------------------------------------------------------------------------- one heartbeat
+
+
+class _StreamsHeartbeat:
+    def __init__(
+        self,
+        group: StreamsGroup,
+        body: StreamsGroupHeartbeatRequest,
+        client: tuple[str, str],
+        first: Sequence[LogRecord],
+        now_ms: int,
+    ) -> None:
+        self._group = group
+        self._body = body
+        self._client = client
+        self._now_ms = now_ms
+        self._records = list(first)
+        self._statuses: list[StatusDetail] = []
+        self._bumps = False
+        """Whether the group gets a new epoch."""
+
+    def decide(self) -> StreamsDecision:
+        group = self._group
+        before = self._member()
+        after = self._with_details(before)
+        topology = self._topology()
+        if group.topology is not None and after.details.topology_epoch < topology.epoch:
+            self._add_stale(after.details.topology_epoch, topology.epoch)
+        configured, hash_ = self._configured(topology)
+        configs = group.current_configs
+        epoch = self._epoch(configured, hash_, configs)
+        starts_delay = not group.members and not group.is_delayed and group.initial_delay_ms > 0
+        target_epoch, target = self._target(after, epoch, configured, configs, starts_delay)
+        after, has_progressed = self._next(after, target_epoch, target)
+        decision = StreamsDecision(
+            self._records,
+            self._response(before, after),
+            configured=configured,
+            endpoint_epoch=group.endpoint_epoch,
+            group_epoch=epoch,
+            starts_initial_delay=starts_delay,
+            has_progressed=has_progressed,
+        )
+        self._add_endpoints(decision, before, after)
+        if configured.problem is not None:
+            decision.missing_topics = configured.missing_topics
+            self._statuses.append(configured.problem)
+        self._add_shutdown()
+        status = m.StreamsGroupHeartbeatResponse.Status
+        decision.response.status = [status(each.status, each.detail) for each in self._statuses]
+        return decision
+
+    # ---------------------------------------------------------------------- the member
+
+    def _member(self) -> StreamsMember:
+        group, body = self._group, self._body
+        member = group.members.get(body.member_id)
+        if body.member_epoch == JOIN_EPOCH:
+            size = group.broker.config.group_streams_max_size
+            if len(group.members) >= size:
+                raise _Refusal(
+                    ErrorCode.GROUP_MAX_SIZE_REACHED,
+                    f"The streams group has reached its maximum capacity of {size} members.",
+                )
+            return StreamsMember(body.member_id) if member is None else member
+        if member is None:
+            unknown = _unknown(group, body.member_id)
+            raise _Refusal(unknown.error, unknown.message)
+        self._check_epoch(member)
+        return member
+
+    def _check_epoch(self, member: StreamsMember) -> None:
+        """The epoch before is taken if nothing else is owned: the answer may have been lost."""
+        received, known = self._body.member_epoch, member.epoch
+        if received == known:
+            return
+        owned = self._owned()
+        if (
+            received == member.progress.previous_epoch
+            and received < known
+            and owned is not None
+            and member.progress.assigned.contains(owned)
+        ):
+            return
+        size = "greater" if received > known else "smaller"
+        raise _Refusal(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"The streams group member has a {size} member epoch ({received}) than the one known "
+            f"by the group coordinator ({known}). The member must abandon all its partitions and "
+            "rejoin.",
+        )
+
+    def _owned(self) -> Tasks | None:
+        """What the member reports to have; None if it does not."""
+        body = self._body
+        if body.active_tasks is None or body.standby_tasks is None or body.warmup_tasks is None:
+            return None
+        return Tasks(
+            tasks_of(body.active_tasks), tasks_of(body.standby_tasks), tasks_of(body.warmup_tasks)
+        )
+
+    def _with_details(self, member: StreamsMember) -> StreamsMember:
+        details = updated_details(member.details, self._body, *self._client)
+        if details == member.details:
+            return member
+        self._records.append(StreamsMemberRecord(self._group.group_id, member.member_id, details))
+        self._bumps = True
+        return replace(member, details=details)
+
+    # -------------------------------------------------------------------- the topology
+
+    def _topology(self) -> StreamsTopology:
+        known, declared = self._group.topology, self._body.topology
+        if declared is None:
+            if known is None:
+                raise _Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+            return known
+        if not is_well_formed(declared):
+            raise _Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+        topology = StreamsTopology.of(declared)
+        if known is None:
+            self._records.append(StreamsTopologyRecord(self._group.group_id, topology))
+            return topology
+        if known.epoch <= topology.epoch and not known.same_as(topology):
+            message = "Topology updates are not supported yet."
+            raise _Refusal(ErrorCode.INVALID_REQUEST, message)
+        return known
+
+    def _add_stale(self, of_member: int, of_group: int) -> None:
+        detail = (
+            f"The member's topology epoch {of_member} is behind the group's topology epoch "
+            f"{of_group}."
+        )
+        self._statuses.append(StatusDetail(StreamsStatus.STALE_TOPOLOGY, detail))
+
+    def _configured(self, topology: StreamsTopology) -> tuple[ConfiguredTopology, int]:
+        """(the topology with the topics as they are, the hash of their metadata)."""
+        group = self._group
+        configured = group.configured
+        if group.topology is not None and configured is not None and group.has_checked_metadata():
+            return configured, group.metadata_hash
+        image = group.broker.image
+        hash_ = metadata_hash(image, topology.required_topics)
+        has_changed = hash_ != group.metadata_hash
+        self._bumps |= has_changed
+        if configured is None or group.topology is None or has_changed:
+            existing = {name: len(topic.partitions) for name, topic in image.topics.items()}
+            result = configure(topology, existing)
+            if isinstance(result, InvalidTopology):
+                raise _Refusal(result.error, result.message)
+            configured = result
+        return configured, hash_
+
+    def _epoch(
+        self, configured: ConfiguredTopology, hash_: int, configs: tuple[tuple[str, str], ...]
+    ) -> int:
+        """The group epoch after this heartbeat."""
+        group = self._group
+        validated = NOT_VALIDATED
+        if configured.is_ready:
+            validated = configured.epoch
+            for listed in (
+                self._body.active_tasks, self._body.standby_tasks, self._body.warmup_tasks
+            ):  # fmt: skip
+                _check_tasks(configured, listed)
+        if validated != group.validated_topology_epoch or configs != group.assignment_configs:
+            self._bumps = True
+        if not self._bumps:
+            return group.epoch
+        epoch = group.epoch + 1
+        state = GroupState(epoch, hash_, validated, configs)
+        self._records.append(StreamsGroupRecord(group.group_id, state))
+        return epoch
+
+    # ---------------------------------------------------------------------- the target
+
+    def _target(
+        self,
+        member: StreamsMember,
+        epoch: int,
+        configured: ConfiguredTopology,
+        configs: tuple[tuple[str, str], ...],
+        starts_delay: bool,
+    ) -> tuple[int, Tasks]:
+        """(target epoch, the member's target)."""
+        group = self._group
+        if starts_delay or group.is_delayed:
+            self._add_delay("initial rebalance delay")
+            return group.target_epoch, NOTHING
+        last = group.target_epoch, group.targets.get(member.member_id, NOTHING)
+        if group.target_epoch >= epoch:
+            return last
+        if not group.can_assign(self._now_ms):
+            self._add_delay("assignment interval")
+            return last
+        members = {**group.members, member.member_id: member}
+        metadata = TargetMetadata(epoch, self._now_ms)
+        new = new_target(group.group_id, members, group.targets, configured, configs, metadata)
+        self._records += new.records
+        return epoch, new.targets[member.member_id]
+
+    def _add_delay(self, config: str) -> None:
+        detail = f"Assignment delayed due to the configured {config}."
+        self._statuses.append(StatusDetail(StreamsStatus.ASSIGNMENT_DELAYED, detail))
+
+    def _next(
+        self, member: StreamsMember, target_epoch: int, target: Tasks
+    ) -> tuple[StreamsMember, bool]:
+        """(the member after its next step, whether it took one)."""
+        progress = member.progress
+        if progress.is_reconciled_to(target_epoch):
+            return member, False
+        process_id, holders = member.details.process_id, self._group.holders
+        after = next_step(progress, process_id, target_epoch, target, self._owned(), holders)
+        if after is None:
+            raise _Refusal(
+                ErrorCode.FENCED_MEMBER_EPOCH,
+                "The streams group member is in a unknown state. "
+                "The member must abandon all its tasks and rejoin.",
+            )
+        if after == progress:
+            return member, False
+        record = StreamsProgressRecord(self._group.group_id, member.member_id, after)
+        self._records.append(record)
+        return replace(member, progress=after), True
+
+    # ---------------------------------------------------------------------- the answer
+
+    def _response(
+        self, before: StreamsMember, after: StreamsMember
+    ) -> StreamsGroupHeartbeatResponse:
+        response = m.StreamsGroupHeartbeatResponse(
+            member_id=after.member_id,
+            member_epoch=after.epoch,
+            heartbeat_interval_ms=self._group.config_ms("streams.heartbeat.interval.ms"),
+        )
+        if self._shows_tasks(before, after):
+            assigned = after.progress.assigned
+            response.active_tasks = _rows(assigned.active)
+            response.standby_tasks = _rows(assigned.standby)
+            response.warmup_tasks = _rows(assigned.warmup)
+        return response
+
+    def _shows_tasks(self, before: StreamsMember, after: StreamsMember) -> bool:
+        """Tasks are shown to who joins, and when they have changed."""
+        is_joining = self._body.member_epoch == JOIN_EPOCH
+        return is_joining or before.progress.assigned != after.progress.assigned
+
+    def _add_endpoints(
+        self, decision: StreamsDecision, before: StreamsMember, after: StreamsMember
+    ) -> None:
+        group = self._group
+        if self._shows_tasks(before, after) and after.details.user_endpoint is not None:
+            decision.endpoint_epoch += 1
+        if decision.endpoint_epoch != self._body.endpoint_information_epoch:
+            assert decision.configured is not None
+            rows = endpoints(group.members, after, decision.configured, group.broker.image)
+            if rows is None:
+                raise _Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+            decision.response.partitions_by_user_endpoint = rows
+        if group.is_stored:
+            decision.response.endpoint_information_epoch = decision.endpoint_epoch
+
+    def _add_shutdown(self) -> None:
+        by = self._group.shutdown_requested_by
+        if by is None and self._body.shutdown_application:
+            by = self._body.member_id
+        if by is not None:
+            detail = (
+                f"Streams group member {by} encountered a fatal error and requested a shutdown "
+                "for the entire application."
+            )
+            self._statuses.append(StatusDetail(StreamsStatus.SHUTDOWN_APPLICATION, detail))
+
+
+def _rows(tasks: Iterable[Task]) -> list[StreamsGroupHeartbeatResponse.TaskIds]:
+    row = m.StreamsGroupHeartbeatResponse.TaskIds
+    return [row(*each) for each in by_subtopology(tasks).items()]
+
+
+def _check_tasks(configured: ConfiguredTopology, listed: list[TaskIdsRow] | None) -> None:
+    """Refuse tasks that the topology does not have."""
+    assert configured.subtopologies is not None
+    for ids in listed or ():
+        known = configured.subtopologies.get(ids.subtopology_id)
+        if known is None:
+            message = f"Subtopology {ids.subtopology_id} does not exist in the topology."
+            raise _Refusal(ErrorCode.INVALID_REQUEST, message)
+        for partition in ids.partitions:
+            if not 0 <= partition < known.task_count:
+                message = (
+                    f"Task {partition} for subtopology {ids.subtopology_id} is invalid. "
+                    f"Number of tasks for this subtopology: {known.task_count}"
+                )
+                raise _Refusal(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,117 @@
+"""A member's next step towards its target assignment.
+
+Owns: `next_step`, a pure function: which tasks to revoke first, which are still held by another
+member or process, which may be assigned now.  Never: decides the target (assignor.py), writes a
+record.  Kafka: CurrentAssignmentBuilder, MemberState; KIP-1071.
+
+The rule that keeps a task in one place: an active task is given out only when no process has it as
+active, and a process has a task in one role at a time, because its state directory is one.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from msgspec import Struct
+
+from kcluster.broker.coordinator.streams.holders import Holders
+from kcluster.broker.coordinator.streams.tasks import HeldTasks, Tasks
+
+
+class StreamsMemberState(IntEnum):
+    """As the log has it."""
+
+    STABLE = 1
+    UNREVOKED_TASKS = 2
+    UNRELEASED_TASKS = 3
+    UNKNOWN = 127
+
+
+class MemberProgress(Struct, frozen=True):
+    """How far a member is on the way to its target."""
+
+    member_epoch: int
+    previous_epoch: int
+    state: StreamsMemberState
+    assigned: HeldTasks
+    pending_revocation: HeldTasks
+
+    def is_reconciled_to(self, target_epoch: int) -> bool:
+        return self.state is StreamsMemberState.STABLE and self.member_epoch == target_epoch
+
+
+def next_step(
+    progress: MemberProgress,
+    process_id: str,
+    target_epoch: int,
+    target: Tasks,
+    owned: Tasks | None,
+    holders: Holders,
+) -> MemberProgress | None:
+    """What the member is to have now; `owned`: what it reports to have, None if it does not.
+
+    None: the state is of a newer Kafka, and the member has to join again without tasks.
+    """
+    match progress.state:
+        case StreamsMemberState.STABLE if progress.member_epoch == target_epoch:
+            return progress
+        case StreamsMemberState.STABLE | StreamsMemberState.UNRELEASED_TASKS:
+            epoch = progress.member_epoch
+        case StreamsMemberState.UNREVOKED_TASKS:
+            if owned is None or progress.pending_revocation.intersects(owned):
+                return progress
+            epoch = progress.member_epoch + 1
+        case _:
+            if owned is None or owned != Tasks():
+                return None
+            epoch = target_epoch
+    return _towards(progress, epoch, process_id, target_epoch, target, owned, holders)
+
+
+def _towards(
+    progress: MemberProgress,
+    epoch: int,
+    process_id: str,
+    target_epoch: int,
+    target: Tasks,
+    owned: Tasks | None,
+    holders: Holders,
+) -> MemberProgress:
+    current = progress.assigned
+    kept = HeldTasks(
+        {task: since for task, since in current.active.items() if task in target.active},
+        current.standby & target.standby,
+        current.warmup & target.warmup,
+    )
+    to_revoke = HeldTasks(
+        {task: since for task, since in current.active.items() if task not in target.active},
+        current.standby - target.standby,
+        current.warmup - target.warmup,
+    )
+    wanted = Tasks(
+        target.active - kept.active.keys(),
+        target.standby - kept.standby,
+        target.warmup - kept.warmup,
+    )
+    free = HeldTasks(
+        {
+            task: target_epoch
+            for task in wanted.active
+            if holders.active(task) is None and not holders.has_copy(process_id, task)
+        },
+        frozenset(task for task in wanted.standby if not holders.has(process_id, task)),
+        frozenset(task for task in wanted.warmup if not holders.has(process_id, task)),
+    )
+    if to_revoke and (owned is None or to_revoke.intersects(owned)):
+        return MemberProgress(
+            epoch, progress.member_epoch, StreamsMemberState.UNREVOKED_TASKS, kept, to_revoke
+        )
+    is_complete = not (
+        wanted.active - free.active.keys()
+        or wanted.standby - free.standby
+        or wanted.warmup - free.warmup
+    )
+    state = StreamsMemberState.STABLE if is_complete else StreamsMemberState.UNRELEASED_TASKS
+    return MemberProgress(
+        target_epoch, progress.member_epoch, state, kept.with_more(free), HeldTasks()
+    )

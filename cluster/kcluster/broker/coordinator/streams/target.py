@@ -1,0 +1,63 @@
+"""The target assignment of a streams group: who should have what, and the records that say so.
+
+Owns: `NewTarget`, a function of the group's values.  Never: decides when a target is due
+(heartbeat.py, group.py).  Kafka: TargetAssignmentBuilder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from kcluster.broker.coordinator.group_log import LogRecord
+from kcluster.broker.coordinator.streams.assignor import AssignedMember, TaskGroup, assign_tasks
+from kcluster.broker.coordinator.streams.configured import ConfiguredTopology
+from kcluster.broker.coordinator.streams.member import StreamsMember
+from kcluster.broker.coordinator.streams.records import (
+    StreamsMemberTargetRecord,
+    StreamsTargetRecord,
+    TargetMetadata,
+)
+from kcluster.broker.coordinator.streams.tasks import NOTHING, Tasks
+
+STANDBYS = "num.standby.replicas"
+"""The one config of the assignment."""
+
+
+class NewTarget(Struct, frozen=True):
+    """A target assignment that has been computed."""
+
+    targets: dict[str, Tasks]
+    """By member."""
+    records: list[LogRecord]
+    """Those that change the last target into this one."""
+
+
+def new_target(
+    group_id: str,
+    members: Mapping[str, StreamsMember],
+    last: Mapping[str, Tasks],
+    configured: ConfiguredTopology,
+    configs: Iterable[tuple[str, str]],
+    metadata: TargetMetadata,
+) -> NewTarget:
+    """`last`: the targets so far.  While the topology is not ready nobody has a task."""
+    targets = dict.fromkeys(members, NOTHING)
+    if configured.is_ready and configured.subtopologies is not None:
+        groups = [
+            TaskGroup(id_, each.task_count, each.is_stateful)
+            for id_, each in configured.subtopologies.items()
+        ]
+        assigned = {
+            id_: AssignedMember(member.details.process_id, last.get(id_, NOTHING))
+            for id_, member in members.items()
+        }
+        targets = assign_tasks(assigned, groups, int(dict(configs).get(STANDBYS, "0")))
+    records: list[LogRecord] = [
+        StreamsMemberTargetRecord(group_id, id_, target)
+        for id_, target in targets.items()
+        if last.get(id_) != target
+    ]
+    records.append(StreamsTargetRecord(group_id, metadata))
+    return NewTarget(targets, records)

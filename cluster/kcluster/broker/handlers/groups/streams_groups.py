@@ -1,0 +1,278 @@
+"""Streams groups: StreamsGroupHeartbeat 88 (v0), StreamsGroupDescribe 89 (v0).
+
+Owns: the checks that need no group, asking for internal topics, and the shape of the answers.
+Never: changes a group (coordinator/streams/ does).
+Kafka: KafkaApis.handleStreamsGroupHeartbeat, handleStreamsGroupDescribe,
+GroupCoordinatorService.streamsGroupHeartbeat, streamsGroupDescribe; KIP-1071.
+Behaviour:
+- one heartbeat joins with the topology, reports tasks, acknowledges what was revoked, and leaves;
+- it is answered when what it changed is on all in-sync replicas;
+- internal topics that are missing are created after it; if that fails, the next answers say why.
+Not done, as in 4.3.1: static members, regular expressions, warmup tasks, topology updates.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kcluster.broker.broker import Broker
+from kcluster.broker.coordinator.modern.configs import group_time_ms
+from kcluster.broker.coordinator.modern.group import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    LEAVE_STATIC_EPOCH,
+    GroupRefusal,
+)
+from kcluster.broker.coordinator.streams.configured import StreamsStatus
+from kcluster.broker.coordinator.streams.description import described_group
+from kcluster.broker.coordinator.streams.group import StreamsDecision, StreamsGroup
+from kcluster.broker.coordinator.streams.heartbeat import decide_heartbeat, decide_leave
+from kcluster.broker.coordinator.streams.topology import fixed_changelog, named_topics
+from kcluster.broker.handlers.groups.groups import GROUP_OPERATIONS
+from kcluster.broker.registry import PARKED, Parked, handles
+from kcluster.contract import Request
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.features import STREAMS_VERSION
+from kcluster.protocol.names import is_internal, name_problem
+
+_ERRORS_SHOWN: Final = 3
+_HEARTBEATS_OF_AN_ERROR: Final = 2
+"""For how many heartbeat intervals a topic that was not created is not tried again."""
+
+
+def is_enabled(broker: Broker) -> bool:
+    """Whether streams groups are served: the feature is on, and so is the protocol here."""
+    return (
+        broker.image.features.get(STREAMS_VERSION, 0) > 0
+        and StreamsGroup.protocol in broker.config.group_coordinator_rebalance_protocols
+    )
+
+
+# ---------------------------------------------------------------------------------- heartbeat
+
+
+@handles(ApiKey.STREAMS_GROUP_HEARTBEAT, versions=(0, 0))
+def streams_group_heartbeat(
+    broker: Broker, request: Request, now_ms: int
+) -> m.StreamsGroupHeartbeatResponse | Parked:
+    body: m.StreamsGroupHeartbeatRequest = request.body
+    if not is_enabled(broker):
+        return _refusal(
+            GroupRefusal(ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNSUPPORTED_VERSION.text)
+        )
+    refused = _check_topics(body.topology) or _check_supported(body) or _check(body)
+    if refused is not None:
+        return _refusal(refused)
+    if body.member_epoch == LEAVE_EPOCH:
+        return _leave(broker, request, now_ms)
+    return _heartbeat(broker, request, now_ms)
+
+
+def _refusal(refused: GroupRefusal) -> m.StreamsGroupHeartbeatResponse:
+    return m.StreamsGroupHeartbeatResponse(
+        error_code=refused.error, error_message=refused.message, status=None
+    )
+
+
+def _check_topics(topology: m.StreamsGroupHeartbeatRequest.Topology | None) -> GroupRefusal | None:
+    """Which names of topics an application may not use."""
+    names = [] if topology is None else named_topics(topology)
+    internal = ",".join(name for name in names if is_internal(name))
+    if internal:
+        message = (
+            f"Use of Kafka internal topics {internal} in a Kafka Streams topology is prohibited."
+        )
+        return GroupRefusal(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
+    invalid = [name for name in names if name_problem(name) is not None]
+    if invalid:
+        message = f"Topic names {','.join(invalid)} are not valid topic names."
+        return GroupRefusal(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
+    return None
+
+
+def _check_supported(body: m.StreamsGroupHeartbeatRequest) -> GroupRefusal | None:
+    """What 4.3.1 does not serve yet.  Kafka:
+    throwIfStreamsGroupHeartbeatRequestIsUsingUnsupportedFeatures."""
+    if body.instance_id is not None:
+        return _invalid("Static membership is not yet supported.")
+    if body.task_offsets is not None:
+        return _invalid("TaskOffsets are not supported yet.")
+    if body.task_end_offsets is not None:
+        return _invalid("TaskEndOffsets are not supported yet.")
+    if body.warmup_tasks:
+        return _invalid("WarmupTasks are not supported yet.")
+    if body.topology is not None:
+        for subtopology in body.topology.subtopologies:
+            if subtopology.source_topic_regex:
+                return _invalid("Regular expressions for source topics are not supported yet.")
+    return None
+
+
+def _check(body: m.StreamsGroupHeartbeatRequest) -> GroupRefusal | None:
+    """What is wrong with the request itself.  Kafka:
+    throwIfStreamsGroupHeartbeatRequestIsInvalid."""
+    for value, name in (
+        (body.member_id, "MemberId"),
+        (body.group_id, "GroupId"),
+        (body.rack_id, "RackId"),
+    ):
+        if value is not None and not value.strip():
+            return _invalid(f"{name} can't be empty.")
+    roles = (
+        (body.active_tasks, "ActiveTasks"),
+        (body.standby_tasks, "StandbyTasks"),
+        (body.warmup_tasks, "WarmupTasks"),
+    )
+    epoch = body.member_epoch
+    if epoch == JOIN_EPOCH:
+        if body.rebalance_timeout_ms == -1:
+            return _invalid("RebalanceTimeoutMs must be provided in first request.")
+        for tasks, name in roles:
+            if tasks is None or tasks:
+                return _invalid(f"{name} must be empty when (re-)joining.")
+        if body.topology is None:
+            return _invalid("Topology must be non-null when (re-)joining.")
+        fixed = fixed_changelog(body.topology)
+        if fixed is not None:
+            return GroupRefusal(ErrorCode.STREAMS_INVALID_TOPOLOGY, fixed)
+    elif epoch == LEAVE_STATIC_EPOCH:
+        return _invalid("InstanceId can't be null.")
+    elif epoch < LEAVE_STATIC_EPOCH:
+        return _invalid(f"MemberEpoch is {epoch}, but must be greater than or equal to -2.")
+    given = [tasks is not None for tasks, _ in roles]
+    if any(given) and not all(given):
+        return _invalid("If one task-type is non-null, all must be non-null.")
+    if epoch != JOIN_EPOCH and body.topology is not None:
+        return _invalid("Topology can only be provided when (re-)joining.")
+    return None
+
+
+def _invalid(message: str) -> GroupRefusal:
+    return GroupRefusal(ErrorCode.INVALID_REQUEST, message)
+
+
+def _leave(
+    broker: Broker, request: Request, now_ms: int
+) -> m.StreamsGroupHeartbeatResponse | Parked:
+    body: m.StreamsGroupHeartbeatRequest = request.body
+    group = broker.coordinator.modern_group(body.group_id, StreamsGroup)
+    if isinstance(group, GroupRefusal):
+        if group.error is ErrorCode.GROUP_ID_NOT_FOUND:
+            group = GroupRefusal(group.error, _not_found(broker, body.group_id))
+        return _refusal(group)
+    if body.shutdown_application:
+        group.request_shutdown(body.member_id)
+    decision = decide_leave(group, body.member_id, body.member_epoch)
+    if isinstance(decision, GroupRefusal):
+        return _refusal(decision)
+    if _write(broker, request, group, decision, now_ms):
+        group.end_timers(body.member_id)
+    return PARKED
+
+
+def _heartbeat(
+    broker: Broker, request: Request, now_ms: int
+) -> m.StreamsGroupHeartbeatResponse | Parked:
+    body: m.StreamsGroupHeartbeatRequest = request.body
+    coordinator = broker.coordinator
+    if body.member_epoch == JOIN_EPOCH:
+        found = coordinator.modern_group_to_join(body.group_id, StreamsGroup, now_ms)
+        if isinstance(found, GroupRefusal):
+            return _refusal(found)
+        group, first = found.group, found.records
+    else:
+        known = coordinator.modern_group(body.group_id, StreamsGroup)
+        if isinstance(known, GroupRefusal):
+            return _refusal(known)
+        group, first = known, ()
+    client = request.client_id or "", f"/{request.client_host}"
+    decision = decide_heartbeat(group, body, client, first, now_ms)
+    if isinstance(decision, GroupRefusal):
+        return _refusal(decision)
+    if _write(broker, request, group, decision, now_ms):
+        group.stored.note_heartbeat(
+            decision, body.member_id, is_known=group is group.stored, now_ms=now_ms
+        )
+        if body.shutdown_application:
+            group.request_shutdown(body.member_id)
+    return PARKED
+
+
+def _write(
+    broker: Broker, request: Request, group: StreamsGroup, decision: StreamsDecision, now_ms: int
+) -> bool:
+    def settled(error: ErrorCode, at_ms: int) -> None:
+        if error is not ErrorCode.NONE:
+            broker.reply(request, _refusal(GroupRefusal(error)))
+            return
+        if decision.missing_topics:
+            _create_topics(broker, group.group_id, decision, at_ms)
+        broker.reply(request, decision.response)
+
+    return group.write(decision.records, settled, now_ms)
+
+
+def _create_topics(broker: Broker, group_id: str, decision: StreamsDecision, now_ms: int) -> None:
+    """Ask for the missing topics, and add to the answer why earlier requests failed."""
+    interval_ms = group_time_ms(broker, group_id, "streams.heartbeat.interval.ms")
+    errors_ms = interval_ms * _HEARTBEATS_OF_AN_ERROR
+    topics = broker.coordinator.internal_topics
+    topics.create(decision.missing_topics, errors_ms, now_ms)
+    errors = topics.errors_of(decision.missing_topics, now_ms)
+    if not errors:
+        return
+    shown = ", ".join(f"{name} ({why})" for name, why in errors[:_ERRORS_SHOWN])
+    if len(errors) > _ERRORS_SHOWN:
+        shown += f" and {len(errors) - _ERRORS_SHOWN} more"
+    for status in decision.response.status or ():
+        if status.status_code == StreamsStatus.MISSING_INTERNAL_TOPICS:
+            status.status_detail += f"; Creation failed: {shown}."
+
+
+# ----------------------------------------------------------------------------------- describe
+
+
+@handles(ApiKey.STREAMS_GROUP_DESCRIBE, versions=(0, 0))
+def streams_group_describe(
+    broker: Broker, request: Request, now_ms: int
+) -> m.StreamsGroupDescribeResponse:
+    body: m.StreamsGroupDescribeRequest = request.body
+    if not is_enabled(broker):
+        error = ErrorCode.UNSUPPORTED_VERSION
+        return m.StreamsGroupDescribeResponse(
+            groups=[_undescribed(group_id, error) for group_id in body.group_ids]
+        )
+    groups = []
+    for group_id in body.group_ids:
+        described = _described(broker, group_id)
+        if body.include_authorized_operations and described.error_code == ErrorCode.NONE:
+            described.authorized_operations = GROUP_OPERATIONS
+        groups.append(described)
+    return m.StreamsGroupDescribeResponse(groups=groups)
+
+
+def _described(broker: Broker, group_id: str) -> m.StreamsGroupDescribeResponse.DescribedGroup:
+    if not group_id:
+        return _undescribed("", ErrorCode.INVALID_GROUP_ID)
+    group = broker.coordinator.modern_group(group_id, StreamsGroup)
+    if not isinstance(group, GroupRefusal):
+        return described_group(group)
+    if group.error is not ErrorCode.GROUP_ID_NOT_FOUND:
+        return _undescribed(group_id, group.error)
+    return _undescribed(group_id, group.error, _not_found(broker, group_id))
+
+
+def _undescribed(
+    group_id: str, error: ErrorCode, message: str | None = None
+) -> m.StreamsGroupDescribeResponse.DescribedGroup:
+    return m.StreamsGroupDescribeResponse.DescribedGroup(
+        group_id=group_id, error_code=error, error_message=message
+    )
+
+
+def _not_found(broker: Broker, group_id: str) -> str:
+    """As Kafka words it where nobody is to join."""
+    is_other = not isinstance(broker.coordinator.group(group_id), ErrorCode)
+    return f"Group {group_id} {'is not a streams group' if is_other else 'not found'}."

@@ -1,0 +1,1 @@
+"""Share groups: their records, and their state at share coordinators (KIP-932)."""

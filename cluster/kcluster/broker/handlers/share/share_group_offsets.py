@@ -1,0 +1,257 @@
+"""The offsets of share groups: DescribeShareGroupOffsets 90 (v0-1), AlterShareGroupOffsets 91 (v0),
+DeleteShareGroupOffsets 92 (v0).
+
+Owns: the answers, and the lag.  Never: changes a group (coordinator/share/offsets.py does).
+Kafka: KafkaApis, GroupCoordinatorService.describeShareGroupOffsets, alterShareGroupOffsets,
+deleteShareGroupOffsets; KIP-932.
+Behaviour:
+- Describe: the start offset of each share partition, -1 where there is none; a group that does not
+  exist is no error, and any broker answers for topics that are named;
+- Alter and Delete: only while the group has no members.
+Versions:
+- DescribeShareGroupOffsets v1: the lag (KIP-1226): end offset - start offset - records from it on
+  that need no further delivery
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from kcluster.broker.broker import Broker
+from kcluster.broker.coordinator.modern.group import GroupRefusal
+from kcluster.broker.coordinator.share.group import ShareGroup
+from kcluster.broker.coordinator.share.offsets import (
+    alter_failed,
+    alter_offsets,
+    delete_failed,
+    delete_offsets,
+)
+from kcluster.broker.coordinator.share_state.state import (
+    NO_COUNT,
+    UNINITIALIZED,
+    SharePartition,
+    ShareSummary,
+)
+from kcluster.broker.handlers.share.share_groups import find_share_group, has_share_groups
+from kcluster.broker.registry import PARKED, Parked, handles
+from kcluster.contract import Request
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode, error_of
+
+LATEST: Final = -1
+"""As a timestamp of ListOffsets."""
+NO_LAG: Final = -1
+
+GroupRow = m.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
+TopicRow = m.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseTopic
+PartitionRow = m.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition
+EndOffsets = dict[SharePartition, int | ErrorCode]
+
+
+# -------------------------------------------------------------------------------------- describe
+
+
+@handles(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions=(0, 1))
+def describe_share_group_offsets(
+    broker: Broker, request: Request, now_ms: int
+) -> m.DescribeShareGroupOffsetsResponse | Parked:
+    """Each group by itself; the answer is sent when the last is known."""
+    body: m.DescribeShareGroupOffsetsRequest = request.body
+    if not body.groups:
+        return m.DescribeShareGroupOffsetsResponse()
+    rows = [GroupRow(group_id=wanted.group_id) for wanted in body.groups]
+    left = len(rows)
+
+    def finish(_at_ms: int) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            broker.reply(request, m.DescribeShareGroupOffsetsResponse(groups=rows))
+
+    for wanted, row in zip(body.groups, rows, strict=True):
+        _describe(broker, wanted, row, finish, now_ms)
+    return PARKED
+
+
+def _describe(
+    broker: Broker,
+    wanted: m.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup,
+    row: GroupRow,
+    on_done: Callable[[int], None],
+    now_ms: int,
+) -> None:
+    names: dict[bytes, str] = {}
+    partitions: list[SharePartition] = []
+    unknown: list[TopicRow] = []
+    if not has_share_groups(broker.image):
+        row.error_code = ErrorCode.UNSUPPORTED_VERSION
+    elif wanted.topics is None:
+        group = broker.coordinator.group(wanted.group_id)
+        if group is ErrorCode.NOT_COORDINATOR:
+            row.error_code, row.error_message = group, group.text
+        elif isinstance(group, ShareGroup) and group.states is not None:
+            initialized = group.states.initialized
+            known = broker.image.topic_names
+            names = {topic_id: known[topic_id] for topic_id in initialized if topic_id in known}
+            of_known = {topic_id: initialized[topic_id] for topic_id in names}
+            partitions = group.share_partitions(of_known)
+    else:
+        for one in wanted.topics:
+            topic = broker.image.topics.get(one.topic_name)
+            if topic is None:
+                cells = [PartitionRow(index, UNINITIALIZED, lag=NO_LAG) for index in one.partitions]
+                unknown.append(TopicRow(topic_name=one.topic_name, partitions=cells))
+                continue
+            names[topic.topic_id] = topic.name
+            partitions += [
+                SharePartition(wanted.group_id, topic.topic_id, index) for index in one.partitions
+            ]
+    if not partitions:
+        row.topics = unknown
+        on_done(now_ms)
+        return
+
+    def summarized(summaries: dict[SharePartition, ShareSummary | ErrorCode], at_ms: int) -> None:
+        def ended(ends: EndOffsets, later_ms: int) -> None:
+            topics: dict[bytes, TopicRow] = {}
+            for partition in partitions:
+                topic = topics.setdefault(
+                    partition.topic_id, TopicRow(names[partition.topic_id], partition.topic_id)
+                )
+                cell = _cell(partition, summaries[partition], ends.get(partition))
+                topic.partitions.append(cell)
+            row.topics = [*topics.values(), *unknown]
+            on_done(later_ms)
+
+        with_lag = {
+            partition: names[partition.topic_id]
+            for partition, summary in summaries.items()
+            if _has_lag(summary)
+        }
+        _list_end_offsets(broker, with_lag, ended, at_ms)
+
+    broker.persister.summarize(partitions, summarized, now_ms)
+
+
+def _has_lag(summary: ShareSummary | ErrorCode) -> bool:
+    return (
+        isinstance(summary, ShareSummary)
+        and summary.start_offset != UNINITIALIZED
+        and summary.delivery_complete_count != NO_COUNT
+    )
+
+
+def _cell(
+    partition: SharePartition, summary: ShareSummary | ErrorCode, end: int | ErrorCode | None
+) -> PartitionRow:
+    """An error of the persister is absence of data, as in OffsetFetch."""
+    index = partition.partition
+    if isinstance(summary, ErrorCode):
+        return PartitionRow(index, UNINITIALIZED, lag=NO_LAG)
+    if isinstance(end, ErrorCode):
+        return PartitionRow(index, error_code=end, error_message=end.text)
+    lag = NO_LAG
+    if end is not None:
+        lag = end - summary.start_offset - summary.delivery_complete_count
+    return PartitionRow(index, summary.start_offset, summary.leader_epoch, lag)
+
+
+def _list_end_offsets(
+    broker: Broker,
+    partitions: dict[SharePartition, str],
+    on_ended: Callable[[EndOffsets, int], None],
+    now_ms: int,
+) -> None:
+    """Ask the leaders for the ends of these partitions, given with their topics' names.  Kafka:
+    NetworkPartitionMetadataClient."""
+    ends: EndOffsets = {}
+    by_leader: dict[int, list[SharePartition]] = {}
+    for partition, name in partitions.items():
+        registration = broker.image.partition(name, partition.partition)
+        leader = None if registration is None else broker.image.brokers.get(registration.leader)
+        if leader is None or leader.fenced:
+            ends[partition] = ErrorCode.LEADER_NOT_AVAILABLE
+        else:
+            by_leader.setdefault(leader.broker_id, []).append(partition)
+    left = len(by_leader)
+    if not left:
+        on_ended(ends, now_ms)
+
+    def answered(some: list[SharePartition], body: Any, at_ms: int) -> None:
+        nonlocal left
+        found: dict[tuple[str, int], int | ErrorCode] = {}
+        for topic in [] if body is None else body.topics:
+            for cell in topic.partitions:
+                error = error_of(cell.error_code)
+                offset = cell.offset if error is ErrorCode.NONE else error
+                found[topic.name, cell.partition_index] = offset
+        for one in some:
+            key = (partitions[one], one.partition)
+            ends[one] = found.get(key, ErrorCode.NETWORK_EXCEPTION)
+        left -= 1
+        if not left:
+            on_ended(ends, at_ms)
+
+    for broker_id, some in by_leader.items():
+        body = _list_offsets_request(partitions, some)
+        on_answer = partial(answered, some)
+        broker.ask_broker(broker_id, body, on_answer, broker.config.request_timeout_ms, now_ms)
+
+
+def _list_offsets_request(
+    names: dict[SharePartition, str], some: list[SharePartition]
+) -> m.ListOffsetsRequest:
+    kind = m.ListOffsetsRequest
+    topics: dict[str, m.ListOffsetsRequest.ListOffsetsTopic] = {}
+    for one in some:
+        topic = topics.setdefault(names[one], kind.ListOffsetsTopic(name=names[one]))
+        topic.partitions.append(
+            kind.ListOffsetsPartition(partition_index=one.partition, timestamp=LATEST)
+        )
+    return kind(replica_id=-1, topics=list(topics.values()))
+
+
+# -------------------------------------------------------------------------------- alter, delete
+
+
+@handles(ApiKey.ALTER_SHARE_GROUP_OFFSETS, versions=(0, 0))
+def alter_share_group_offsets(
+    broker: Broker, request: Request, now_ms: int
+) -> m.AlterShareGroupOffsetsResponse | Parked:
+    body: m.AlterShareGroupOffsetsRequest = request.body
+    if not has_share_groups(broker.image):
+        return alter_failed(ErrorCode.UNSUPPORTED_VERSION)
+    if not body.group_id:
+        return alter_failed(ErrorCode.INVALID_GROUP_ID)
+    found = broker.coordinator.modern_group_to_join(body.group_id, ShareGroup, now_ms)
+    if isinstance(found, GroupRefusal):
+        return alter_failed(found.error, found.message)
+
+    def done(answer: m.AlterShareGroupOffsetsResponse, _at_ms: int) -> None:
+        broker.reply(request, answer)
+
+    alter_offsets(found.group, body, done, now_ms)
+    return PARKED
+
+
+@handles(ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions=(0, 0))
+def delete_share_group_offsets(
+    broker: Broker, request: Request, now_ms: int
+) -> m.DeleteShareGroupOffsetsResponse | Parked:
+    body: m.DeleteShareGroupOffsetsRequest = request.body
+    if not has_share_groups(broker.image):
+        return delete_failed(ErrorCode.UNSUPPORTED_VERSION)
+    if not body.group_id:
+        return delete_failed(ErrorCode.INVALID_GROUP_ID)
+    group = find_share_group(broker, body.group_id)
+    if isinstance(group, GroupRefusal):
+        return delete_failed(group.error, group.message)
+
+    def done(answer: m.DeleteShareGroupOffsetsResponse, _at_ms: int) -> None:
+        broker.reply(request, answer)
+
+    delete_offsets(group, body, done, now_ms)
+    return PARKED

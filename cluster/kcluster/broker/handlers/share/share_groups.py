@@ -1,0 +1,150 @@
+"""Share groups: ShareGroupHeartbeat 76 (v1), ShareGroupDescribe 77 (v1).
+
+Owns: the checks that need no group, and the shape of the answers.  Never: changes a group
+(coordinator/share does).
+Kafka: KafkaApis.handleShareGroupHeartbeat, GroupCoordinatorService.shareGroupHeartbeat,
+shareGroupDescribe; KIP-932.
+Behaviour:
+- UNSUPPORTED_VERSION while the feature share.version is off;
+- one heartbeat joins, reports, and leaves; a member may use its partitions at once, and nothing has
+  to be revoked before others may have them;
+- partitions of new topics are assigned once share coordinators have initialized their state.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kcluster.broker.broker import Broker
+from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, LEAVE_EPOCH, GroupRefusal
+from kcluster.broker.coordinator.share.group import ShareGroup
+from kcluster.broker.coordinator.share.heartbeat import (
+    ShareDecision,
+    ShareHeartbeat,
+    decide_share_leave,
+)
+from kcluster.broker.handlers.groups.groups import GROUP_OPERATIONS
+from kcluster.broker.registry import PARKED, Parked, handles
+from kcluster.contract import Request
+from kcluster.metadata.image import MetadataImage
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.features import SHARE_VERSION
+
+MAX_MEMBER_ID_LENGTH: Final = 36
+
+
+def has_share_groups(image: MetadataImage) -> bool:
+    """Whether the feature is on."""
+    return image.features.get(SHARE_VERSION, 0) > 0
+
+
+@handles(ApiKey.SHARE_GROUP_HEARTBEAT, versions=(1, 1))
+def share_group_heartbeat(
+    broker: Broker, request: Request, now_ms: int
+) -> m.ShareGroupHeartbeatResponse | Parked:
+    body: m.ShareGroupHeartbeatRequest = request.body
+    if not has_share_groups(broker.image):
+        return m.ShareGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    if not 0 < len(body.member_id) <= MAX_MEMBER_ID_LENGTH:
+        return m.ShareGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST)
+    refused = _check(body)
+    if refused is not None:
+        return _refusal(refused)
+    if body.member_epoch == LEAVE_EPOCH:
+        group = find_share_group(broker, body.group_id)
+    elif body.member_epoch == JOIN_EPOCH:
+        to_join = broker.coordinator.modern_group_to_join(body.group_id, ShareGroup, now_ms)
+        group = to_join if isinstance(to_join, GroupRefusal) else to_join.group
+    else:
+        group = broker.coordinator.modern_group(body.group_id, ShareGroup)
+    if isinstance(group, GroupRefusal):
+        return _refusal(group)
+    if body.member_epoch == LEAVE_EPOCH:
+        decided = decide_share_leave(group, body)
+    else:
+        decided = ShareHeartbeat(group, request, now_ms).decide()
+    if isinstance(decided, GroupRefusal):
+        return _refusal(decided)
+    _write(broker, request, group, decided, now_ms)
+    return PARKED
+
+
+def _check(body: m.ShareGroupHeartbeatRequest) -> GroupRefusal | None:
+    """What is wrong with the request itself.  Kafka: throwIfShareGroupHeartbeatRequestIsInvalid."""
+    for value, name in (
+        (body.member_id, "MemberId"),
+        (body.group_id, "GroupId"),
+        (body.rack_id, "RackId"),
+    ):
+        if value is not None and not value.strip():
+            return _invalid(f"{name} can't be empty.")
+    if body.member_epoch == JOIN_EPOCH and not body.subscribed_topic_names:
+        return _invalid("SubscribedTopicNames must be set in first request.")
+    if body.member_epoch < LEAVE_EPOCH:
+        return _invalid("MemberEpoch is invalid.")
+    return None
+
+
+def _invalid(message: str) -> GroupRefusal:
+    return GroupRefusal(ErrorCode.INVALID_REQUEST, message)
+
+
+def _refusal(refused: GroupRefusal) -> m.ShareGroupHeartbeatResponse:
+    message = refused.error.text if refused.message is None else refused.message
+    return m.ShareGroupHeartbeatResponse(error_code=refused.error, error_message=message)
+
+
+def find_share_group(broker: Broker, group_id: str) -> ShareGroup | GroupRefusal:
+    """A share group that is there, for requests that are not of members."""
+    found = broker.coordinator.modern_group(group_id, ShareGroup)
+    if isinstance(found, GroupRefusal) and found.error is ErrorCode.GROUP_ID_NOT_FOUND:
+        group = broker.coordinator.group(group_id)
+        if group is ErrorCode.GROUP_ID_NOT_FOUND:
+            return GroupRefusal(found.error, f"Group {group_id} not found.")
+    return found
+
+
+def _write(
+    broker: Broker, request: Request, group: ShareGroup, decided: ShareDecision, now_ms: int
+) -> None:
+    def settled(error: ErrorCode, at_ms: int) -> None:
+        failed = error is not ErrorCode.NONE
+        broker.reply(request, _refusal(GroupRefusal(error)) if failed else decided.answer)
+        stored = group.stored
+        if not failed and decided.initialize and stored.is_current:
+            stored.initialize_states(decided.initialize, decided.epoch, at_ms)
+
+    if group.write(decided.records, settled, now_ms) and decided.member is not None:
+        stored = group.stored
+        stored.start_session(decided.member.member_id, now_ms)
+        if decided.initialize:
+            stored.note_states_written(now_ms)
+
+
+@handles(ApiKey.SHARE_GROUP_DESCRIBE, versions=(1, 1))
+def share_group_describe(
+    broker: Broker, request: Request, now_ms: int
+) -> m.ShareGroupDescribeResponse:
+    body: m.ShareGroupDescribeRequest = request.body
+    rows = []
+    for group_id in body.group_ids:
+        row = _described(broker, group_id)
+        if body.include_authorized_operations and row.error_code == ErrorCode.NONE:
+            row.authorized_operations = GROUP_OPERATIONS
+        rows.append(row)
+    return m.ShareGroupDescribeResponse(groups=rows)
+
+
+def _described(broker: Broker, group_id: str) -> m.ShareGroupDescribeResponse.DescribedGroup:
+    row_of = m.ShareGroupDescribeResponse.DescribedGroup
+    if not has_share_groups(broker.image):
+        return row_of(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
+    if not group_id:
+        return row_of(group_id="", error_code=ErrorCode.INVALID_GROUP_ID)
+    group = find_share_group(broker, group_id)
+    if isinstance(group, GroupRefusal):
+        message = group.error.text if group.message is None else group.message
+        return row_of(group_id=group_id, error_code=group.error, error_message=message)
+    return group.described_as_share_group()

@@ -1,0 +1,79 @@
+"""What a share group's configs say about its share partitions.
+
+Owns: their values, from the group's own configs or else the broker's.  Never: checks them
+(config/kafka/group.py does).
+Kafka: ShareGroupConfigProvider, ShareGroupAutoOffsetResetStrategy, GroupConfig.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Final, final
+
+from msgspec import Struct
+
+from kcluster.broker.coordinator.interface import CoordinatorBroker
+from kcluster.broker.coordinator.modern.configs import group_config, group_time_ms
+from kcluster.broker.share.window import ShareLimits
+
+LATEST: Final = "latest"
+EARLIEST: Final = "earliest"
+READ_COMMITTED: Final = "read_committed"
+_PART: Final = re.compile(r"\+?([0-9]+)(?:[.,]([0-9]*))?([DHMS])")
+_UNIT_MS: Final = {"D": 86_400_000, "H": 3_600_000, "M": 60_000, "S": 1_000}
+
+
+class ShareSettings(Struct, frozen=True):
+    """The configs of one group that its share partitions obey."""
+
+    limits: ShareLimits
+    reset: str
+    """share.auto.offset.reset: latest, earliest, or by_duration: and a duration."""
+    is_read_committed: bool
+    """Whether records of open and aborted transactions are kept from the group."""
+
+
+@final
+class ShareConfigs:
+    """The settings of the groups that fetch here, as the metadata has them now."""
+
+    def __init__(self, broker: CoordinatorBroker) -> None:
+        self._broker = broker
+        self._known: dict[str, ShareSettings] = {}
+        self._known_at = -1
+        """The metadata offset of which they are."""
+
+    def of(self, group_id: str) -> ShareSettings:
+        """The settings in force for a group."""
+        image_offset = self._broker.image.offset
+        if self._known_at != image_offset:
+            self._known_at = image_offset
+            self._known = {}
+        settings = self._known.get(group_id)
+        if settings is None:
+            settings = self._known[group_id] = self._read(group_id)
+        return settings
+
+    def _read(self, group_id: str) -> ShareSettings:
+        value_of = partial(group_config, self._broker, group_id)
+        number_of = partial(group_time_ms, self._broker, group_id)
+        limits = ShareLimits(
+            delivery_count=number_of("share.delivery.count.limit"),
+            record_locks=number_of("share.partition.max.record.locks"),
+            lock_duration_ms=number_of("share.record.lock.duration.ms"),
+            is_renewal_enabled=bool(value_of("share.renew.acknowledge.enable")),
+        )
+        return ShareSettings(
+            limits=limits,
+            reset=str(value_of("share.auto.offset.reset")),
+            is_read_committed=value_of("share.isolation.level") == READ_COMMITTED,
+        )
+
+
+def reset_duration_ms(reset: str) -> int:
+    """Of `by_duration:` and an ISO 8601 duration, as in `by_duration:PT1H30M`."""
+    return sum(
+        int(number) * _UNIT_MS[unit] + (int(fraction.ljust(3, "0")[:3]) if fraction else 0)
+        for number, fraction, unit in _PART.findall(reset.upper().partition(":")[2])
+    )

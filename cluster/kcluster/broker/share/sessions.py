@@ -1,0 +1,127 @@
+"""Share sessions: which partitions a member of a share group fetches from this broker.
+
+Owns: the sessions, their epochs, and which partitions an answer must name.  Never: acquires or
+releases a record (the callers do).
+Kafka: ShareSessionCache, ShareSession, SharePartitionManager.newContext; KIP-932.
+
+A session belongs to a group's member and lives as long as its connection.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, final
+
+from kcluster.broker.coordinator.share_state.state import SharePartition
+from kcluster.broker.ports import BrokerView
+from kcluster.protocol.errors import ErrorCode
+
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+_MAX_EPOCH: Final = 0x7FFFFFFF
+
+
+PartitionKey = tuple[bytes, int]
+"""(topic id, partition)."""
+
+
+class TopicIdPartition(NamedTuple):
+    """A partition that a request names.  `topic`: as its id was known then; empty if it was not."""
+
+    topic_id: bytes
+    partition: int
+    topic: str
+
+
+@final
+class ShareSession:
+    """Of one member.
+
+    `partitions`: those it fetches, in their order.  `unanswered`: those that the next answer must
+    name even if there is nothing new: added since the first fetch, or reported with an error.
+    """
+
+    __slots__ = ("connection_id", "epoch", "group_id", "member_id", "partitions", "unanswered")
+
+    def __init__(self, group_id: str, member_id: str, connection_id: int) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+        self.connection_id = connection_id
+        self.epoch = INITIAL_EPOCH + 1
+        self.partitions: dict[PartitionKey, TopicIdPartition] = {}
+        self.unanswered: dict[PartitionKey, None] = {}
+
+    def add(self, named: TopicIdPartition, must_answer: bool) -> None:
+        """Fetch a partition from now on."""
+        key = named.topic_id, named.partition
+        if key not in self.partitions:
+            self.partitions[key] = named
+            if must_answer:
+                self.unanswered[key] = None
+
+    def forget(self, key: PartitionKey) -> None:
+        """Fetch a partition no longer."""
+        self.partitions.pop(key, None)
+        self.unanswered.pop(key, None)
+
+    def key_of(self, named: TopicIdPartition) -> SharePartition:
+        """The share partition that a partition is for this group."""
+        return SharePartition(self.group_id, named.topic_id, named.partition)
+
+    def advance(self) -> None:
+        """The next request has the next epoch."""
+        self.epoch = 1 if self.epoch == _MAX_EPOCH else self.epoch + 1
+
+
+@final
+class ShareSessions:
+    """All share sessions of one broker, at most group.share.max.share.sessions."""
+
+    def __init__(self, view: BrokerView) -> None:
+        self._view = view
+        self._sessions: dict[tuple[str, str], ShareSession] = {}
+        self._by_connection: dict[int, ShareSession] = {}
+        """The last session that each connection has opened, also if it has ended since."""
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(self, group_id: str, member_id: str, connection_id: int) -> ShareSession | ErrorCode:
+        """A new session in place of the member's last one, whose records stay acquired."""
+        self._sessions.pop((group_id, member_id), None)
+        if len(self._sessions) >= self._max_sessions:
+            return ErrorCode.SHARE_SESSION_LIMIT_REACHED
+        session = ShareSession(group_id, member_id, connection_id)
+        self._sessions[group_id, member_id] = session
+        self._by_connection[connection_id] = session
+        return session
+
+    @property
+    def _max_sessions(self) -> int:
+        return self._view.config.group_share_max_share_sessions
+
+    def find(self, group_id: str, member_id: str, epoch: int) -> ShareSession | ErrorCode:
+        """The session that a request continues, which advances it, or ends (FINAL_EPOCH)."""
+        session = self._sessions.get((group_id, member_id))
+        if session is None:
+            return ErrorCode.SHARE_SESSION_NOT_FOUND
+        if epoch != FINAL_EPOCH:
+            if epoch != session.epoch:
+                return ErrorCode.INVALID_SHARE_SESSION_EPOCH
+            session.advance()
+        return session
+
+    def close(self, session: ShareSession) -> bool:
+        """End a session; False if it had ended before."""
+        key = session.group_id, session.member_id
+        if self._sessions.get(key) is not session:
+            return False
+        del self._sessions[key]
+        return True
+
+    def of_connection(self, connection_id: int) -> ShareSession | None:
+        """The session that a connection, now closed, opened last."""
+        return self._by_connection.pop(connection_id, None)
+
+    def has_group(self, group_id: str) -> bool:
+        """Whether any member of the group has a session."""
+        return any(group == group_id for group, _ in self._sessions)

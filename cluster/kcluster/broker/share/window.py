@@ -1,0 +1,437 @@
+"""The window of a share partition: from its start offset to what was fetched last, and each state.
+
+Owns: every change of the window but acquisition: loading, acknowledgement, release, the end of
+locks, the start offset.  Never: reads a log or a clock, stores anything, answers anybody
+(share_partition.py does).
+Kafka: SharePartition (4.3.1); KIP-932, KIP-1222.
+
+    start offset       all before it is settled: acknowledged, archived, or gone from the log
+    in-flight batches  each record available, acquired, acknowledged or archived
+    end offset         what comes behind it has not been fetched yet
+
+A change that must be stored is made at once, as a `Transition`: nobody can change these records
+again before `complete` says whether it was stored.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import Final, final
+
+from msgspec import Struct
+
+from kcluster.broker.coordinator.share_state.state import ReadState, StateBatch
+from kcluster.broker.share.in_flight import (
+    ACKNOWLEDGED,
+    ACQUIRED,
+    ARCHIVED,
+    AVAILABLE,
+    NO_MEMBER,
+    AcknowledgeType,
+    InFlightBatch,
+    InFlightRun,
+    RecordState,
+    Transition,
+)
+from kcluster.protocol.errors import ErrorCode
+from kcluster.timers import NEVER_MS
+
+_STATE_AFTER: Final = {
+    AcknowledgeType.GAP: ARCHIVED,
+    AcknowledgeType.ACCEPT: ACKNOWLEDGED,
+    AcknowledgeType.RELEASE: AVAILABLE,
+    AcknowledgeType.REJECT: ARCHIVED,
+}
+_STORED_STATES: Final = (AVAILABLE, ACKNOWLEDGED, ARCHIVED)
+NO_GAP: Final = -1
+
+
+class ShareLimits(Struct, frozen=True):
+    """What a group's configs, or else its broker's, allow."""
+
+    delivery_count: int = 5
+    """share.delivery.count.limit: after that many a record is archived instead of released."""
+    record_locks: int = 2_000
+    """share.partition.max.record.locks: how many records can be in flight."""
+    lock_duration_ms: int = 30_000
+    """share.record.lock.duration.ms."""
+    is_renewal_enabled: bool = True
+    """share.renew.acknowledge.enable."""
+
+
+class Acknowledgement(Struct, frozen=True):
+    """What a member reports of the records of `first_offset` to `last_offset`: one type for all of
+    them, or one for each."""
+
+    first_offset: int
+    last_offset: int
+    types: tuple[AcknowledgeType, ...]
+
+    def ranges(self) -> Iterable[tuple[int, int, AcknowledgeType]]:
+        """(first offset, last offset, type) of neighbours with the same type."""
+        if len(self.types) == 1:
+            yield self.first_offset, self.last_offset, self.types[0]
+            return
+        first = self.first_offset
+        for offset in range(self.first_offset, self.last_offset + 1):
+            this = self.types[offset - self.first_offset]
+            if offset == self.last_offset or this is not self.types[offset + 1 - self.first_offset]:
+                yield first, offset, this
+                first = offset + 1
+
+
+class AcknowledgeOutcome(Struct, frozen=True):
+    """What became of an acknowledgement: NONE, or why it has no effect."""
+
+    error: ErrorCode
+    message: str
+
+
+_NOT_IN_FLIGHT: Final = AcknowledgeOutcome(
+    ErrorCode.INVALID_RECORD_STATE, "These records are not in flight."
+)
+_BEYOND: Final = AcknowledgeOutcome(
+    ErrorCode.INVALID_REQUEST, "These offsets lie behind the acquired records."
+)
+_NOT_ACQUIRED: Final = AcknowledgeOutcome(
+    ErrorCode.INVALID_RECORD_STATE, "The member has not acquired these records."
+)
+_NO_RENEWAL: Final = AcknowledgeOutcome(
+    ErrorCode.INVALID_RECORD_STATE, "The group does not allow acquisition locks to be renewed."
+)
+
+
+@final
+class InFlightWindow:
+    """See the module's head.
+
+    Invariants: batches are in order of offset and do not overlap; `start_offset` never decreases;
+    without batches `end_offset` is the next offset to be fetched, otherwise the last one fetched.
+    """
+
+    __slots__ = (
+        "batches", "end_offset", "gap_end_offset", "gap_start_offset", "has_available",
+        "start_offset", "state_epoch",
+    )  # fmt: skip
+
+    def __init__(self, state_epoch: int, start_offset: int) -> None:
+        self.state_epoch = state_epoch
+        self.start_offset = start_offset
+        self.end_offset = start_offset
+        self.batches: list[InFlightBatch] = []
+        self.has_available = False
+        """Something within the window may be available, or not fetched yet."""
+        self.gap_start_offset = NO_GAP
+        """Where to look for records that the last leader delivered, and stored nothing about
+        (KAFKA-18494)."""
+        self.gap_end_offset = NO_GAP
+        """Such gaps can only be before this, the end of what was loaded."""
+
+    def __repr__(self) -> str:
+        return f"<InFlightWindow {self.start_offset} {self.batches} {self.end_offset}>"
+
+    @classmethod
+    def load(cls, state: ReadState, start_offset: int) -> InFlightWindow | None:
+        """The window of a new leader; None if what was stored makes no sense: anybody may write a
+        share state.  `start_offset`: the stored one, or as the reset chose."""
+        window = cls(state.state_epoch, start_offset)
+        expected = start_offset
+        for stored in state.batches:
+            if (
+                not expected <= stored.first_offset <= stored.last_offset
+                or stored.delivery_state not in _STORED_STATES
+            ):
+                return None
+            if stored.first_offset > expected and window.gap_start_offset == NO_GAP:
+                window.gap_start_offset = expected
+            expected = stored.last_offset + 1
+            run = InFlightRun(
+                stored.first_offset,
+                stored.last_offset,
+                RecordState(stored.delivery_state),
+                stored.delivery_count,
+            )
+            window.batches.append(InFlightBatch(run))
+        if window.batches:
+            window.has_available = True
+            window.end_offset = window.batches[-1].last_offset
+            if window.gap_start_offset != NO_GAP:
+                window.gap_end_offset = window.end_offset
+            window.advance_start()
+        return window
+
+    # -------------------------------------------------------------------------- what is there
+
+    @property
+    def in_flight_records(self) -> int:
+        return self.end_offset - self.start_offset + 1 if self.batches else 0
+
+    @property
+    def may_have_gaps(self) -> bool:
+        """Whether the end is still the one that was loaded."""
+        return self.gap_start_offset != NO_GAP and self.gap_end_offset == self.end_offset
+
+    @property
+    def delivery_complete_count(self) -> int:
+        """Records from the start offset on that need no further delivery; for the group's lag."""
+        start = self.start_offset
+        return sum(
+            run.last_offset - max(run.first_offset, start) + 1
+            for batch in self.batches
+            for run in batch.runs
+            if run.is_terminal and run.last_offset >= start
+        )
+
+    @property
+    def next_deadline_ms(self) -> int:
+        """When the first lock ends; NEVER_MS if nothing is acquired."""
+        deadlines = [
+            run.lock_deadline_ms
+            for batch in self.batches
+            for run in batch.runs
+            if run.state is ACQUIRED
+        ]
+        return min(deadlines, default=NEVER_MS)
+
+    def next_fetch_offset(self) -> int:
+        """The first offset that is available, or was not fetched yet."""
+        batches = self.batches
+        if not batches or self.start_offset > batches[-1].last_offset:
+            self.has_available = False
+            return self.end_offset
+        if self.has_available:
+            offset = self._first_available()
+            if offset is not None:
+                return offset
+            self.has_available = False
+        return self.end_offset + 1
+
+    def _first_available(self) -> int | None:
+        gap = self.gap_start_offset if self.may_have_gaps else NO_GAP
+        for batch in self.batches:
+            if gap != NO_GAP:
+                if batch.first_offset > gap:
+                    return gap
+                gap = max(gap, batch.last_offset + 1)
+            for run in batch.runs:
+                if run.is_available and run.last_offset >= self.start_offset:
+                    return max(run.first_offset, self.start_offset)
+        return None
+
+    def can_acquire(self, limits: ShareLimits) -> bool:
+        """Whether the limit of records in flight lets anything be fetched."""
+        is_behind_end = bool(self.batches) and self.next_fetch_offset() == self.end_offset + 1
+        return not is_behind_end or self.in_flight_records < limits.record_locks
+
+    def index_of(self, offset: int) -> int:
+        """Of the last batch that begins at `offset` or before; -1 if none does."""
+        return bisect_right(self.batches, offset, key=_first_offset_of) - 1
+
+    # ------------------------------------------------------------------------- acknowledgement
+
+    def acknowledge(
+        self,
+        member_id: str,
+        acknowledgements: Iterable[Acknowledgement],
+        limits: ShareLimits,
+        now_ms: int,
+    ) -> Transition | AcknowledgeOutcome:
+        """Begin the changes that a member asks for: all of them, or none."""
+        transition = Transition()
+        for acknowledgement in acknowledgements:
+            if acknowledgement.last_offset < self.start_offset:
+                continue  # settled before, or gone from the log
+            refused = self._acknowledge(member_id, acknowledgement, limits, now_ms, transition)
+            if refused is not None:
+                self.complete(transition, False, limits, now_ms)
+                return refused
+        return transition
+
+    def _acknowledge(
+        self,
+        member_id: str,
+        acknowledgement: Acknowledgement,
+        limits: ShareLimits,
+        now_ms: int,
+        transition: Transition,
+    ) -> AcknowledgeOutcome | None:
+        first, last = acknowledgement.first_offset, acknowledgement.last_offset
+        at = self.index_of(first)
+        if at < 0:
+            # The start may have moved past the batches in which the request begins.
+            at = self.index_of(self.start_offset) if first < self.start_offset else -1
+            if at < 0:
+                return _NOT_IN_FLIGHT
+        touched = self.batches[at : self.index_of(last) + 1]
+        if not touched or last > touched[-1].last_offset:
+            return _BEYOND
+        first = max(first, self.start_offset)
+        for batch in touched:
+            for run in batch.overlapping(first, last):
+                if run.state is not ACQUIRED or run.member_id != member_id:
+                    return _NOT_ACQUIRED
+            for from_, to, kind in acknowledgement.ranges():
+                if to < first:
+                    continue
+                for run in batch.within(max(from_, first), to):
+                    if kind is AcknowledgeType.RENEW:
+                        if not limits.is_renewal_enabled:
+                            return _NO_RENEWAL
+                        run.lock_deadline_ms = now_ms + limits.lock_duration_ms
+                    else:
+                        self._begin(run, _STATE_AFTER[kind], limits, transition)
+        return None
+
+    def release(self, member_id: str, limits: ShareLimits) -> Transition:
+        """Begin to make available whatever `member_id` has acquired: its session has ended."""
+        transition = Transition()
+        for batch in self.batches:
+            for run in self._from_start(batch):
+                if run.state is ACQUIRED and run.member_id == member_id:
+                    self._begin(run, AVAILABLE, limits, transition)
+        return transition
+
+    def _begin(
+        self, run: InFlightRun, state: RecordState, limits: ShareLimits, transition: Transition
+    ) -> None:
+        run.state = self._state_for(run, state, limits)
+        run.transition = transition
+        transition.runs.append(run)
+        transition.state_batches.append(
+            StateBatch(run.first_offset, run.last_offset, run.state, run.delivery_count)
+        )
+
+    def _state_for(self, run: InFlightRun, state: RecordState, limits: ShareLimits) -> RecordState:
+        """`state`, but nothing becomes available that was delivered often enough, or is gone."""
+        if state is AVAILABLE and (
+            run.delivery_count >= limits.delivery_count or run.last_offset < self.start_offset
+        ):
+            return ARCHIVED
+        return state
+
+    def complete(
+        self, transition: Transition, is_stored: bool, limits: ShareLimits, now_ms: int
+    ) -> bool:
+        """End a transition: its changes hold, or are undone.  True if the start offset moved."""
+        for run in transition.runs:
+            if run.transition is not transition:
+                continue  # archived meanwhile: it stays so
+            run.transition = None
+            if not is_stored:
+                run.state = ACQUIRED
+                if now_ms < run.lock_deadline_ms:
+                    continue  # the member has it again
+                run.state = self._state_for(run, AVAILABLE, limits)
+            run.member_id = NO_MEMBER
+            run.lock_deadline_ms = 0
+            if run.state is AVAILABLE:
+                self.has_available = True
+        if transition.runs:
+            first = min(run.first_offset for run in transition.runs)
+            last = max(run.last_offset for run in transition.runs)
+            for batch in self.batches[max(self.index_of(first), 0) : self.index_of(last) + 1]:
+                batch.join()
+        return is_stored and self.advance_start()
+
+    # ----------------------------------------------------------------------------------- locks
+
+    def expire_locks(self, limits: ShareLimits, now_ms: int) -> list[StateBatch]:
+        """Take back what members have held for too long; what is to be stored of it.
+
+        This holds even if it cannot be stored.  What a transition changes waits for its end.
+        """
+        expired: list[StateBatch] = []
+        for batch in self.batches:
+            for run in self._from_start(batch):
+                if run.state is not ACQUIRED or now_ms < run.lock_deadline_ms:
+                    continue
+                run.state = self._state_for(run, AVAILABLE, limits)
+                run.member_id = NO_MEMBER
+                run.lock_deadline_ms = 0
+                self.has_available |= run.state is AVAILABLE
+                expired.append(
+                    StateBatch(run.first_offset, run.last_offset, run.state, run.delivery_count)
+                )
+        return expired
+
+    def _from_start(self, batch: InFlightBatch) -> list[InFlightRun]:
+        """The runs of a batch, split where the start offset has moved into it."""
+        if batch.first_offset < self.start_offset <= batch.last_offset:
+            return batch.within(batch.first_offset, self.start_offset - 1) + batch.within(
+                self.start_offset, batch.last_offset
+            )
+        return batch.runs
+
+    # ---------------------------------------------------------------------------- start offset
+
+    def archive(self, first_offset: int, last_offset: int, state: RecordState) -> None:
+        """Archive the records of these offsets that are in `state`, for good."""
+        at = max(self.index_of(first_offset), 0)
+        for batch in self.batches[at : self.index_of(last_offset) + 1]:
+            if not any(run.state is state for run in batch.overlapping(first_offset, last_offset)):
+                continue
+            for run in batch.within(first_offset, last_offset):
+                if run.state is state:
+                    run.state = ARCHIVED
+                    run.transition = None
+                    run.member_id = NO_MEMBER
+                    run.lock_deadline_ms = 0
+            batch.join()
+
+    def move_log_start(self, log_start_offset: int) -> None:
+        """The log has lost what is before `log_start_offset`.  What members hold of it they keep
+        until their locks end (KAFKA-19859); it is stored with the next write."""
+        if log_start_offset <= self.start_offset:
+            return
+        self.archive(self.start_offset, log_start_offset - 1, AVAILABLE)
+        self.start_offset = log_start_offset
+        self.end_offset = max(self.end_offset, log_start_offset)
+        if self.gap_start_offset != NO_GAP:
+            self.gap_start_offset = max(self.gap_start_offset, log_start_offset)
+        if not self.batches:
+            self.end_offset = log_start_offset
+        else:
+            self.has_available = True
+
+    def advance_start(self) -> bool:
+        """Move the start offset past what is settled, and forget that.  True if there was any."""
+        settled_batches, settled_to = 0, NO_GAP
+        for batch in self.batches:
+            if self.may_have_gaps and batch.last_offset >= self.gap_start_offset:
+                break
+            for run in batch.runs:
+                if not run.is_settled:
+                    break
+                settled_to = run.last_offset
+            if settled_to != batch.last_offset:
+                break
+            settled_batches += 1
+        if settled_to == NO_GAP:
+            return False
+        if settled_batches == len(self.batches):
+            self.start_offset = self.end_offset = max(self.start_offset, settled_to + 1)
+            self.batches = []
+            return True
+        next_offset = settled_to + 1
+        if settled_batches and settled_to == self.batches[settled_batches - 1].last_offset:
+            # There may be no records between this batch and the next: compaction leaves such gaps.
+            next_offset = self.batches[settled_batches].first_offset
+            if self.may_have_gaps:
+                next_offset = min(next_offset, self.gap_start_offset)
+        self.start_offset = max(self.start_offset, next_offset)
+        del self.batches[:settled_batches]
+        return True
+
+    def close_gaps_before(self, offset: int) -> None:
+        """Whatever there is before `offset` has been fetched."""
+        if self.gap_start_offset == NO_GAP:
+            return
+        if self.may_have_gaps and offset <= self.gap_end_offset:
+            self.gap_start_offset = offset
+        else:
+            self.gap_start_offset = self.gap_end_offset = NO_GAP
+
+
+def _first_offset_of(batch: InFlightBatch) -> int:
+    return batch.first_offset

@@ -1,0 +1,77 @@
+"""hanging-transaction: a transaction is open in a log, and no coordinator will ever end it.
+
+Owns: the check, the text and the story: who wrote its first record, and which decisions came before
+it.  Never: looks into a node.  Kafka: no counterpart; kafka-transactions find-hanging, KIP-664.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kcluster.checks.anomalies.base import (
+    Anomaly,
+    Explanation,
+    Finding,
+    Group,
+    PartitionAnomaly,
+    PartitionHistory,
+    anomaly,
+)
+from kcluster.checks.settings import Setting
+from kcluster.checks.stories.offsets import offset_story
+from kcluster.events.transactions import TransactionEvent
+from kcluster.evidence.history import Link
+from kcluster.evidence.lookups import Facts, link, of_type
+
+VERIFICATION: Final = "transaction.partition.verification.enable"
+
+
+@anomaly("hanging-transaction", "a transaction is open in a log, and no coordinator will end it")
+class HangingTransaction(PartitionAnomaly):
+    """A batch of a transaction came after its end, and opened it again.  read_committed consumers
+    stop before it for ever, and the log is not compacted beyond it.
+
+        hanging-transaction: orders-0: the transaction of producer 7 is open from offset 0 on
+    """
+
+    def find(self, history: PartitionHistory) -> Iterator[Finding]:
+        for found in history.log.open_transactions:
+            if not found.is_owned:
+                values = [value for at, value in history.log.records if at == found.first_offset]
+                yield Finding(
+                    name=self.NAME,
+                    client="",
+                    offset=found.first_offset,
+                    value=values[0] if values else None,
+                    detail=str(found.producer_id),
+                )
+
+    def text(self, group: Group) -> str:
+        first = group[0]
+        return f"the transaction of producer {first.detail} is open from offset {first.offset} on"
+
+    def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
+        story = offset_story(facts, anomaly)
+        links = [*story.links, *_decisions(facts, anomaly), *_late_request(facts, anomaly)]
+        is_unverified = facts.recorder.plan.topology.config.get(VERIFICATION, "true") != "true"
+        return Explanation(links, Setting.UNVERIFIED if is_unverified else story.allowed)
+
+
+def _decisions(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
+    """What coordinators decided about the producer's transactions before the batch came."""
+    entries = facts.appends_at(anomaly.partition, anomaly.first)
+    if not entries:
+        return
+    append = entries[-1][1]
+    for note, event in of_type(facts.notes, TransactionEvent):
+        if event.producer_id == append.batch.producer_id and note.at_ms <= append.at_ms:
+            yield link(note)
+
+
+def _late_request(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
+    """The rule that delayed the batch's request, if one did."""
+    for _, append in facts.appends_at(anomaly.partition, anomaly.first):
+        hit = None if append.request is None else facts.rule_hit(append.request)
+        if hit is not None:
+            yield link(hit)

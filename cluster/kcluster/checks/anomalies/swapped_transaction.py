@@ -1,0 +1,60 @@
+"""swapped-transaction: a transaction was reported as committed, and it is aborted.
+
+Owns: the check and the text; the story is that of the transaction (stories/transactions.py).
+Never: looks into a node.  Kafka: no counterpart; Jepsen found it in Bufstream 0.1.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kcluster.checks.anomalies.base import (
+    Anomaly,
+    Explanation,
+    Finding,
+    Group,
+    TransactionAnomaly,
+    TransactionHistory,
+    anomaly,
+)
+from kcluster.checks.stories.transactions import name_of, story_of_record
+from kcluster.clients.ledger import Partition, TransactionOutcome
+from kcluster.evidence.history import shown
+from kcluster.evidence.lookups import Facts
+
+
+@anomaly("swapped-transaction", "a transaction was reported as committed, and it is aborted")
+class SwappedTransaction(TransactionAnomaly):
+    """A producer was answered that its transaction is committed, and all of its records are hidden:
+    the answer, or the abort, was of another transaction.
+
+        swapped-transaction: orders-0: transaction 2 of shop is aborted, a among its records
+    """
+
+    def find(
+        self, transactions: Sequence[TransactionHistory]
+    ) -> Iterator[tuple[Partition, Finding]]:
+        for history in transactions:
+            if history.transaction.outcome is not TransactionOutcome.COMMITTED:
+                continue
+            hidden = [entry for entry in history.records if entry[2] >= 0]
+            if hidden and not any(entry[1] >= 0 for entry in history.records):
+                send, _, at = hidden[0]
+                yield (
+                    send.partition,
+                    Finding(
+                        name=self.NAME,
+                        client=send.producer,
+                        offset=at,
+                        value=send.value,
+                        detail=f"{name_of(history.transaction)} is aborted,"
+                        f" {shown(send.value)} among its records",
+                        at_ms=send.sent_ms,
+                    ),
+                )
+
+    def text(self, group: Group) -> str:
+        return group[0].detail
+
+    def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
+        return story_of_record(facts, anomaly)

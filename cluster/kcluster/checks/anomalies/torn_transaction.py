@@ -1,0 +1,64 @@
+"""torn-transaction: some records of a transaction can be read, and others cannot.
+
+Owns: the check and the text; the story is that of the transaction (stories/transactions.py).
+Never: looks into a node.  Kafka: no counterpart; Jepsen calls it a torn transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kcluster.checks.anomalies.base import (
+    Anomaly,
+    Explanation,
+    Finding,
+    Group,
+    TransactionAnomaly,
+    TransactionHistory,
+    anomaly,
+)
+from kcluster.checks.stories.transactions import name_of, story_of_record
+from kcluster.clients.ledger import Outcome, Partition
+from kcluster.evidence.history import shown
+from kcluster.evidence.lookups import Facts
+
+
+@anomaly("torn-transaction", "a part of a transaction can be read, and the rest cannot")
+class TornTransaction(TransactionAnomaly):
+    """A transaction is not atomic: read_committed consumers get some of its records and not others.
+    It does not matter what its producer knows of it.
+
+        torn-transaction: orders-0: transaction 2 of shop: a is there, and b is not
+    """
+
+    def find(
+        self, transactions: Sequence[TransactionHistory]
+    ) -> Iterator[tuple[Partition, Finding]]:
+        for history in transactions:
+            there = [entry for entry in history.records if entry[1] >= 0]
+            lacking = [
+                entry
+                for entry in history.records
+                if entry[1] < 0 and (entry[2] >= 0 or entry[0].outcome is Outcome.ACKED)
+            ]
+            if there and lacking:
+                (first, at, _), (missing, _, _) = there[0], lacking[0]
+                yield (
+                    first.partition,
+                    Finding(
+                        name=self.NAME,
+                        client=first.producer,
+                        offset=at,
+                        value=first.value,
+                        other=lacking[0][2],
+                        detail=f"{name_of(history.transaction)}: {shown(first.value)} is there, and"
+                        f" {shown(missing.value)} is not",
+                        at_ms=first.sent_ms,
+                    ),
+                )
+
+    def text(self, group: Group) -> str:
+        return group[0].detail
+
+    def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
+        return story_of_record(facts, anomaly)

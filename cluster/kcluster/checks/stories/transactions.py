@@ -1,0 +1,81 @@
+"""What became of a transaction: its producer's calls, its coordinator's decision, delayed requests.
+
+Owns: the story of one transaction.  Never: guesses: each link is a note, an answer, or an entry of
+a client's ledger.  Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kcluster.checks.anomalies.base import Anomaly, Explanation
+from kcluster.checks.stories.reads import errors_between
+from kcluster.clients.ledger import ClientTransaction, TransactionOutcome
+from kcluster.events.transactions import TransactionEvent
+from kcluster.evidence.history import Link
+from kcluster.evidence.lookups import Facts, link, of_type
+from kcluster.protocol.apis import ApiKey
+
+SEEN: Final = {
+    TransactionOutcome.COMMITTED: "was reported as committed",
+    TransactionOutcome.ABORTED: "is aborted as its producer knows",
+    TransactionOutcome.UNKNOWN: "has an outcome that its producer does not know",
+    TransactionOutcome.OPEN: "did not end",
+}
+LATE_MS: Final = 100
+"""An EndTxn that took longer than this to arrive is part of the story."""
+
+
+def name_of(transaction: ClientTransaction) -> str:
+    """`transaction 3 of shop`."""
+    return f"transaction {transaction.number} of {transaction.producer}"
+
+
+def transaction_story(facts: Facts, transaction: ClientTransaction) -> Iterator[Link]:
+    """From its beginning to its end, with what the coordinator decided meanwhile and later."""
+    name = name_of(transaction)
+    number, epoch = transaction.producer_id, transaction.producer_epoch
+    began_ms = transaction.began_ms
+    ended_ms = (
+        transaction.ended_ms if transaction.ended_ms >= 0 else facts.recorder.dispatcher.now_ms
+    )
+    version = f"protocol V{transaction.version}, producer {number}, epoch {epoch}"
+    yield Link(began_ms, f"{name} began ({version})")
+    yield Link(ended_ms, f"{name} {SEEN[transaction.outcome]}", error=_error_of(transaction))
+    yield from errors_between(facts, transaction.producer, began_ms, ended_ms)
+    for note, event in of_type(facts.notes, TransactionEvent):
+        is_same = event.transactional_id == transaction.transactional_id
+        if is_same and began_ms <= note.at_ms <= ended_ms:
+            yield link(note)
+    yield from _end_requests(facts, transaction, began_ms, ended_ms)
+
+
+def story_of_record(facts: Facts, anomaly: Anomaly) -> Explanation:
+    """The story of the transaction of an anomaly's first record."""
+    send = facts.send(anomaly.partition, anomaly.values[0])
+    if send is None or send.transaction is None:
+        return Explanation(())
+    return Explanation(transaction_story(facts, send.transaction))
+
+
+def _error_of(transaction: ClientTransaction) -> str:
+    return transaction.error if transaction.outcome is not TransactionOutcome.COMMITTED else ""
+
+
+def _end_requests(
+    facts: Facts, transaction: ClientTransaction, from_ms: int, to_ms: int
+) -> Iterator[Link]:
+    """The answers to EndTxn of the same transactional id in that time."""
+    for at_ms, broker, reply in facts.recorder.answers:
+        request = reply.request
+        if request.api_key != ApiKey.END_TXN or not from_ms <= at_ms <= to_ms:
+            continue
+        body = request.body
+        if body.transactional_id == transaction.transactional_id and not reply.body.error_code:
+            what = "commit" if body.committed else "abort"
+            hit = facts.rule_hit(request)
+            if hit is not None:
+                yield link(hit)
+            text = f"broker {broker} took the EndTxn ({what}) of epoch {body.producer_epoch}"
+            yield Link(at_ms, text)

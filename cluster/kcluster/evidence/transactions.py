@@ -1,0 +1,75 @@
+"""The transactions in the final logs: which records they hide, which are open, and who owns them.
+
+Owns: these facts, read from the logs of partitions and of __transaction_state.  Never: uses what
+clients know, judges (checks/ does).
+Kafka: kafka-transactions find-hanging (KIP-664), over all disks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kcluster.broker.coordinator.transactions.transaction import ONGOING, Transaction
+from kcluster.broker.coordinator.transactions.transaction_log import decode_transactions
+from kcluster.clients.ledger import Partition
+from kcluster.evidence.history import OpenTransaction
+from kcluster.protocol.records.batches import CONTROL_BIT, TRANSACTIONAL_BIT, Batch
+from kcluster.protocol.records.markers import read_marker
+
+Owners = Mapping[int, Transaction]
+"""By producer id, what the coordinator's log has last of its transactions."""
+NO_OWNERS: Final[Owners] = {}
+
+
+def read_owners(batches: Iterable[Batch], owners: dict[int, Transaction]) -> None:
+    """Take the last state of each transaction from a partition of __transaction_state."""
+    by_id: dict[str, Transaction] = {}
+    for batch in batches:
+        for record in decode_transactions(batch):
+            if record.transaction is None:
+                by_id.pop(record.transactional_id, None)
+            else:
+                by_id[record.transactional_id] = record.transaction
+    owners.update((known.producer_id, known) for known in by_id.values())
+
+
+def hidden_records(batches: Iterable[Batch]) -> tuple[dict[int, None], dict[int, int]]:
+    """The offsets that no read_committed consumer may read, since their transactions are aborted or
+    open; and the first offset of each open transaction by its producer id."""
+    hidden: dict[int, None] = {}
+    undecided: dict[int, list[Batch]] = {}
+    for batch in batches:
+        if not batch.attributes & TRANSACTIONAL_BIT:
+            continue
+        if not batch.attributes & CONTROL_BIT:
+            undecided.setdefault(batch.producer_id, []).append(batch)
+            continue
+        marker = read_marker(batch)
+        of_producer = undecided.pop(batch.producer_id, ()) if marker is not None else ()
+        if marker is not None and not marker.is_commit:
+            _hide(hidden, of_producer)
+    for of_producer in undecided.values():
+        _hide(hidden, of_producer)
+    return hidden, {producer: first[0].base_offset for producer, first in undecided.items()}
+
+
+def _hide(hidden: dict[int, None], batches: Iterable[Batch]) -> None:
+    for batch in batches:
+        hidden.update(dict.fromkeys(range(batch.base_offset, batch.last_offset + 1)))
+
+
+def open_transactions(
+    partition: Partition, first_offsets: Mapping[int, int], owners: Owners
+) -> tuple[OpenTransaction, ...]:
+    """The transactions that are open in a log; `is_owned`: the coordinator will end them there."""
+    found = []
+    for producer_id, first_offset in first_offsets.items():
+        owner = owners.get(producer_id)
+        is_owned = (
+            owner is not None
+            and (owner.state is ONGOING or owner.is_prepared)
+            and partition in owner.partitions
+        )
+        found.append(OpenTransaction(producer_id, first_offset, is_owned))
+    return tuple(found)

@@ -1,0 +1,289 @@
+"""Streams groups on one real broker: joining, tasks that move, statuses, ends of members."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcluster.broker.coordinator.streams.configured import StreamsStatus
+from kcluster.metadata.records import GROUP_RESOURCE, ConfigRecord
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+from tests.broker.coordinator.group_broker import GroupBroker, restarted
+from tests.broker.coordinator.streams.declared import declared, part, topic
+from tests.broker.coordinator.streams.streams_members import StreamsThread, settle, streams_broker
+from tests.rig.one_broker import topic_records
+
+LINES = declared(part("0", ["lines"]))
+"""An application without state, that reads `lines`, three partitions."""
+DELAY_MS = 3_000
+"""group.streams.initial.rebalance.delay.ms."""
+
+
+@pytest.fixture
+def broker() -> GroupBroker:
+    return streams_broker()
+
+
+def described(
+    broker: GroupBroker, group: str = "g"
+) -> m.StreamsGroupDescribeResponse.DescribedGroup:
+    (one,) = broker.call(m.StreamsGroupDescribeRequest([group])).groups
+    return one
+
+
+def settled(broker: GroupBroker, *threads: StreamsThread) -> None:
+    """All of them have joined, and have their tasks."""
+    for thread in threads:
+        assert thread.join() is ErrorCode.NONE
+        thread.beat()
+    broker.at(broker.now_ms + DELAY_MS)
+    settle(*threads)
+
+
+def test_streams_group__waits_for_more_members_before_the_first_tasks(broker: GroupBroker) -> None:
+    a, b = StreamsThread(broker, "a", LINES), StreamsThread(broker, "b", LINES)
+    a.join()
+    assert (a.epoch, a.active, a.statuses) == (1, [], [StreamsStatus.ASSIGNMENT_DELAYED])
+    b.join()
+    a.beat()
+    assert described(broker).group_state == "Assigning"
+    broker.at(DELAY_MS)
+    settle(a, b)
+    assert (a.active, b.active) == (["0_0", "0_2"], ["0_1"])
+    assert a.statuses == []
+    assert described(broker).group_state == "Stable"
+
+
+def test_streams_group__a_task_is_given_back_before_another_member_gets_it(
+    broker: GroupBroker,
+) -> None:
+    a, b = StreamsThread(broker, "a", LINES), StreamsThread(broker, "b", LINES)
+    settled(broker, a)
+    assert a.active == ["0_0", "0_1", "0_2"]
+    broker.at(broker.now_ms + 1_000)  # the assignment interval is over
+    b.join()
+    assert b.active == []
+    a.beat(active_tasks=None, standby_tasks=None, warmup_tasks=None)
+    assert a.active == ["0_0", "0_1"]
+    b.beat()
+    assert b.active == []  # a has not said that 0_2 is gone
+    a.beat()
+    b.beat()
+    assert b.active == ["0_2"]
+    settle(a, b)
+    assert described(broker).group_state == "Stable"
+
+
+def test_streams_group__an_assignment_is_not_computed_again_within_the_interval(
+    broker: GroupBroker,
+) -> None:
+    a, b = StreamsThread(broker, "a", LINES), StreamsThread(broker, "b", LINES)
+    settled(broker, a)
+    b.join()
+    assert b.statuses == [StreamsStatus.ASSIGNMENT_DELAYED]
+    broker.at(broker.now_ms + 1_000)
+    settle(a, b)
+    assert len(b.active) == 1
+
+
+def test_streams_group__who_does_not_give_a_task_back_is_fenced(broker: GroupBroker) -> None:
+    a = StreamsThread(broker, "a", LINES, rebalance_timeout_ms=10_000)
+    b = StreamsThread(broker, "b", LINES)
+    settled(broker, a)
+    broker.at(broker.now_ms + 1_000)
+    b.join()
+    a.beat()
+    assert a.active == ["0_0", "0_1"]
+    broker.at(broker.now_ms + 10_000)
+    a.active = ["0_0", "0_1", "0_2"]
+    assert a.beat() is ErrorCode.UNKNOWN_MEMBER_ID
+    b.beat()
+    assert b.active == ["0_0", "0_1", "0_2"]
+
+
+def test_streams_group__a_silent_member_is_removed_after_its_session(broker: GroupBroker) -> None:
+    a = StreamsThread(broker, "a", LINES)
+    settled(broker, a)
+    broker.at(broker.now_ms + 44_999)
+    assert len(described(broker).members) == 1
+    broker.at(broker.now_ms + 1)
+    assert described(broker).group_state == "Empty"
+    assert a.beat() is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_streams_group__a_member_leaves(broker: GroupBroker) -> None:
+    a, b = StreamsThread(broker, "a", LINES), StreamsThread(broker, "b", LINES)
+    settled(broker, a, b)
+    assert b.leave() is ErrorCode.NONE
+    assert b.epoch == -1
+    assert b.leave() is ErrorCode.UNKNOWN_MEMBER_ID
+    broker.at(broker.now_ms + 1_000)
+    settle(a)
+    assert a.active == ["0_0", "0_1", "0_2"]
+
+
+def test_streams_group__an_answer_that_was_lost_is_given_again(broker: GroupBroker) -> None:
+    a = StreamsThread(broker, "a", LINES)
+    settled(broker, a)
+    assert a.epoch == 2
+    a.epoch, a.active = 1, []
+    assert a.beat() is ErrorCode.NONE
+    assert a.epoch == 2
+    a.epoch, a.active = 1, ["0_0"]
+    assert a.beat() is ErrorCode.NONE  # a part of what it has
+    a.epoch, a.active = 0, []
+    assert a.beat(topology=LINES, rebalance_timeout_ms=1_000) is ErrorCode.NONE  # it joins again
+    assert a.active == ["0_0", "0_1", "0_2"]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "size"), [(3, "greater"), (0, None), (1, "smaller")], ids=["newer", "join", "older"]
+)
+def test_streams_group__other_epochs_are_fenced(
+    broker: GroupBroker, epoch: int, size: str | None
+) -> None:
+    a = StreamsThread(broker, "a", LINES)
+    settled(broker, a)
+    a.epoch = epoch
+    if size is None:
+        assert a.beat() is ErrorCode.INVALID_REQUEST
+        return
+    a.active = ["0_0", "0_7"]
+    assert a.beat() is ErrorCode.FENCED_MEMBER_EPOCH
+    assert a.answer.error_message == (
+        f"The streams group member has a {size} member epoch ({epoch}) than the one known by the "
+        "group coordinator (2). The member must abandon all its partitions and rejoin."
+    )
+
+
+def test_streams_group__standbys_are_on_other_processes() -> None:
+    broker = streams_broker(group_streams_num_standby_replicas=1)
+    broker.create_topic("g-log", 3)
+    stateful = declared(part("0", ["lines"], changelogs=[topic("g-log")]))
+    a, b = StreamsThread(broker, "a", stateful), StreamsThread(broker, "b", stateful)
+    settled(broker, a, b)
+    assert (a.active, a.standby) == (["0_0", "0_2"], ["0_1"])
+    assert (b.active, b.standby) == (["0_1"], ["0_0", "0_2"])
+
+
+def test_streams_group__a_config_of_the_group_moves_tasks(broker: GroupBroker) -> None:
+    broker.create_topic("g-log", 3)
+    stateful = declared(part("0", ["lines"], changelogs=[topic("g-log")]))
+    a, b = StreamsThread(broker, "a", stateful), StreamsThread(broker, "b", stateful)
+    settled(broker, a, b)
+    assert b.standby == []
+    broker.publish([ConfigRecord(GROUP_RESOURCE, "g", "streams.num.standby.replicas", "1")])
+    broker.at(broker.now_ms + 1_000)
+    settle(a, b)
+    assert b.standby == ["0_0", "0_2"]
+
+
+def test_streams_group__another_topology_is_refused(broker: GroupBroker) -> None:
+    settled(broker, StreamsThread(broker, "a", LINES))
+    other = StreamsThread(broker, "b", declared(part("0", ["lines"]), part("1", ["lines"])))
+    assert other.join() is ErrorCode.INVALID_REQUEST
+    assert other.answer.error_message == "Topology updates are not supported yet."
+
+
+def test_streams_group__missing_source_topics_are_reported_until_they_are_there(
+    broker: GroupBroker,
+) -> None:
+    a = StreamsThread(broker, "a", declared(part("0", ["later"])))
+    a.join()
+    a.beat()
+    broker.at(DELAY_MS)
+    a.beat()
+    assert a.statuses == [StreamsStatus.MISSING_SOURCE_TOPICS]
+    assert described(broker).group_state == "NotReady"
+    broker.create_topic("later", 2)
+    broker.at(broker.now_ms + 1_000)
+    settle(a)
+    assert a.active == ["0_0", "0_1"]
+
+
+def test_streams_group__more_partitions_are_more_tasks(broker: GroupBroker) -> None:
+    a = StreamsThread(broker, "a", LINES)
+    settled(broker, a)
+    broker.create_topic("other", 1)
+    a.beat()
+    assert a.epoch == 2
+    broker.publish(topic_records("lines", *[(1,)] * 4)[-1:])
+    broker.at(broker.now_ms + 1_000)
+    settle(a)
+    assert a.active == ["0_0", "0_1", "0_2", "0_3"]
+
+
+def test_streams_group__one_member_shuts_the_application_down(broker: GroupBroker) -> None:
+    a, b = StreamsThread(broker, "a", LINES), StreamsThread(broker, "b", LINES)
+    settled(broker, a, b)
+    a.beat(shutdown_application=True)
+    b.beat()
+    (status,) = b.answer.status
+    assert status.status_code == StreamsStatus.SHUTDOWN_APPLICATION
+    assert status.status_detail == (
+        "Streams group member a encountered a fatal error and requested a shutdown for the entire "
+        "application."
+    )
+    a.leave()
+    b.leave()
+    a.join()
+    assert StreamsStatus.SHUTDOWN_APPLICATION not in a.statuses  # an empty group forgets it
+
+
+def test_streams_group__endpoints_are_told_apart_by_their_epoch(broker: GroupBroker) -> None:
+    endpoint = m.StreamsGroupHeartbeatRequest.Endpoint("host", 80)
+    a = StreamsThread(broker, "a", LINES, user_endpoint=endpoint)
+    b = StreamsThread(broker, "b", LINES)
+    settled(broker, a, b)
+    b.beat(endpoint_information_epoch=0)
+    (row,) = b.answer.partitions_by_user_endpoint
+    assert row.user_endpoint.host == "host"
+    assert [(one.topic, one.partitions) for one in row.active_partitions] == [("lines", [0, 2])]
+    seen = b.answer.endpoint_information_epoch
+    b.beat(endpoint_information_epoch=seen)
+    assert b.answer.partitions_by_user_endpoint is None
+
+
+def test_streams_group__survives_a_failover_with_its_tasks(broker: GroupBroker) -> None:
+    a, b = StreamsThread(broker, "a", LINES), StreamsThread(broker, "b", LINES)
+    settled(broker, a, b)
+    before = described(broker)
+    again = restarted(broker)
+    assert described(again) == before
+    a.broker = b.broker = again
+    settle(a, b)
+    assert (a.epoch, a.active, b.active) == (3, ["0_0", "0_2"], ["0_1"])
+
+
+def test_streams_group__a_write_that_is_refused_changes_nothing(broker: GroupBroker) -> None:
+    a, b = StreamsThread(broker, "a", LINES), StreamsThread(broker, "b", LINES)
+    settled(broker, a)
+    broker.drop_follower()
+    assert b.join() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert len(described(broker).members) == 1
+    assert described(broker).group_epoch == 2
+
+
+def test_streams_group__no_member_joins_a_full_group() -> None:
+    broker = streams_broker(group_streams_max_size=1)
+    StreamsThread(broker, "a", LINES).join()
+    b = StreamsThread(broker, "b", LINES)
+    assert b.join() is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_streams_group__is_deleted_when_it_is_empty(broker: GroupBroker) -> None:
+    a = StreamsThread(broker, "a", LINES)
+    settled(broker, a)
+    delete = m.DeleteGroupsRequest(["g"])
+    assert broker.call(delete).results[0].error_code == ErrorCode.NON_EMPTY_GROUP
+    a.leave()
+    assert broker.call(delete).results[0].error_code == ErrorCode.NONE
+    assert described(broker).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert described(restarted(broker)).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_streams_group__is_listed_with_its_type(broker: GroupBroker) -> None:
+    StreamsThread(broker, "a", LINES).join()
+    (row,) = broker.call(m.ListGroupsRequest(types_filter=["streams"])).groups
+    assert (row.group_id, row.protocol_type, row.group_type) == ("g", "streams", "streams")
+    assert broker.call(m.ListGroupsRequest(types_filter=["classic"])).groups == []
