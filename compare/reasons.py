@@ -37,7 +37,7 @@ REASONS: Final[tuple[Reason, ...]] = (
         "APIs",
         "Groups of KIP-848, share groups and groups of Kafka Streams are not served.",
         VERSIONS,
-        apis(68, 69, 76, 77, 78, 79, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92),
+        apis(68, 69, 76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92),
     ),
     Reason(
         "transactions",

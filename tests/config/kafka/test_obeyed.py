@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -72,7 +73,9 @@ def is_read(definition: ConfigDef) -> bool:
     if definition.field in read_by_nodes():
         return True
     named = definition.name.replace(".max.standby.", ".num.standby.")
-    of_group = named.removeprefix("group.").replace(".min.", ".").replace(".max.", ".")
+    of_group = re.sub(r"^(\w+)\.(min|max)\.", r"\1.", named.removeprefix("group."))
+    if of_group not in GROUP_CONFIGS:
+        of_group = named.removeprefix("group.")
     if of_group in GROUP_CONFIGS and of_group != definition.name:
         return GROUP_CONFIGS[of_group].field in read_by_nodes()
     return definition.scope == "broker" and any(

@@ -115,6 +115,9 @@ def _check_assignors(definition: ConfigDef, value: Value) -> str | None:
 
 
 _ASSIGNORS: Final = Spec("LIST", check=_check_assignors)
+_MIGRATION: Final = _strings(
+    "STRING", "disabled", "downgrade", "upgrade", "bidirectional", ignores_case=True
+)
 _FLAG: Final = Spec("BOOLEAN")
 _DYNAMIC_FLAG: Final = Spec("BOOLEAN", dynamic=_CLUSTER)
 _DIRECTORIES: Final = Spec("LIST", check=_check_directories)
@@ -211,6 +214,7 @@ class BrokerConfig(Struct, frozen=True):
     group_consumer_max_heartbeat_interval_ms: Annotated[int, _INT_1] = 15_000
     group_consumer_max_session_timeout_ms: Annotated[int, _INT_1] = 60_000
     group_consumer_max_size: Annotated[int, _INT_1] = _MAX_INT
+    group_consumer_migration_policy: Annotated[str, _MIGRATION] = "bidirectional"
     group_consumer_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
     group_consumer_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
     group_consumer_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
@@ -274,7 +278,7 @@ class BrokerConfig(Struct, frozen=True):
     group_share_max_partition_max_record_locks: Annotated[int, _int(2_000, maximum=10_000)] = 4_000
     group_share_max_record_lock_duration_ms: Annotated[int, _int(30_000, maximum=_HOUR_MS)] = 60_000
     group_share_max_session_timeout_ms: Annotated[int, _int(1, scaled=True, fast=60_000)] = 60_000
-    group_share_max_share_sessions: Annotated[int, _int(1)] = 2_000
+    group_share_max_share_sessions: Annotated[int, _INT_1] = 2_000
     group_share_max_size: Annotated[int, _int(1, maximum=1_000)] = 200
     group_share_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
     group_share_min_delivery_count_limit: Annotated[int, _int(2, maximum=5)] = 2
