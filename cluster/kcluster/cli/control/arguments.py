@@ -42,7 +42,7 @@ def find_address(status: ClusterStatus, text: str) -> None:
             raise ControlError(f"{text} is the address of broker {broker.id}; use the id", 2)
 
 
-def find_nodes(cluster: Cluster, typed: str | int) -> tuple[int, ...]:
+def find_nodes(cluster: Cluster, typed: str | int, may_be_none: bool = False) -> tuple[int, ...]:
     """The nodes that are meant now, in the words of scenarios: `1,2`, `leader(orders-0)`."""
     from kcluster.operations.targets import BrokerTarget, NameTarget, targets
 
@@ -57,7 +57,7 @@ def find_nodes(cluster: Cluster, typed: str | int) -> tuple[int, ...]:
             find_broker(cluster.status(), str(target.broker_id))
         if isinstance(target, NameTarget) and any(char.isdecimal() for char in target.name):
             find_broker(cluster.status(), target.name)
-    return cluster.find(text)
+    return cluster.find(text, may_be_none)
 
 
 def check_how(how: str, ways: Sequence[str]) -> None:
