@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kcluster.cli.control.protocol import ControlError
-from kcluster.contract import CONTROLLER_ID
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.operations.states import Chosen, StateVerb
 
@@ -104,6 +103,8 @@ def left_alone_lines(verb: StateVerb, chosen: Chosen) -> Iterator[str]:
 
 def brokers_text(nodes: Sequence[int]) -> str:
     """`broker 1`, `brokers 1 and 2`, or `the controller and broker 1`."""
+    from kcluster.contract import CONTROLLER_ID
+
     brokers = [node for node in nodes if node != CONTROLLER_ID]
     texts = ["the controller"] if CONTROLLER_ID in nodes else []
     if len(brokers) == 1:
@@ -192,4 +193,6 @@ def _them(nodes: Sequence[int]) -> str:
 
 
 def _ids(nodes: Sequence[int]) -> str:
+    from kcluster.contract import CONTROLLER_ID
+
     return ",".join("controller" if node == CONTROLLER_ID else str(node) for node in nodes)
