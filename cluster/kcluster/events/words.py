@@ -104,6 +104,7 @@ from kcluster.events.rule_effects import (
     StaleMetadata,
     ThrottleClient,
 )
+from kcluster.events.share_groups import ShareLocksExpired, SharePartitionLoaded
 from kcluster.events.topics import (
     ConfigChanged,
     FeatureChanged,
@@ -566,6 +567,23 @@ def _(event: TransactionEnded) -> str:
 def _(event: TransactionCompleted) -> str:
     what = "committed" if event.committed else "aborted"
     return f"{what} in {_counted(event.marked_partitions, 'partition')}"
+
+
+@text_of.register
+def _(event: SharePartitionLoaded) -> str:
+    in_flight = _counted(event.in_flight_records, "record")
+    where = f"{event.topic}-{event.partition} from offset {event.start_offset}"
+    return f"broker {event.broker} delivers {where}, {in_flight} in flight"
+
+
+@text_of.register
+def _(event: ShareLocksExpired) -> str:
+    again = event.records - event.archived_records
+    what = f"{_counted(event.records, 'record')} of {event.topic}-{event.partition}"
+    fates = [f"{again} to be delivered again"] if again else []
+    if event.archived_records:
+        fates.append(f"{event.archived_records} archived after the last delivery allowed")
+    return f"locks on {what} expired: {', '.join(fates)}"
 
 
 # --------------------------------------------------------------------------- network, faults
