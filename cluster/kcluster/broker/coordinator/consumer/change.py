@@ -25,7 +25,7 @@ from kcluster.broker.coordinator.consumer.records import (
 )
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.modern.group import GroupRefusal
-from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment, metadata_hash
+from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
@@ -83,13 +83,12 @@ class MemberChange:
         members[updated.member_id] = updated
         return members
 
-    def update_epoch(self, updated: ConsumerMember, bump: bool) -> None:
+    def update_epoch(self, member: ConsumerMember, updated: ConsumerMember, bump: bool) -> None:
         """Increase the group epoch if `bump`, or if the topics' metadata has changed."""
         group = self.group
         if not bump and group.has_checked_metadata():
             return
-        topics = group.subscribed_topics(self.members_with(updated).values())
-        hashed = metadata_hash(group.broker.image, topics)
+        hashed = group.hash_of(group.subscribed_topics((member, -1), (updated, 1)))
         if bump or hashed != group.metadata_hash:
             self.epoch += 1
             self.records.append(group.epoch_record(self.epoch, hashed))
@@ -104,13 +103,12 @@ class MemberChange:
     ) -> tuple[int, Assignment]:
         """Epoch of the target assignment, and this member's part."""
         group = self.group
-        previous = dict(group.targets)
         static = group.static_member(updated.instance_id)
-        if static is not None and static.member_id != updated.member_id:
-            previous[updated.member_id] = previous.pop(static.member_id, NO_PARTITIONS)
-        own = previous.get(updated.member_id, NO_PARTITIONS)
+        old_id = updated.member_id if static is None else static.member_id
+        own = group.targets.get(old_id, NO_PARTITIONS)
         if group.target_epoch >= self.epoch or not group.can_assign(self.now_ms):
             return group.target_epoch, own
+        previous = {**group.targets, updated.member_id: own}
         assignor = group.assignor_name((member, -1), (updated, 1))
         target = group.target_of(self.members_with(updated), previous, assignor)
         for member_id, partitions in target.items():

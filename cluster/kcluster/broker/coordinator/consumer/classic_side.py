@@ -262,7 +262,7 @@ class ClassicJoin(MemberChange):
         regex_change = change_regex(group, member, updated, self.records)
         assert not isinstance(regex_change, GroupRefusal), regex_change  # it has no expression
         changed = names_changed or regex_change is not RegexChange.NONE
-        self.update_epoch(updated, changed)
+        self.update_epoch(member, updated, changed)
         others = [] if replaced is None else [replaced]
         if replaced is not None and can_downgrade(
             [*(one for one in group.members.values() if one is not replaced), updated],

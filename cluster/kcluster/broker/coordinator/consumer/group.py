@@ -40,12 +40,7 @@ from kcluster.broker.coordinator.modern.assignors.assignor import Assignor, Grou
 from kcluster.broker.coordinator.modern.assignors.range import assign_ranges
 from kcluster.broker.coordinator.modern.assignors.uniform import assign_uniformly
 from kcluster.broker.coordinator.modern.group import LEAVE_EPOCH, GroupRefusal, ModernGroup, ToJoin
-from kcluster.broker.coordinator.modern.topics import (
-    NO_PARTITIONS,
-    Assignment,
-    metadata_hash,
-    topic_ids,
-)
+from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment, topic_ids
 from kcluster.events.rebalance_reasons import Leaver, MembersLeft
 from kcluster.protocol import messages as m
 from kcluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
@@ -231,11 +226,19 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
         """Those of them that exist, in order of their names."""
         return tuple(topic_ids(self.broker.image, self.names_of(member)))
 
-    def subscribed_topics(self, members: Iterable[ConsumerMember]) -> set[str]:
-        """The topics of all these members, by name and by regular expression."""
-        names: set[str] = set()
-        for member in members:
-            names.update(self.names_of(member))
+    def subscribed_topics(self, *changes: tuple[ConsumerMember, int]) -> set[str]:
+        """The topics of all members, by name and by regular expression, when these have come (1)
+        or gone (-1)."""
+        by_name, by_regex = Counter(self.topic_counts), Counter(self.regex_counts)
+        for member, by in changes:
+            for name in member.topics:
+                _add(by_name, name, by)
+            if member.regex:
+                _add(by_regex, member.regex, by)
+        names = set(by_name)
+        for regex in by_regex:
+            if regex in self.regexes:
+                names |= self.regexes[regex].topics
         return names
 
     @property
@@ -349,13 +352,12 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
         records: list[LogRecord] = []
         for member in leavers:
             records += member_tombstones(self.group_id, member.member_id)
-        gone = {member.member_id for member in leavers}
         left = Counter(member.regex for member in leavers if member.regex)
         for regex, count in left.items():
             if self.regex_counts[regex] == count:
                 records.append(ConsumerGroupRegularExpression(self.group_id, regex, None))
-        rest = [one for one in self.members.values() if one.member_id not in gone]
-        hashed = metadata_hash(self.broker.image, self.subscribed_topics(rest))
+        topics = self.subscribed_topics(*((member, -1) for member in leavers))
+        hashed = self.hash_of(topics)
         records.append(self.epoch_record(self.epoch + 1, hashed))
         return records
 

@@ -9,7 +9,7 @@ Kafka: ModernGroup; CoordinatorRuntime.append, CoordinatorTimer.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.group_timers import GroupTimers
 from kcluster.broker.coordinator.interface import GroupHome, Settled, ignore_outcome
 from kcluster.broker.coordinator.modern.configs import group_time_ms
+from kcluster.broker.coordinator.modern.topics import TopicHashes
 from kcluster.protocol.errors import ErrorCode
 
 FIRST_EPOCH: Final = 1
@@ -80,6 +81,7 @@ class ModernGroup(Group, Generic[M, T]):
         self.is_stored = False
         """Whether any record of it is in the log."""
         self._checked: tuple[int, int] | None = None
+        self._hashes = TopicHashes()
 
     # ------------------------------------------------------------------ what a kind adds
 
@@ -192,6 +194,10 @@ class ModernGroup(Group, Generic[M, T]):
     def note_checked_metadata(self, epoch: int) -> None:
         """`epoch`: the group epoch after it."""
         self._checked = (self.broker.image.offset, epoch)
+
+    def hash_of(self, topics: Iterable[str]) -> int:
+        """The hash of these topics' metadata now."""
+        return self._hashes.of_topics(self.broker.image, topics)
 
     # ----------------------------------------------------------------------- lifecycle
 
