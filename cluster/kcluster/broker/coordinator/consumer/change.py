@@ -52,12 +52,26 @@ class MemberChange:
         self.now_ms = now_ms
         self.records = list(first)
         self.epoch = group.epoch
+        self.is_new = False
+        """Whether the group did not have the member."""
+        self.replaced: str | None = None
+        """The id of the static member whose place it takes."""
+        self.target: dict[str, Assignment] | None = None
+        """The new target assignment, if it was computed."""
+
+    def note(self, member: ConsumerMember) -> None:
+        """The records are in the log."""
+        if self.is_new:
+            self.group.note_joined(member, self.replaced)
+        if self.target is not None:
+            self.group.note_assigned(self.epoch, self.target)
 
     # --------------------------------------------------------------------- 1: the member
 
     def take_place_of(self, previous: ConsumerMember, member_id: str) -> ConsumerMember:
         """A static member is back: it takes its old place under a new id."""
         group_id = self.group.group_id
+        self.replaced = previous.member_id
         member = replace(previous, member_id=member_id, epoch=0, previous_epoch=0)
         target = self.group.targets.get(previous.member_id, NO_PARTITIONS)
         self.records += member_tombstones(group_id, previous.member_id)
@@ -68,6 +82,7 @@ class MemberChange:
 
     def update_member(self, member: ConsumerMember, updated: ConsumerMember) -> bool:
         """Write the member if it has changed; whether the names it subscribes to have."""
+        self.is_new = updated.member_id not in self.group.members
         if not updated.has_metadata_of(member):
             self.records.append(updated.metadata_record(self.group.group_id))
         return updated.topics != member.topics
@@ -111,6 +126,7 @@ class MemberChange:
         previous = {**group.targets, updated.member_id: own}
         assignor = group.assignor_name((member, -1), (updated, 1))
         target = group.target_of(self.members_with(updated), previous, assignor)
+        self.target = target
         for member_id, partitions in target.items():
             if partitions != group.targets.get(member_id):
                 self.records.append(target_record(group.group_id, member_id, partitions))

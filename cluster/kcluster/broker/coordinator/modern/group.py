@@ -31,6 +31,10 @@ LEAVE_EPOCH: Final = -1
 LEAVE_STATIC_EPOCH: Final = -2
 """As above, of a static member that will be back."""
 
+RETRY_MS: Final = 500
+"""When a member is fenced again after the write of that was refused.  Kafka: CoordinatorTimerImpl,
+which schedules a failed operation once more."""
+
 M = TypeVar("M")
 T = TypeVar("T")
 G = TypeVar("G", bound="ModernGroup[Any, Any]")
@@ -155,16 +159,25 @@ class ModernGroup(Group, Generic[M, T]):
         """The member's session is over."""
         if member_id in self.members:
             self.fence(member_id, now_ms)
+        if member_id in self.members:
+            self.timers.start_session(member_id, now_ms + RETRY_MS, self.expire)
 
     def start_rebalance_timeout(self, member_id: str, ends_ms: int, member_epoch: int) -> None:
         """Fence the member at `ends_ms`, if it is still in this epoch then."""
 
         def over(at_ms: int) -> None:
             member = self.members.get(member_id)
-            if member is not None and self.epoch_of(member) == member_epoch:
-                self.fence(member_id, at_ms)
+            if member is None or self.epoch_of(member) != member_epoch:
+                return
+            self.fence_unrevoked(member_id, at_ms)
+            if member_id in self.members:
+                self.start_rebalance_timeout(member_id, at_ms + RETRY_MS, member_epoch)
 
         self.timers.start_of_member("rebalance", member_id, ends_ms, over)
+
+    def fence_unrevoked(self, member_id: str, now_ms: int) -> None:
+        """The member's rebalance timeout is over."""
+        self.fence(member_id, now_ms)
 
     def end_rebalance_timeout(self, member_id: str) -> None:
         self.timers.end_of_member("rebalance", member_id)
