@@ -24,7 +24,8 @@ records.py: what all records have in common.
 placement.py: which partition coordinates a key.  interface.py: the ports to the broker and to the
 shard.  group.py: the interface of a group of any kind; group_kinds.py: the existing kinds.
 offsets.py: committed offsets.  group_log.py: the records.  group_timers.py: a group's timers.
-classic_members.py, classic_calls.py: values of classic groups.
+classic_members.py, classic_calls.py: values of classic groups.  share/: share groups (KIP-932);
+share_state/: the share coordinator, which keeps the state of their share partitions.
 """
 
 from kcluster.broker.coordinator.coordinator import GroupCoordinator
