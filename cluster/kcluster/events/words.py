@@ -5,7 +5,7 @@ No code may decide by what it returns (tests/test_tidy.py): facts are read from 
 Kafka: the messages of its logs, e.g. state.change.logger.
 
 `text_of`: the change and its reason, for a line that already names the subject.
-`text_after_subject`: the same, without the subject where the text begins with it.
+`text_after_subject`: the same, without naming the subject again.
 `sentence_of`: the same, for a line that does not.
 """
 
@@ -158,6 +158,8 @@ def text_after_subject(event: Event) -> str:
     for beginning in (f"{subject} ", f"topic {subject} ", f"topic {subject}: "):
         if text.startswith(beginning):
             return text.removeprefix(beginning)
+    if isinstance(event, LogTruncated):
+        return text.replace(f" of {subject}", "", 1)
     return text
 
 

@@ -22,7 +22,9 @@ from kcluster.broker.coordinator.consumer.member import (
     ConsumerMemberState,
     member_tombstones,
 )
+from kcluster.broker.coordinator.consumer.migration import can_downgrade, downgraded, upgraded
 from kcluster.broker.coordinator.consumer.records import (
+    RECORDS,
     ConsumerGroupCurrentMemberAssignment,
     ConsumerGroupMemberMetadata,
     ConsumerGroupMetadata,
@@ -33,7 +35,7 @@ from kcluster.broker.coordinator.consumer.records import (
 )
 from kcluster.broker.coordinator.group import Committer, Group
 from kcluster.broker.coordinator.group_log import LogRecord
-from kcluster.broker.coordinator.interface import GroupHome
+from kcluster.broker.coordinator.interface import GroupHome, Settled, ignore_outcome
 from kcluster.broker.coordinator.modern.assignors.assignor import Assignor, GroupSpec, MemberSpec
 from kcluster.broker.coordinator.modern.assignors.range import assign_ranges
 from kcluster.broker.coordinator.modern.assignors.uniform import assign_uniformly
@@ -44,6 +46,7 @@ from kcluster.broker.coordinator.modern.topics import (
     metadata_hash,
     topic_ids,
 )
+from kcluster.events.rebalance_reasons import Leaver, MembersLeft
 from kcluster.protocol import messages as m
 from kcluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from kcluster.protocol.errors import ErrorCode
@@ -81,6 +84,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
     protocol = "consumer"
     session_config = "consumer.session.timeout.ms"
     interval_config = "consumer.assignment.interval.ms"
+    yields_to_classic = True
 
     def __init__(self, group_id: str, home: GroupHome) -> None:
         super().__init__(group_id, home)
@@ -104,10 +108,20 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
     def find_to_join(
         cls, current: Group | None, group_id: str, home: GroupHome, now_ms: int
     ) -> ToJoin[ConsumerGroup] | GroupRefusal:
-        """A consumer group takes the place of a classic group without members."""
-        if isinstance(current, ClassicGroup) and current.is_unused:
-            return ToJoin(cls(group_id, home), current.tombstones())
-        return super().find_to_join(current, group_id, home, now_ms)
+        """A consumer group takes the place of a classic group: of its members too, where the
+        migration policy allows it."""
+        if not isinstance(current, ClassicGroup):
+            return super().find_to_join(current, group_id, home, now_ms)
+        group = cls(group_id, home)
+        if current.is_unused:
+            return ToJoin(group, current.tombstones())
+        records = upgraded(current, home.broker.image, home.broker.config)
+        if isinstance(records, GroupRefusal):
+            return records
+        for record in records:
+            if type(record) in RECORDS:
+                group.replay(record)
+        return ToJoin(group, records)
 
     # ------------------------------------------------------------------------- replaying
 
@@ -292,9 +306,45 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
         return ASSIGNORS[assignor](spec)
 
     def fence(self, member_id: str, now_ms: int) -> None:
-        self.write_alone(self.removal_records([self.members[member_id]]), now_ms)
+        self.remove([self.members[member_id]], ignore_outcome, now_ms)
 
-    def removal_records(self, leavers: Sequence[ConsumerMember]) -> list[LogRecord]:
+    def remove(self, leavers: Sequence[ConsumerMember], on_settled: Settled, now_ms: int) -> bool:
+        """Remove members.  If only classic members are left, they get a classic group, which
+        rebalances.  False: the write was refused, and nothing has changed."""
+        if can_downgrade(self.members.values(), leavers, self.broker.config):
+            return self.downgrade([], leavers, None, self.epoch, True, on_settled, now_ms)
+        return self.write(self._removal_records(leavers), on_settled, now_ms)
+
+    def downgrade(
+        self,
+        first: Sequence[LogRecord],
+        leavers: Sequence[ConsumerMember],
+        joiner: ConsumerMember | None,
+        epoch: int,
+        rebalances: bool,
+        on_settled: Settled,
+        now_ms: int,
+    ) -> bool:
+        """A classic group takes the place of this one.  `joiner` takes that of the one leaver."""
+        gone = {member.member_id for member in leavers}
+        rest = [one for one in self.members.values() if one.member_id not in gone]
+        targets = dict(self.targets)
+        if joiner is not None:
+            rest.append(joiner)
+            targets[joiner.member_id] = targets.get(leavers[0].member_id, NO_PARTITIONS)
+        members = dict.fromkeys((*self.members, *(one.member_id for one in rest)))
+        classic = downgraded(self.group_id, epoch, rest, targets, self.broker.image, now_ms)
+        records = [*first, *self._tombstones_of(members), classic]
+        written = self.write(records, on_settled, now_ms)
+        group = self.home.groups.get(self.group_id)
+        if written and isinstance(group, ClassicGroup):
+            group.resume(now_ms)
+            if rebalances:
+                left = tuple(Leaver(member.member_id) for member in leavers)
+                group.rebalance(MembersLeft(left), now_ms)
+        return written
+
+    def _removal_records(self, leavers: Sequence[ConsumerMember]) -> list[LogRecord]:
         """What removes members and increases the group epoch."""
         records: list[LogRecord] = []
         for member in leavers:
@@ -310,11 +360,15 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
         return records
 
     def tombstones(self) -> list[LogRecord]:
+        return self._tombstones_of(self.members)
+
+    def _tombstones_of(self, member_ids: Iterable[str]) -> list[LogRecord]:
+        ids = list(member_ids)
         records: list[LogRecord] = []
         for make in (ConsumerGroupCurrentMemberAssignment, ConsumerGroupTargetAssignmentMember):
-            records += [make(self.group_id, member_id, None) for member_id in self.members]
+            records += [make(self.group_id, member_id, None) for member_id in ids]
         records.append(ConsumerGroupTargetAssignmentMetadata(self.group_id, None))
-        records += [ConsumerGroupMemberMetadata(self.group_id, one, None) for one in self.members]
+        records += [ConsumerGroupMemberMetadata(self.group_id, one, None) for one in ids]
         records += [
             ConsumerGroupRegularExpression(self.group_id, one, None) for one in self.regexes
         ]
@@ -374,13 +428,33 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
         for member in self.members.values():
             self.watch_rebalance(member, now_ms)
 
+    def start_session(self, member_id: str, now_ms: int) -> None:
+        """A classic member has named its own session timeout."""
+        member = self.members.get(member_id)
+        if member is None or member.classic is None:
+            super().start_session(member_id, now_ms)
+            return
+        ends_ms = now_ms + member.classic.session_timeout_ms
+        self.timers.start_session(member_id, ends_ms, self.expire)
+
+    def fence_at(self, timer: str, member_id: str, ends_ms: int) -> None:
+        """Fence a classic member that has not joined, or synced, by then."""
+        self.timers.start_of_member(
+            timer, member_id, ends_ms, lambda at_ms: self.expire(member_id, at_ms)
+        )
+
+    def end_timers(self, member_id: str) -> None:
+        super().end_timers(member_id)
+        for timer in ("join", "sync"):
+            self.timers.end_of_member(timer, member_id)
+
     def abandon(self) -> None:
         super().abandon()
         self.timers.end_phase("regex")
 
     def watch_rebalance(self, member: ConsumerMember, now_ms: int) -> None:
         """A member that must revoke partitions is fenced when its rebalance timeout is over."""
-        if member.state is ConsumerMemberState.UNREVOKED_PARTITIONS:
+        if member.state is ConsumerMemberState.UNREVOKED_PARTITIONS and not member.is_classic:
             ends_ms = now_ms + member.rebalance_timeout_ms
             self.start_rebalance_timeout(member.member_id, ends_ms, member.epoch)
         else:

@@ -88,6 +88,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
     protocol = "streams"
     session_config = "streams.session.timeout.ms"
     interval_config = "streams.assignment.interval.ms"
+    yields_to_classic = True
 
     def __init__(self, group_id: str, home: GroupHome) -> None:
         super().__init__(group_id, home)

@@ -100,8 +100,7 @@ def _invalid(message: str) -> GroupRefusal:
 
 
 def _refusal(refused: GroupRefusal) -> m.ConsumerGroupHeartbeatResponse:
-    message = refused.error.text if refused.message is None else refused.message
-    return m.ConsumerGroupHeartbeatResponse(error_code=refused.error, error_message=message)
+    return m.ConsumerGroupHeartbeatResponse(error_code=refused.error, error_message=refused.message)
 
 
 def _leave(
@@ -137,6 +136,8 @@ def _heartbeat(
         return _refusal(decided)
     if _write(broker, request, group, decided, now_ms) and decided.member is not None:
         stored = group.stored
+        if first:
+            stored.resume(now_ms)
         stored.start_session(decided.member.member_id, now_ms)
         if decided.is_reconciled:
             stored.watch_rebalance(decided.member, now_ms)
@@ -150,6 +151,8 @@ def _write(
         failed = error is not ErrorCode.NONE
         broker.reply(request, _refusal(GroupRefusal(error)) if failed else decided.answer)
 
+    if decided.leaver is not None:
+        return group.remove([decided.leaver], settled, now_ms)
     return group.write(decided.records, settled, now_ms)
 
 

@@ -71,9 +71,7 @@ def streams_group_heartbeat(
 
 
 def _refusal(refused: GroupRefusal) -> m.StreamsGroupHeartbeatResponse:
-    return m.StreamsGroupHeartbeatResponse(
-        error_code=refused.error, error_message=refused.message, status=None
-    )
+    return m.StreamsGroupHeartbeatResponse(error_code=refused.error, error_message=refused.message)
 
 
 def _check_topics(topology: m.StreamsGroupHeartbeatRequest.Topology | None) -> GroupRefusal | None:
