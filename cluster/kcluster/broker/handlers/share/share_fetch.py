@@ -27,11 +27,11 @@ from kcluster.broker.purgatory import DelayedOperation
 from kcluster.broker.registry import PARKED, handles
 from kcluster.broker.serving.leader_hints import current_leader, node_endpoints
 from kcluster.broker.serving.reading import PartitionRead
-from kcluster.broker.serving.sessions import ParkedFetch
 from kcluster.broker.share.acquisition import Acquired, Acquirer
 from kcluster.broker.share.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
+    ParkedShareFetch,
     PartitionKey,
     ShareSession,
     TopicIdPartition,
@@ -131,7 +131,7 @@ class _LateRefusal(DelayedOperation):
 
 
 @final
-class PendingShareFetch(ParkedFetch):
+class PendingShareFetch(ParkedShareFetch):
     """One share fetch, from its arrival to its answer.  Kafka: DelayedShareFetch."""
 
     __slots__ = (
@@ -273,7 +273,7 @@ class PendingShareFetch(ParkedFetch):
 
     def _park(self, now_ms: int) -> None:
         broker = self._broker
-        broker.parked_fetches[self._request.connection_id] = self
+        broker.parked_share_fetches[self._request.connection_id] = self
         self._acknowledging.on_settled = self._on_acknowledged
         if self._is_fetched:
             self.done = True
@@ -293,7 +293,7 @@ class PendingShareFetch(ParkedFetch):
     def abandon(self) -> None:
         self._stop_waiting()
         self._acknowledging.on_settled = None
-        parked = self._broker.parked_fetches
+        parked = self._broker.parked_share_fetches
         if parked.get(self._request.connection_id) is self:
             del parked[self._request.connection_id]
 
