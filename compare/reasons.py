@@ -47,6 +47,12 @@ REASONS: Final[tuple[Reason, ...]] = (
         ("answer",),
     ),
     Reason(
+        "transactions",
+        "WriteTxnMarkers that names a partition twice is answered; Kafka never responds to it.",
+        ("transaction_data: marker: partition twice",),
+        ("answer",),
+    ),
+    Reason(
         "bytes",
         "A string that is not valid UTF-8 closes the connection. Kafka inserts replacement"
         " characters, so that two clients may end up with the same name.",
@@ -96,7 +102,6 @@ WITHOUT_CASE: Final[tuple[str, ...]] = (
     " returns COORDINATOR_LOAD_IN_PROGRESS, and the client retries.",
     "A coordinator sends its markers in one WriteTxnMarkers for each transaction and broker. Kafka"
     " collects those of several transactions.",
-    "ListTransactions matches its pattern by Python's regular expressions. Kafka's are RE2's.",
     "The controller in Metadata and DescribeCluster changes with the metadata, not with each"
     " response, so that one seed gives one trace.",
     "AlterReplicaLogDirs moves the log to the other directory at once. Kafka copies it, and shows"

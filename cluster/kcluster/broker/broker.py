@@ -90,7 +90,7 @@ class Broker:
             self.persister = RemotePersister(self, self.share_state)
         self.share_sessions = ShareSessions(view)
         self.share_partitions = SharePartitions(
-            ShareConfigs(self), timers, self.replicas, self.persister
+            ShareConfigs(self), timers, self.replicas, self.persister, outbox
         )
 
     @property

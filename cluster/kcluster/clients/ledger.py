@@ -84,6 +84,8 @@ class SentRecord(Struct):
     attempts: int = 0
     error: str = ""
     transaction: ClientTransaction | None = None
+    source: tuple[Partition, int] | None = None
+    """The record that it was made from, in a processor."""
 
     @property
     def is_promised(self) -> bool:

@@ -16,18 +16,21 @@ SECOND_CONNECTION: Final = 1 << 30
 """Added to a broker's id to name a second connection to that broker.  A consumer has a separate
 connection to its group coordinator, so that heartbeats and commits do not wait behind a fetch.
 Kafka: for this, AbstractCoordinator subtracts the coordinator's node id from Integer.MAX_VALUE."""
+PRODUCER_CONNECTION: Final = 1 << 29
+"""Added to a broker's id by the producer of a processor, which is one client of this project with
+the connections of two (clients/processor.py)."""
 
 
 def broker_of(connection: int) -> int:
     """The id of the broker at the other end of a connection."""
-    return connection & (SECOND_CONNECTION - 1)
+    return connection & (PRODUCER_CONNECTION - 1)
 
 
 class Wire(Protocol):
     """A client's connections to the brokers: one to each, opened on first use.
 
-    Every `broker_id` may have SECOND_CONNECTION added; the client's callbacks then get the same
-    number.
+    Every `broker_id` may have SECOND_CONNECTION or PRODUCER_CONNECTION added; the client's
+    callbacks then get the same number.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""The transactions in the final logs: which records they hide, which are open, and who owns them.
+"""The transactions in logs: which records they hide, which are open, and who owns them.
 
 Owns: these facts, read from the logs of partitions and of __transaction_state.  Never: uses what
 clients know, judges (checks/ does).
@@ -12,10 +12,13 @@ from typing import Final
 
 from kcluster.broker.coordinator.transactions.transaction import ONGOING, Transaction
 from kcluster.broker.coordinator.transactions.transaction_log import decode_transactions
+from kcluster.broker.node import BrokerNode
 from kcluster.clients.ledger import Partition
 from kcluster.evidence.history import OpenTransaction
+from kcluster.partition.replica import Replica
 from kcluster.protocol.records.batches import CONTROL_BIT, TRANSACTIONAL_BIT, Batch
 from kcluster.protocol.records.markers import read_marker
+from kcluster.runtime.dispatch import Dispatcher
 
 Owners = Mapping[int, Transaction]
 """By producer id, what the coordinator's log has last of its transactions."""
@@ -73,3 +76,41 @@ def open_transactions(
         )
         found.append(OpenTransaction(producer_id, first_offset, is_owned))
     return tuple(found)
+
+
+# --------------------------------------------------------------------------- while it runs
+
+
+def open_in(
+    dispatcher: Dispatcher, replica: Replica, partition: Partition
+) -> list[OpenTransaction]:
+    """The transactions that are open at a leader, in order of their first offsets."""
+    table = replica.log.producer_table
+    if table is None or not table.has_unstable:
+        return []
+    open_here = [
+        (state.transaction_first_offset, producer_id)
+        for producer_id, state in table.states.items()
+        if state.transaction_first_offset is not None
+    ]
+    owned = {
+        transaction.producer_id
+        for transaction in _unfinished(dispatcher)
+        if partition in transaction.partitions
+    }
+    return [
+        OpenTransaction(producer_id, first_offset, producer_id in owned)
+        for first_offset, producer_id in sorted(open_here)
+    ]
+
+
+def _unfinished(dispatcher: Dispatcher) -> list[Transaction]:
+    """The transactions that are ongoing or being ended, as their coordinators know them."""
+    return [
+        transaction
+        for process in dispatcher.processes.values()
+        if isinstance(process.node, BrokerNode)
+        for shard in process.node.transactions.shards.values()
+        for transaction in shard.transactions.values()
+        if transaction.state is ONGOING or transaction.is_prepared
+    ]

@@ -24,7 +24,7 @@ from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.names import Names, PartitionName, partition_name
 from kcluster.operations.verbs import Verbs
-from kcluster.protocol.names import GROUP_METADATA_TOPIC
+from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 
@@ -202,6 +202,28 @@ class CoordinatorTarget(Target, frozen=True, kw_only=True):
         return (
             finder.verbs.leader(GROUP_METADATA_TOPIC, coordinator_partition(self.group, count)),
         )
+
+
+@target
+class TransactionCoordinatorTarget(Target, frozen=True, kw_only=True):
+    """The coordinator of a transactional id."""
+
+    CALL = "transaction_coordinator"
+    EXAMPLE = "transaction_coordinator(shop)"
+    transactional_id: str
+
+    @classmethod
+    def of_argument(cls, argument: str, text: str) -> Self:
+        return cls(transactional_id=argument.strip(), shown=text)
+
+    def resolve(self, finder: Finder) -> tuple[int, ...]:
+        image = finder.verbs.settled.image
+        if TRANSACTION_STATE_TOPIC not in image.topics:
+            text = f"{self.transactional_id} has no coordinator: no transaction has been used yet"
+            raise ClusterError(text)
+        count = len(image.topics[TRANSACTION_STATE_TOPIC].partitions)
+        number = coordinator_partition(self.transactional_id, count)
+        return (finder.verbs.leader(TRANSACTION_STATE_TOPIC, number),)
 
 
 @target

@@ -13,6 +13,7 @@ from kcluster.clients.ledger import (
     Outcome,
     ReadRecord,
     SentRecord,
+    TransactionOffsets,
     TransactionOutcome,
 )
 from kcluster.evidence.history import FinalLog, OpenTransaction
@@ -130,6 +131,34 @@ OF_TRANSACTIONS = [
         [],
     ),
 ]  # fmt: skip
+
+
+def processed(*offsets: int, committed: int) -> Ledger:
+    """Processor a of group g made an output of each offset, in a transaction of its own."""
+    ledger = Ledger()
+    for number, offset in enumerate(offsets, 1):
+        made = send(b"o%d" % number, ACKED, number, producer="a")
+        made.partition, made.source = OUT, (P, offset)
+        made.transaction = ClientTransaction("a", "a", number, 2, COMMITTED)
+        made.transaction.offsets = TransactionOffsets("g", {P: (committed, 0)})
+        ledger.sends.append(made)
+        ledger.transactions.append(made.transaction)
+    return ledger
+
+
+OUT = ("invoices", 0)
+OF_PROCESSORS = [
+    (
+        processed(0, 1, 1, committed=2),
+        "processed-twice: invoices-0: group g processed orders-0 offset 1 twice, by a and a",
+    ),
+    (
+        processed(1, committed=2),
+        "never-processed: orders-0: group g committed 2, and offset 0 has no output",
+    ),
+    (processed(0, 1, committed=2), None),
+    (processed(0, committed=1), None),
+]
 COMMITTED_BACK = "committed-offset-back: orders-0: group g committed 5 and fetched 3 later"
 
 
@@ -145,6 +174,15 @@ def test_anomalies__an_anomaly_is_named(sends, reads, log, printed):
     if "inconsistent-offsets: orders-0: offset 0: c0 read a, c1" in printed:
         found = [line for line in found if not line.startswith("lost-write")]
     assert found == [printed]
+
+
+@pytest.mark.parametrize(("ledger", "printed"), OF_PROCESSORS)
+def test_anomalies__of_processors_are_named(ledger, printed):
+    outputs = FinalLog(0, [(1, b"o1"), (2, b"o2"), (3, b"o3")])
+    found = find_anomalies(ledger, {P: FinalLog(0, AB), OUT: outputs})
+    names = {"processed-twice", "never-processed"}
+    found = [str(anomaly) for anomaly in found if anomaly.name in names]
+    assert found == ([printed] if printed else [])
 
 
 @pytest.mark.parametrize(("ledger", "log", "printed"), OF_TRANSACTIONS)
@@ -171,6 +209,7 @@ def test_anomalies__a_committed_offset_that_goes_back_is_named():
 
 def test_anomalies__every_anomaly_has_an_example_and_its_class_shows_one():
     examples = [*(printed for *_, printed in CASES), COMMITTED_BACK]
+    examples += [printed for _, printed in OF_PROCESSORS if printed]
     examples += [line for *_, printed in OF_TRANSACTIONS for line in printed]
     assert {printed.split(":")[0] for printed in examples} == set(ANOMALIES)
     for name, kind in ANOMALIES.items():
@@ -188,6 +227,8 @@ def test_anomalies__are_listed_in_this_order_and_each_is_one_file():
         "torn-transaction",
         "swapped-transaction",
         "hanging-transaction",
+        "processed-twice",
+        "never-processed",
         "phantom",
         "poll-skip",
         "nonmonotonic-poll",

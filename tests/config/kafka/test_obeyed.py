@@ -104,7 +104,6 @@ def test_a_broker_config_is_obeyed_if_the_topic_config_with_its_default_is() -> 
     "name",
     [
         "group.coordinator.threads",
-        "transaction.two.phase.commit.enable",
         "num.io.threads",
         "replica.selector.class",
         "log.preallocate",
@@ -114,6 +113,13 @@ def test_a_broker_config_is_obeyed_if_the_topic_config_with_its_default_is() -> 
 def test_a_topology_may_not_set_a_config_that_nothing_obeys(name: str) -> None:
     with pytest.raises(TopologyError, match="it would have no effect here; leave it out"):
         Topology.of(brokers=1, config={name: "1"})
+
+
+def test_a_config_that_one_may_look_for_is_refused_with_its_reason() -> None:
+    name = "transaction.two.phase.commit.enable"
+    reason = r"no effect here \(two-phase commit needs InitProducerId 6, .*\); leave it out"
+    with pytest.raises(TopologyError, match=reason):
+        Topology.of(brokers=1, config={name: True})
 
 
 @pytest.mark.parametrize("name", ["preallocate", "segment.jitter.ms", "remote.storage.enable"])

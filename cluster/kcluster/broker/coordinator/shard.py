@@ -47,6 +47,10 @@ class GroupShard(LogShard[LogRecord]):
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
 
+    @property
+    def compression(self) -> int:
+        return self.broker.config.offsets_topic_compression_codec
+
     # ------------------------------------------------------------------------- state
 
     def apply(self, record: LogRecord, now_ms: int) -> None:
@@ -64,7 +68,7 @@ class GroupShard(LogShard[LogRecord]):
             for record in written:
                 self._replay_record(record)
 
-        batch = encode_records(written, now_ms)
+        batch = encode_records(written, now_ms, compression=self.compression)
         return self.append_batch(batch, apply, on_settled, now_ms, at_once=True)
 
     def append_in_transaction(
@@ -76,7 +80,9 @@ class GroupShard(LogShard[LogRecord]):
             for record in records:
                 self._apply_pending(producer.producer_id, record)
 
-        batch = encode_records(records, now_ms, producer.producer_id, producer.producer_epoch)
+        batch = encode_records(
+            records, now_ms, producer.producer_id, producer.producer_epoch, self.compression
+        )
         self.append_batch(batch, apply, on_settled, now_ms)
 
     def append_marker(

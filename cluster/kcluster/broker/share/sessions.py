@@ -88,16 +88,12 @@ class ShareSessions:
     def open(self, group_id: str, member_id: str, connection_id: int) -> ShareSession | ErrorCode:
         """A new session in place of the member's last one, whose records stay acquired."""
         self._sessions.pop((group_id, member_id), None)
-        if len(self._sessions) >= self._max_sessions:
+        if len(self._sessions) >= self._view.config.group_share_max_share_sessions:
             return ErrorCode.SHARE_SESSION_LIMIT_REACHED
         session = ShareSession(group_id, member_id, connection_id)
         self._sessions[group_id, member_id] = session
         self._by_connection[connection_id] = session
         return session
-
-    @property
-    def _max_sessions(self) -> int:
-        return self._view.config.group_share_max_share_sessions
 
     def find(self, group_id: str, member_id: str, epoch: int) -> ShareSession | ErrorCode:
         """The session that a request continues, which advances it, or ends (FINAL_EPOCH)."""

@@ -10,6 +10,8 @@ from kcluster.checks.anomalies import aborted_read as aborted_read
 from kcluster.checks.anomalies import torn_transaction as torn_transaction
 from kcluster.checks.anomalies import swapped_transaction as swapped_transaction
 from kcluster.checks.anomalies import hanging_transaction as hanging_transaction
+from kcluster.checks.anomalies import processed_twice as processed_twice
+from kcluster.checks.anomalies import never_processed as never_processed
 from kcluster.checks.anomalies import phantom as phantom
 from kcluster.checks.anomalies import poll_skip as poll_skip
 from kcluster.checks.anomalies import nonmonotonic_poll as nonmonotonic_poll

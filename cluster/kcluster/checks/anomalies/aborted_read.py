@@ -22,7 +22,7 @@ from kcluster.checks.anomalies.base import (
 )
 from kcluster.checks.anomalies.wording import are, place_of, records_of
 from kcluster.checks.stories.offsets import offset_story
-from kcluster.checks.stories.transactions import transaction_story
+from kcluster.checks.stories.transactions import explained_by
 from kcluster.clients.ledger import Outcome, SentRecord
 from kcluster.evidence.lookups import Facts
 
@@ -79,4 +79,4 @@ class AbortedRead(PartitionAnomaly):
         send = facts.send(anomaly.partition, anomaly.values[0])
         if send is None or send.transaction is None:
             return story
-        return Explanation([*story.links, *transaction_story(facts, send.transaction)])
+        return explained_by(facts, send.transaction, story.links)

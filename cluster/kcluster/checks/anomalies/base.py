@@ -159,7 +159,7 @@ class TransactionAnomaly(AnomalyKind):
 
     @abstractmethod
     def find(
-        self, transactions: Sequence[TransactionHistory]
+        self, transactions: Sequence[TransactionHistory], logs: Mapping[Partition, FinalLog]
     ) -> Iterator[tuple[Partition, Finding]]:
         """Each transaction concerned, with a partition of it; each is an anomaly of its own."""
 

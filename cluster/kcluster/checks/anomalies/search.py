@@ -64,7 +64,7 @@ def find_anomalies(
         if isinstance(kind, CommitAnomaly):
             found = kind.find(ledger)
         elif isinstance(kind, TransactionAnomaly):
-            found = kind.find(transactions)
+            found = kind.find(transactions, final)
         for partition, finding in found:
             anomalies.extend(grouped(partition, [finding]))
     return anomalies

@@ -6,7 +6,7 @@ Never: looks into a node.  Kafka: no counterpart; Jepsen found it in Bufstream 0
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kcluster.checks.anomalies.base import (
     Anomaly,
@@ -19,7 +19,7 @@ from kcluster.checks.anomalies.base import (
 )
 from kcluster.checks.stories.transactions import name_of, story_of_record
 from kcluster.clients.ledger import Partition, TransactionOutcome
-from kcluster.evidence.history import shown
+from kcluster.evidence.history import FinalLog, shown
 from kcluster.evidence.lookups import Facts
 
 
@@ -32,7 +32,7 @@ class SwappedTransaction(TransactionAnomaly):
     """
 
     def find(
-        self, transactions: Sequence[TransactionHistory]
+        self, transactions: Sequence[TransactionHistory], logs: Mapping[Partition, FinalLog]
     ) -> Iterator[tuple[Partition, Finding]]:
         for history in transactions:
             if history.transaction.outcome is not TransactionOutcome.COMMITTED:

@@ -6,12 +6,14 @@ a client's ledger.  Kafka: no counterpart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kcluster.checks.anomalies.base import Anomaly, Explanation
+from kcluster.checks.settings import Setting
 from kcluster.checks.stories.reads import errors_between
 from kcluster.clients.ledger import ClientTransaction, TransactionOutcome
+from kcluster.clients.producer.settings import TRANSACTIONS_V1
 from kcluster.events.transactions import TransactionEvent
 from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts, link, of_type
@@ -23,13 +25,16 @@ SEEN: Final = {
     TransactionOutcome.UNKNOWN: "has an outcome that its producer does not know",
     TransactionOutcome.OPEN: "did not end",
 }
-LATE_MS: Final = 100
-"""An EndTxn that took longer than this to arrive is part of the story."""
 
 
 def name_of(transaction: ClientTransaction) -> str:
     """`transaction 3 of shop`."""
     return f"transaction {transaction.number} of {transaction.producer}"
+
+
+def group_of(transaction: ClientTransaction) -> str:
+    """The group whose offsets it commits; "" for none."""
+    return "" if transaction.offsets is None else transaction.offsets.group
 
 
 def transaction_story(facts: Facts, transaction: ClientTransaction) -> Iterator[Link]:
@@ -56,7 +61,33 @@ def story_of_record(facts: Facts, anomaly: Anomaly) -> Explanation:
     send = facts.send(anomaly.partition, anomaly.values[0])
     if send is None or send.transaction is None:
         return Explanation(())
-    return Explanation(transaction_story(facts, send.transaction))
+    return explained_by(facts, send.transaction, [])
+
+
+def explained_by(
+    facts: Facts, transaction: ClientTransaction, links: Iterable[Link]
+) -> Explanation:
+    """The story of a transaction, after `links`.  In version 1 a late EndTxn may end the wrong one:
+    that is the setting that allows it, if there was one."""
+    story = [*links, *transaction_story(facts, transaction)]
+    is_late = transaction.version == TRANSACTIONS_V1 and _took_late_end(facts, transaction)
+    return Explanation(story, Setting.TRANSACTIONS_V1 if is_late else Setting.NONE)
+
+
+def _took_late_end(facts: Facts, transaction: ClientTransaction) -> bool:
+    """Whether an EndTxn was taken during the transaction that was on its way since before it."""
+    for at_ms, _, reply in facts.recorder.answers:
+        request = reply.request
+        if (
+            request.api_key == ApiKey.END_TXN
+            and request.body.transactional_id == transaction.transactional_id
+            and transaction.began_ms <= at_ms
+            and not reply.body.error_code
+            and facts.rule_hit(request) is not None
+        ):
+            hit = facts.rule_hit(request)
+            return hit is not None and hit.at_ms < transaction.began_ms
+    return False
 
 
 def _error_of(transaction: ClientTransaction) -> str:

@@ -16,6 +16,7 @@ from kcluster.clients.consumer.coordinator import (
     NO_GENERATION,
     NO_MEMBER_ID,
     Coordinator,
+    EpochState,
     MembershipState,
     MemberState,
 )
@@ -37,7 +38,12 @@ OnCommitted = Callable[[bool, bool, int], None]
 _OFFSET_COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
 _OFFSET_FETCH: Final = int(ApiKey.OFFSET_FETCH)
 _FIRST_FETCH_VERSION_WITH_GROUPS: Final = 8
-_RETRIABLE: Final = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+_RETRIABLE: Final = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.STALE_MEMBER_EPOCH,
+)
+_OF_MEMBERS: Final = (ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
 _FATAL: Final = (ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 NO_OFFSET_FOR_PARTITION: Final = "NO_OFFSET_FOR_PARTITION"
 """The ledger's name of NoOffsetForPartitionException: there is neither a committed offset nor a
@@ -261,8 +267,12 @@ class Commits:
             return
         group_id = self._settings.group_id
         topics = by_topic(position.key for position in wanted)
+        member = self._member
+        is_known = isinstance(member, EpochState) and member.state is MemberState.STABLE
         group = m.OffsetFetchRequest.OffsetFetchRequestGroup(
             group_id,
+            member_id=member.member_id if is_known and member is not None else None,
+            member_epoch=member.generation_id if is_known and member is not None else -1,
             topics=[
                 m.OffsetFetchRequest.OffsetFetchRequestTopics(
                     topic, self._metadata.topic_id(topic), numbers
@@ -318,6 +328,8 @@ class Commits:
     def _fetch_refused(self, error: ErrorCode, now_ms: int) -> None:
         if error in COORDINATOR_GONE:
             self._coordinator.mark_unknown(now_ms)
+        elif error in _OF_MEMBERS and isinstance(self._member, EpochState):
+            pass
         elif not error.retriable or error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             self.fatal = error.name
         self._retry_fetch(now_ms)

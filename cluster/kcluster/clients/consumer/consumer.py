@@ -1,9 +1,9 @@
-"""The project's own consumer, which behaves as Kafka's Java consumer does (classic protocol).
+"""The project's own consumer, which behaves as Kafka's Java consumer does (either group protocol).
 
 Owns: the parts of a consumer, their order within a turn, and the application: a loop of poll(),
 processing and commit, which closes the consumer when poll() throws.  Never: does the parts' work
 (the other modules here, clients/connections.py).
-Kafka: ClassicKafkaConsumer, 4.3.1.
+Kafka: ClassicKafkaConsumer and AsyncKafkaConsumer, 4.3.1.
 
 Kafka has two threads, this has one turn: the heartbeat thread's part is done in every turn, that of
 poll() only while the application is in poll() and not processing records.
@@ -15,13 +15,16 @@ from typing import Any, Final
 
 from kcluster.clients.base import ClientBase
 from kcluster.clients.consumer.commits import Commits
-from kcluster.clients.consumer.coordinator import Coordinator, MembershipState
+from kcluster.clients.consumer.consumer_member import ConsumerMember
+from kcluster.clients.consumer.coordinator import Coordinator, EpochState, MembershipState
 from kcluster.clients.consumer.fetcher import Fetcher
 from kcluster.clients.consumer.group import GroupMembership
+from kcluster.clients.consumer.membership import Membership
 from kcluster.clients.consumer.offset_lookups import OffsetLookups
 from kcluster.clients.consumer.positions import FetchState, Position, Positions
 from kcluster.clients.consumer.settings import (
     AFTER_POLL,
+    CONSUMER,
     READ_COMMITTED,
     ConsumerPlan,
     ConsumerSettings,
@@ -52,7 +55,9 @@ class Consumer(ClientBase):
         self.settings = settings
         self.positions = Positions()
         self.coordinator = Coordinator(settings, self.metadata, self.network)
-        member = MembershipState() if plan.topics else None
+        member: MembershipState | None = None
+        if plan.topics:
+            member = EpochState() if settings.group_protocol == CONSUMER else MembershipState()
         self.commits = Commits(
             settings=settings,
             commit_mode=plan.commit if settings.group_id else "",
@@ -62,8 +67,20 @@ class Consumer(ClientBase):
             coordinator=self.coordinator,
             member=member,
         )
-        self.group: GroupMembership | None = None
-        if member is not None:
+        self.group: Membership | None = None
+        self._epoch_member: ConsumerMember | None = None
+        if isinstance(member, EpochState):
+            self._epoch_member = self.group = ConsumerMember(
+                settings=settings,
+                topics=plan.topics,
+                metadata=self.metadata,
+                network=self.network,
+                positions=self.positions,
+                coordinator=self.coordinator,
+                commits=self.commits,
+                member=member,
+            )
+        elif member is not None:
             self.group = GroupMembership(
                 settings=settings,
                 topics=plan.topics,
@@ -103,6 +120,8 @@ class Consumer(ClientBase):
             self.metadata.add_topic(topic)
         self.positions.assign(list(plan.partitions))
         self.commits.restart_timer(now_ms)
+        if self._epoch_member is not None:
+            self._epoch_member.start(now_ms)
 
     def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
         """A response has arrived."""
@@ -124,6 +143,11 @@ class Consumer(ClientBase):
     def abort(self, now_ms: int) -> None:
         """The process dies: nothing more is sent."""
         self._close()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the application has nothing left to do with what it has read."""
+        return True
 
     @property
     def assignment(self) -> tuple[Partition, ...]:
@@ -150,7 +174,7 @@ class Consumer(ClientBase):
             self._begin_close(now_ms)
         due_ms = NEVER_MS if self._is_closing else self._stop_ms
         if group is not None:
-            group.heartbeats.run(now_ms)
+            group.run_heartbeats(now_ms)
         if self._is_closing:
             due_ms = self._continue_closing(now_ms)
             if due_ms == _CLOSED:
@@ -159,7 +183,7 @@ class Consumer(ClientBase):
             due_ms = min(due_ms, -(-self._busy_until_us // 1000))
         else:
             # poll() throws a heartbeat's failure before it does anything else (pollHeartbeat).
-            error = "" if group is None else group.heartbeats.fatal
+            error = "" if group is None else group.heartbeat_error
             if not error:
                 due_ms = min(due_ms, self._poll(now_ms))
                 error = self._raised_error()
@@ -171,7 +195,7 @@ class Consumer(ClientBase):
             if self._busy_until_us > now_ms * 1000:
                 due_ms = min(due_ms, -(-self._busy_until_us // 1000))
         if group is not None:
-            beat_ms = group.heartbeats.due_ms
+            beat_ms = group.heartbeat_ms
             if beat_ms < due_ms:
                 due_ms = beat_ms
         network_ms = network.due_ms
@@ -202,7 +226,7 @@ class Consumer(ClientBase):
             return
         self.fetcher.send(now_ms)
         if self.group is not None:
-            self.group.heartbeats.reset_poll_timer(now_ms)
+            self.group.reset_poll_timer(now_ms)
         due_ms = min(self.fetcher.retry_ms, self.network.due_ms)
         if self.deadline_ms is None or due_ms < self.deadline_ms:
             self.deadline_ms = due_ms
@@ -212,7 +236,7 @@ class Consumer(ClientBase):
         error = self.fetcher.fatal or self.lookups.fatal or self.commits.fatal
         error = error or self.coordinator.fatal
         group = self.group
-        return error or ("" if group is None else group.fatal or group.heartbeats.fatal)
+        return error or ("" if group is None else group.fatal or group.heartbeat_error)
 
     def _poll(self, now_ms: int) -> int:
         """poll(), as far as it can go now.  Returns when to continue at the latest."""

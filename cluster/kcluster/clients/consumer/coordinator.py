@@ -96,6 +96,17 @@ class MembershipState:
         )
 
 
+class EpochState(MembershipState):
+    """The state of a member of KIP-848 as commits see it: `generation_id` is its epoch.  An error
+    of a commit changes nothing: the next heartbeat says what is wrong."""
+
+    def reset_on_error(self, api: str, error: ErrorCode) -> None:
+        pass
+
+    def request_rejoin(self, reason: str) -> None:
+        pass
+
+
 class Coordinator:
     """The group coordinator.  `fatal`: the error that poll() throws, "" for none.  `retry_ms`: when
     `is_ready` may change without a response; valid for the current turn of the consumer, which

@@ -30,6 +30,7 @@ from kcluster.clients.consumer.group_protocol import (
     encode_subscription,
 )
 from kcluster.clients.consumer.heartbeats import Heartbeats
+from kcluster.clients.consumer.membership import Membership
 from kcluster.clients.consumer.positions import Positions
 from kcluster.clients.consumer.settings import ConsumerSettings
 from kcluster.clients.ledger import Partition
@@ -54,8 +55,8 @@ _JOIN_AT_ONCE: Final = (
 )
 
 
-class GroupMembership:
-    """The membership of one consumer.  `fatal`: the error that poll() throws, "" for none."""
+class GroupMembership(Membership):
+    """The membership of one consumer with group.protocol=classic."""
 
     def __init__(
         self,
@@ -68,10 +69,7 @@ class GroupMembership:
         commits: Commits,
         member: MembershipState,
     ) -> None:
-        self.fatal = ""
-        self.retry_ms = NEVER_MS
-        """When `poll` must be called without a response; NEVER_MS for never."""
-        self.member = member
+        super().__init__(member)
         self.heartbeats = Heartbeats(settings, network, coordinator, member, self.leave)
         self._settings = settings
         self._topics = topics
@@ -80,8 +78,6 @@ class GroupMembership:
         self._positions = positions
         self._coordinator = coordinator
         self._commits = commits
-        self.is_leaving = False
-        """A LeaveGroup request is in flight."""
         self._is_joining = False
         """A join has started and is not complete: JoinGroup, SyncGroup, and taking the result."""
         self._received_assignment: bytes | None = None
@@ -101,13 +97,25 @@ class GroupMembership:
 
     @property
     def is_settled(self) -> bool:
-        """Whether `poll` has nothing to do."""
         return not (self.member.rejoin_needed or self._is_joining)
+
+    @property
+    def heartbeat_ms(self) -> int:
+        return self.heartbeats.due_ms
+
+    @property
+    def heartbeat_error(self) -> str:
+        return self.heartbeats.fatal
+
+    def run_heartbeats(self, now_ms: int) -> None:
+        self.heartbeats.run(now_ms)
+
+    def reset_poll_timer(self, now_ms: int) -> None:
+        self.heartbeats.reset_poll_timer(now_ms)
 
     # ------------------------------------------------------------------------- in poll()
 
     def poll(self, now_ms: int) -> bool:
-        """Do the group's part of a poll.  Returns False if it must wait for the coordinator."""
         self.retry_ms = NEVER_MS
         self.heartbeats.reset_poll_timer(now_ms)
         if not self._coordinator.is_ready(now_ms):

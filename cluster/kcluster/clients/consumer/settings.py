@@ -1,7 +1,7 @@
 """A consumer's settings, and what its application reads.
 
 Owns: the values ConsumerSettings and ConsumerPlan, Kafka's defaults and checks.  Never: reads.
-Kafka: ConsumerConfig of 4.3.1 with group.protocol=classic, with its names (the suffix `_ms` is not
+Kafka: ConsumerConfig of 4.3.1, with its names (the suffix `_ms` is not
 always part of them; `_bytes` always is).
 """
 
@@ -25,6 +25,9 @@ AUTO: Final = "auto"
 AFTER_POLL: Final = "after_poll"
 NEVER: Final = "never"
 COMMIT_MODES: Final = (AUTO, AFTER_POLL, NEVER)
+CLASSIC: Final = "classic"
+CONSUMER: Final = "consumer"
+GROUP_PROTOCOLS: Final = (CLASSIC, CONSUMER)
 MAX_IN_FLIGHT: Final = 100
 """ConsumerUtils.CONSUMER_MAX_INFLIGHT_REQUESTS_PER_CONNECTION."""
 
@@ -34,6 +37,7 @@ class ConsumerSettings(ClientSettings, frozen=True, kw_only=True):
 
     group_id: str = ""
     group_instance_id: str = ""
+    group_protocol: str = CLASSIC
     auto_offset_reset: str = LATEST
     isolation_level: str = "read_uncommitted"
     auto_commit_interval_ms: int = 5_000
@@ -72,6 +76,7 @@ class ConsumerSettings(ClientSettings, frozen=True, kw_only=True):
         for field, known in (
             ("auto_offset_reset", RESET_POLICIES),
             ("isolation_level", ISOLATION_LEVELS),
+            ("group_protocol", GROUP_PROTOCOLS),
         ):
             if getattr(self, field) not in known:
                 problems.append(f"{field}: {getattr(self, field)} is not one of {', '.join(known)}")

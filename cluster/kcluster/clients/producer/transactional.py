@@ -38,8 +38,13 @@ class TransactionalProducer(Producer):
         self.transactions = transactions
         self.identity = self.sender.identity = self._identity = identity
         self.sender.transactional_id = settings.transactional_id
-        self.transactional = TransactionalApplication(name, ledger, plan, self.sender, transactions)
+        self.transactional = self._new_application(name, ledger, plan, transactions)
         self.application = self.transactional
+
+    def _new_application(
+        self, name: str, ledger: Ledger, plan: ProducerPlan, transactions: Transactions
+    ) -> TransactionalApplication:
+        return TransactionalApplication(name, ledger, plan, self.sender, transactions)
 
     def abort(self, now_ms: int) -> None:
         """Stop at once: records without an outcome are failed or unknown.  Kafka: close(0)."""

@@ -93,7 +93,6 @@ class TransactionalApplication(Application):
 
     def _begin(self, now_ms: int) -> bool:
         """The call has returned: begin the next transaction, when its first record is due."""
-        transactions = self.transactions
         if self.transaction is not None:
             is_aborted = bool(self.transaction.error)
             outcome = TransactionOutcome.ABORTED if is_aborted else TransactionOutcome.COMMITTED
@@ -104,6 +103,11 @@ class TransactionalApplication(Application):
         if self._next_ms() > now_ms:
             self.due_ms = self._next_ms()
             return False
+        self._start_transaction(now_ms)
+        return True
+
+    def _start_transaction(self, now_ms: int) -> None:
+        transactions = self.transactions
         transactions.begin()
         self._number += 1
         self._filled = 0
@@ -117,7 +121,6 @@ class TransactionalApplication(Application):
             began_ms=now_ms,
         )
         self._ledger.transactions.append(self.transaction)
-        return True
 
     def _fill(self, now_ms: int) -> bool:
         """Send the next record of the transaction, or end it; False if it must wait."""
@@ -172,6 +175,12 @@ class TransactionalApplication(Application):
     def _close_transaction(self, outcome: TransactionOutcome, error: str, now_ms: int) -> None:
         transaction, self.transaction = self.transaction, None
         if transaction is not None:
+            offsets = transaction.offsets
+            if outcome is TransactionOutcome.COMMITTED and offsets is not None:
+                self._ledger.commits += [
+                    (offsets.group, partition, offset, True)
+                    for partition, (offset, _) in offsets.offsets.items()
+                ]
             transaction.outcome = outcome
             transaction.ended_ms = now_ms
             transaction.error = error or transaction.error

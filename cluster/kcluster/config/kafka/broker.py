@@ -76,6 +76,13 @@ def _check_directories(definition: ConfigDef, value: Value) -> str | None:
     return invalid(definition.name, "", "at least one log directory must be named")
 
 
+def _check_codec(definition: ConfigDef, value: Value) -> str | None:
+    """Kafka's own definition has no range: a broker with another id does not start."""
+    if isinstance(value, int) and 0 <= value <= 4:
+        return None
+    return invalid(definition.name, value, "no compression has this id; they are 0 to 4")
+
+
 def _check_overrides(_definition: ConfigDef, value: Value) -> str | None:
     assert isinstance(value, str), value
     read = connection_limits.parse_overrides(value)
@@ -232,8 +239,11 @@ class BrokerConfig(Struct, frozen=True):
     group_streams_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
     offset_metadata_max_bytes: Annotated[int, _INT] = 4_096
     offsets_commit_timeout_ms: Annotated[int, _TIME_1] = 5_000
+    offsets_load_buffer_size: Annotated[int, _INT_1] = 5_242_880
     offsets_retention_check_interval_ms: Annotated[int, _LONG_TIME_1] = 600_000
     offsets_retention_minutes: Annotated[int, _INT_1] = 10_080
+    offsets_topic_compression_codec: Annotated[int, _int(check=_check_codec)] = 0
+    """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
     offsets_topic_num_partitions: Annotated[int, _INT_1] = 50
     offsets_topic_replication_factor: Annotated[int, _REPLICATION] = 3
     offsets_topic_segment_bytes: Annotated[int, _INT_1] = 104_857_600
@@ -247,6 +257,7 @@ class BrokerConfig(Struct, frozen=True):
     transaction_max_timeout_ms: Annotated[int, _INT_1] = 900_000
     transaction_partition_verification_enable: Annotated[bool, _DYNAMIC_FLAG] = True
     transaction_remove_expired_transaction_cleanup_interval_ms: Annotated[int, _TIME_1] = _HOUR_MS
+    transaction_state_log_load_buffer_size: Annotated[int, _INT_1] = 5_242_880
     transaction_state_log_min_isr: Annotated[int, _INT_1] = 2
     transaction_state_log_num_partitions: Annotated[int, _INT_1] = 50
     transaction_state_log_replication_factor: Annotated[int, _REPLICATION] = 3
@@ -269,7 +280,7 @@ class BrokerConfig(Struct, frozen=True):
     group_share_max_partition_max_record_locks: Annotated[int, _int(2_000, maximum=10_000)] = 4_000
     group_share_max_record_lock_duration_ms: Annotated[int, _int(30_000, maximum=_HOUR_MS)] = 60_000
     group_share_max_session_timeout_ms: Annotated[int, _int(1, scaled=True, fast=60_000)] = 60_000
-    group_share_max_share_sessions: Annotated[int, _int(1)] = 2_000
+    group_share_max_share_sessions: Annotated[int, _INT_1] = 2_000
     group_share_max_size: Annotated[int, _int(1, maximum=1_000)] = 200
     group_share_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
     group_share_min_delivery_count_limit: Annotated[int, _int(2, maximum=5)] = 2

@@ -19,6 +19,7 @@ from kcluster.scenario.actions import ACTIONS
 from kcluster.scenario.language.fields import fields_of, read_struct
 from kcluster.scenario.language.model import (
     ConsumerSpec,
+    ProcessorSpec,
     ProducerSpec,
     Step,
     StepOptions,
@@ -83,11 +84,12 @@ def text_of(node: Node, key: str) -> str | None:
 def read_workload(reading: TreeReader, node: Node | None, claims: Claims) -> WorkloadSpec:
     """The workload of a scenario, without the clients that have problems; `claims` gets the names
     of those."""
-    keys = ("producers", "consumers")
+    keys = ("producers", "consumers", "processors")
     parts = reading.entries(node, "workload", keys, "part of a workload")
     producers = _specs(reading, parts.get("producers"), ProducerSpec, "producer", claims)
     consumers = _specs(reading, parts.get("consumers"), ConsumerSpec, "consumer", claims)
-    return WorkloadSpec(tuple(producers), tuple(consumers))
+    processors = _specs(reading, parts.get("processors"), ProcessorSpec, "processor", claims)
+    return WorkloadSpec(tuple(producers), tuple(consumers), tuple(processors))
 
 
 def _specs(

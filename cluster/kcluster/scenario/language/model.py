@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from msgspec import Struct
 
 from kcluster.checks.anomalies import ANOMALIES
-from kcluster.clients.consumer.settings import ConsumerSettings
+from kcluster.clients.consumer.settings import GROUP_PROTOCOLS, ConsumerSettings
 from kcluster.clients.producer.settings import ProducerSettings
 from kcluster.config.files.problems import Place, unknown
 from kcluster.evidence.causes import MEANINGS
@@ -78,6 +78,7 @@ _CAUSE: Final = Explained(
     others=tuple(dict.fromkeys((*(x.name for x in ErrorCode if x), *CLIENTS_OWN_ERRORS))),
     other="an error that a client got, by Kafka's name",
 )
+_GROUP_PROTOCOL: Final = OneOf("group protocol", GROUP_PROTOCOLS)
 _ACKS: Final = OneOf("acks", ("0", "1", "all", "-1"))
 _ERROR: Final = Words(
     "an error by Kafka's name", _error_name, brief="error such as NOT_ENOUGH_REPLICAS"
@@ -169,6 +170,7 @@ class ConsumerSpec(Struct, frozen=True):
         str, text(), "Its name in targets, conditions and reports; consumer if none is given."
     ] = ""
     group: Annotated[str | None, text(), "The consumer group (group.id)."] = None
+    group_protocol: Annotated[str, _GROUP_PROTOCOL, "Kafka's group.protocol."] = "classic"
     members: Annotated[
         int, Whole(1, 100), "The number of equal members, named name-1, name-2, ..."
     ] = 1
@@ -202,11 +204,50 @@ class ConsumerSpec(Struct, frozen=True):
     """Where it is in the file, for messages: `workload.consumers[1]`."""
 
 
+class ProcessorSpec(Struct, frozen=True):
+    """A processor of the workload: it makes one record of `to` from each record of `topic`, and
+    commits its outputs and offsets in one transaction for each poll (read-process-write)."""
+
+    topic: Annotated[str, text(), "The topic that it reads, with read_committed."]
+    to: Annotated[str, text(), "The topic that it writes to."]
+    group: Annotated[str, text(), "The consumer group (group.id)."]
+    name: Annotated[
+        str, text(), "Its name in targets, conditions and reports; processor if none is given."
+    ] = ""
+    members: Annotated[
+        int, Whole(1, 100), "The number of equal members, named name-1, name-2, ..."
+    ] = 1
+    start_ms: Annotated[int, duration(), "When it starts, since the scenario's start."] = 0
+    abort: Annotated[
+        float, fraction(), "The share of transactions that the application aborts, evenly spread."
+    ] = 0.0
+    timeout_ms: Annotated[int | None, duration(1), "Kafka's transaction.timeout.ms."] = None
+    version: Annotated[
+        str,
+        OneOf("transaction protocol", ("1", "2")),
+        "The latest transaction protocol that the client speaks, as of a producer.",
+    ] = "2"
+    group_protocol: Annotated[str, _GROUP_PROTOCOL, "Kafka's group.protocol."] = "classic"
+    producer_config: Annotated[
+        dict[str, Any],
+        ClientConfigs(ProducerSettings, "producer config"),
+        "Other configs of its producer by Kafka's names.",
+    ] = {}
+    consumer_config: Annotated[
+        dict[str, Any],
+        ClientConfigs(ConsumerSettings, "consumer config"),
+        "Other configs of its consumer by Kafka's names.",
+    ] = {}
+    path: str = ""
+    """Where it is in the file, for messages: `workload.processors[1]`."""
+
+
 class WorkloadSpec(Struct, frozen=True):
-    """The producers and consumers.  Live, clients from outside may take part too."""
+    """The clients of the project.  Live, clients from outside may take part too."""
 
     producers: tuple[ProducerSpec, ...] = ()
     consumers: tuple[ConsumerSpec, ...] = ()
+    processors: tuple[ProcessorSpec, ...] = ()
 
 
 class Trigger(Struct, frozen=True):

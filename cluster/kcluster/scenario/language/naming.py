@@ -20,9 +20,21 @@ from kcluster.operations.targets import Target
 from kcluster.scenario.actions.admin import AddBroker, AddPartitions, CreateTopic
 from kcluster.scenario.language.fields import fields_of
 from kcluster.scenario.language.loader import Claims
-from kcluster.scenario.language.model import Checks, ConsumerSpec, ProducerSpec, Step, WorkloadSpec
+from kcluster.scenario.language.model import (
+    Checks,
+    ConsumerSpec,
+    ProcessorSpec,
+    ProducerSpec,
+    Step,
+    WorkloadSpec,
+)
 from kcluster.scenario.language.words import BROKERS
-from kcluster.scenario.play.workload import consumer_plan, consumer_settings, producer_settings
+from kcluster.scenario.play.workload import (
+    consumer_plan,
+    consumer_settings,
+    processor_plans,
+    producer_settings,
+)
 
 
 def names_of(
@@ -45,7 +57,8 @@ def names_of(
     added = [action for action in actions if isinstance(action, AddBroker)]
     racks = [spec.rack for spec in topology.brokers] + [action.rack for action in added]
     clients = [*claims.clients, *(spec.name for spec in workload.producers)]
-    for spec in workload.consumers:
+    readers: list[ConsumerSpec | ProcessorSpec] = [*workload.consumers, *workload.processors]
+    for spec in readers:
         clients += [spec.name, *(f"{spec.name}-{x}" for x in range(1, spec.members + 1))]
     return Names(
         topics=topics,
@@ -136,8 +149,19 @@ def _workload_problems(
         plan = consumer_plan(consumer, settings)
         for problem in (*settings.problems(), *plan.problems(settings)):
             yield path, problem
+    for processor in workload.processors:
+        for key, name in (("topic", processor.topic), ("to", processor.to)):
+            if problem := names.topic_problem(name):
+                yield f"{processor.path}.{key}", problem
+        reading, writing = processor_plans(processor, processor.name, topology.profile)
+        for problem in (*reading[1].problems(), *writing[1].problems()):
+            yield processor.path, problem
     seen: set[str] = set()
-    clients: list[ProducerSpec | ConsumerSpec] = [*workload.producers, *workload.consumers]
+    clients: list[ProducerSpec | ConsumerSpec | ProcessorSpec] = [
+        *workload.producers,
+        *workload.consumers,
+        *workload.processors,
+    ]
     for spec in clients:
         if spec.name in seen:
             yield spec.path, f"two clients are called {spec.name}"

@@ -23,8 +23,10 @@ from kcluster.scenario.language.fields import fields_of
 from kcluster.scenario.language.model import (
     Checks,
     ConsumerSpec,
+    ProcessorSpec,
     ProducerSpec,
     StepOptions,
+    TransactionSpec,
     Trigger,
 )
 from kcluster.scenario.language.scenario import ScenarioKeys
@@ -101,8 +103,13 @@ def _parts() -> Iterator[Page]:
     )
     yield Page(
         "workload",
-        "The producers and consumers of a scenario.",
-        (_keys("producers", ProducerSpec), _keys("consumers", ConsumerSpec)),
+        "The producers, consumers and processors of a scenario.",
+        (
+            _keys("producers", ProducerSpec),
+            _keys("transactions", TransactionSpec),
+            _keys("consumers", ConsumerSpec),
+            _keys("processors", ProcessorSpec),
+        ),
         "Each is a mapping, or a list of mappings.  With profile fast, the time constants of these"
         " clients are divided by 100 too.",
         "workload:\n"
@@ -192,7 +199,7 @@ _VALUES: Final = WordTable(
 )
 _SECTIONS: Final = (
     KeyLine("topology", "mapping, or a file", "", False, "The cluster; without it, 3 brokers."),
-    KeyLine("workload", "mapping", "", False, "Producers and consumers."),
+    KeyLine("workload", "mapping", "", False, "Producers, consumers and processors."),
     KeyLine("steps", "list", "", False, "What happens, in order."),
     KeyLine("checks", "mapping", "", False, "What must be true in the end."),
 )

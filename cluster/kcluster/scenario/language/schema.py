@@ -24,6 +24,7 @@ from kcluster.scenario.language.fields import Schema, struct_schema
 from kcluster.scenario.language.model import (
     Checks,
     ConsumerSpec,
+    ProcessorSpec,
     ProducerSpec,
     StepOptions,
     Trigger,
@@ -65,7 +66,10 @@ def scenario_schema() -> Schema:
 
 def _workload() -> Schema:
     parts = {}
-    for key, struct in (("producers", ProducerSpec), ("consumers", ConsumerSpec)):
+    kinds = (
+        ("producers", ProducerSpec), ("consumers", ConsumerSpec), ("processors", ProcessorSpec),
+    )  # fmt: skip
+    for key, struct in kinds:
         one = struct_schema(struct)
         parts[key] = {"anyOf": [one, {"type": "array", "items": one}]}
     return {"type": "object", "additionalProperties": False, "properties": parts}

@@ -16,12 +16,14 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
+from kcluster.clients.consumer.settings import READ_COMMITTED
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.contract import Note
 from kcluster.evidence.recorder import Recorder
 from kcluster.runs.build_record import record_of
 from kcluster.runs.record import RunInfo, RunRecord
 from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.library import library_name
 from kcluster.scenario.outcome import failed_checks
 from kcluster.scenario.play.runner import Played, Runner
 from kcluster.scenario.play.stage import Stage
@@ -44,7 +46,8 @@ Progress = Callable[[int, int], None]
 def replay_command(scenario: Scenario, clock: str, seed: int) -> str:
     """The command that repeats a run."""
     chosen = "" if seed == scenario.seed else f" --seed {seed}"
-    return f"kcluster scenario run {scenario.source} --clock {clock}{chosen}"
+    file = library_name(scenario.source) or scenario.source
+    return f"kcluster scenario run {file} --clock {clock}{chosen}"
 
 
 class RunCrash(Struct, frozen=True):
@@ -170,6 +173,7 @@ class ScenarioRun:
             yield f"records sent with acks=0 may arrive for {ARRIVAL_MS} ms"
         if self.scenario.heal:
             yield from self.stage.unsettled()
+            yield from self._undecided()
         yield from self._unread()
 
     def _have_sends_arrived(self) -> bool:
@@ -181,13 +185,27 @@ class ScenarioRun:
             self._arrived_ms = 0 if last_ms is None else last_ms + ARRIVAL_MS
         return self.stage.dispatcher.now_ms >= self._arrived_ms
 
+    def _undecided(self) -> Iterator[str]:
+        """The partitions in which a transaction has no marker, though its coordinator is to send
+        one."""
+        if not self.stage.ledger.transactions:
+            return
+        for topic, number in self.stage.topic_partitions():
+            for found in self.stage.open_transactions(topic, number):
+                if found.is_owned:
+                    text = f"the transaction of producer {found.producer_id} has no marker"
+                    yield f"{topic}-{number}: {text}"
+
     def _unread(self) -> Iterator[str]:
         """The partitions that a group, or a consumer without one, has not read to the end.  In a
         group one member must: each partition has a reader again after a rebalance."""
         for readers in self._readers.values():
             present = [reader for reader in readers if not reader.is_done]
+            for reader in present:
+                if not reader.is_idle:
+                    yield f"{reader.name} is in a transaction"
             for partition in self._subscribed(present):
-                end = self._end_of(partition)
+                end = self._end_of(partition, present[0])
                 owners = [reader for reader in present if partition in reader.assignment]
                 if any(owner.position(*partition) >= end for owner in owners):
                     continue
@@ -207,10 +225,12 @@ class ScenarioRun:
                 wanted.update(dict.fromkeys(self.stage.partitions(topic)))
         return list(wanted)
 
-    def _end_of(self, partition: Partition) -> int:
+    def _end_of(self, partition: Partition, reader: WorkloadConsumer) -> int:
         """Up to where it must be read: to the log end, since the high watermark lags after an
         election.  If faults remain, what lies above may never be committed."""
         stage = self.stage
+        if self.scenario.heal and reader.settings.isolation_level == READ_COMMITTED:
+            return stage.stable_end(*partition)
         return stage.log_end(*partition) if self.scenario.heal else stage.high_watermark(*partition)
 
     def stop_consumers(self) -> None:

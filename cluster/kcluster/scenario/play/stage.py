@@ -15,10 +15,13 @@ from random import Random
 from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.contract import Note
+from kcluster.evidence.history import OpenTransaction
+from kcluster.evidence.transactions import open_in
 from kcluster.operations.conditions import SETTLED, Condition, ConditionFacts
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.targets import Finder, Targets
 from kcluster.operations.verbs import Verbs
+from kcluster.protocol.names import has_internal_prefix
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 
@@ -106,6 +109,12 @@ class Stage(ABC):
         found = self.verbs.settled.image.topics.get(topic)
         return [] if found is None else [(topic, each.partition) for each in found.partitions]
 
+    def topic_partitions(self) -> list[Partition]:
+        """All partitions of topics that are not internal."""
+        topics = self.verbs.settled.image.topics
+        names = [name for name in topics if not has_internal_prefix(name)]
+        return [partition for name in names for partition in self.partitions(name)]
+
     def high_watermark(self, topic: str, partition: int) -> int:
         """The high watermark at a partition's leader; 0 if it has none."""
         return self._facts.high_watermark(topic, partition)
@@ -113,6 +122,18 @@ class Stage(ABC):
     def log_end(self, topic: str, partition: int) -> int:
         """The log end offset of a partition's leader; 0 if it has none."""
         return self._facts.log_end(topic, partition)
+
+    def stable_end(self, topic: str, partition: int) -> int:
+        """Up to where a read_committed consumer can get: the log end, or the first transaction that
+        is open without a coordinator that will end it."""
+        found = self.open_transactions(topic, partition)
+        hanging = [each.first_offset for each in found if not each.is_owned]
+        return min([self.log_end(topic, partition), *hanging])
+
+    def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
+        """The transactions that are open at a partition's leader."""
+        replica = self._facts.leader_replica(topic, partition)
+        return [] if replica is None else open_in(self.dispatcher, replica, (topic, partition))
 
     def notes(self) -> list[Note]:
         """All notes so far, oldest first."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any, Final, Protocol
 
 from kcluster.clients.consumer.consumer import Consumer
-from kcluster.clients.consumer.settings import NEVER, ConsumerPlan, ConsumerSettings
+from kcluster.clients.consumer.settings import NEVER, READ_COMMITTED, ConsumerPlan, ConsumerSettings
 from kcluster.clients.ledger import Ledger, Partition
+from kcluster.clients.processor import Processor
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings, TransactionPlan
 from kcluster.clients.producer.transactional import TransactionalProducer
@@ -18,6 +19,7 @@ from kcluster.clients.wire import ClientStateMachine
 from kcluster.scenario.language.client_configs import defaults_of
 from kcluster.scenario.language.model import (
     ConsumerSpec,
+    ProcessorSpec,
     ProducerSpec,
     TransactionSpec,
     WorkloadSpec,
@@ -50,9 +52,16 @@ class WorkloadConsumer(ClientStateMachine, Protocol):
     """A consumer of the workload."""
 
     name: str
-    is_done: bool
     plan: ConsumerPlan
     settings: ConsumerSettings
+
+    @property
+    def is_done(self) -> bool:
+        """It is closed."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether its application has nothing left to do with what it has read."""
 
     @property
     def assignment(self) -> tuple[Partition, ...]:
@@ -77,6 +86,8 @@ def make_clients(
         for spec in workload.consumers
         for consumer in make_consumers(spec, profile, ledger)
     ]
+    for processor in workload.processors:
+        consumers += make_processors(processor, profile, ledger)
     return producers, consumers
 
 
@@ -136,6 +147,7 @@ def consumer_settings(spec: ConsumerSpec, profile: str) -> ConsumerSettings:
         "auto_offset_reset": spec.reset,
         "isolation_level": spec.isolation,
         "client_rack": spec.rack or "",
+        "group_protocol": spec.group_protocol,
     }
     return ConsumerSettings(**(values | spec.config))
 
@@ -149,6 +161,39 @@ def consumer_plan(spec: ConsumerSpec, settings: ConsumerSettings) -> ConsumerPla
         start_ms=spec.start_ms,
         stop_ms=-1 if spec.stop_ms is None else spec.stop_ms,
     )
+
+
+def processor_plans(
+    spec: ProcessorSpec, name: str, profile: str
+) -> tuple[tuple[ConsumerPlan, ConsumerSettings], tuple[ProducerPlan, ProducerSettings]]:
+    """What a processor reads, and what it writes."""
+    reads: dict[str, Any] = defaults_of(ConsumerSettings, profile) | {
+        "group_id": spec.group,
+        "auto_offset_reset": "earliest",
+        "isolation_level": READ_COMMITTED,
+        "group_protocol": spec.group_protocol,
+    }
+    consumer_plan = ConsumerPlan(topics=(spec.topic,), commit=NEVER, start_ms=spec.start_ms)
+    writes: dict[str, Any] = defaults_of(ProducerSettings, profile) | {"transactional_id": name}
+    if spec.timeout_ms is not None:
+        writes["transaction_timeout_ms"] = spec.timeout_ms
+    producer_plan = ProducerPlan(
+        topics=(spec.to,),
+        start_ms=spec.start_ms,
+        transactions=TransactionPlan(abort_share=spec.abort, max_version=int(spec.version)),
+    )
+    return (
+        (consumer_plan, ConsumerSettings(**(reads | spec.consumer_config))),
+        (producer_plan, ProducerSettings(**(writes | spec.producer_config))),
+    )
+
+
+def make_processors(spec: ProcessorSpec, profile: str, ledger: Ledger) -> list[Processor]:
+    """The processors of a spec; several are called name-1, name-2, ..."""
+    names = [spec.name]
+    if spec.members > 1:
+        names = [f"{spec.name}-{number}" for number in range(1, spec.members + 1)]
+    return [Processor(name, ledger, *processor_plans(spec, name, profile)) for name in names]
 
 
 def make_consumers(spec: ConsumerSpec, profile: str, ledger: Ledger) -> list[Consumer]:

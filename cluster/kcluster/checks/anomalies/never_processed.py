@@ -1,0 +1,77 @@
+"""never-processed: a group of processors committed an offset beyond an input without an output.
+
+Owns: the check and the text; the story is that of the transaction that committed the offset
+(stories/transactions.py).  Never: looks into a node.  Kafka: no counterpart; exactly-once is what
+KIP-98 and KIP-447 promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kcluster.checks.anomalies.base import (
+    Anomaly,
+    Explanation,
+    Finding,
+    Group,
+    TransactionAnomaly,
+    TransactionHistory,
+    anomaly,
+)
+from kcluster.checks.stories.transactions import story_of_record
+from kcluster.clients.ledger import Partition, TransactionOutcome
+from kcluster.evidence.history import FinalLog
+from kcluster.evidence.lookups import Facts
+
+
+@anomaly("never-processed", "a group of processors committed an offset beyond an unprocessed input")
+class NeverProcessed(TransactionAnomaly):
+    """A group's committed offsets say that a record is processed, and no output of it can be read:
+    the offsets of a transaction were committed, and its records were not.
+
+        never-processed: orders-0: group g committed 2, and offset 0 has no output
+    """
+
+    def find(
+        self, transactions: Sequence[TransactionHistory], logs: Mapping[Partition, FinalLog]
+    ) -> Iterator[tuple[Partition, Finding]]:
+        done: dict[tuple[str, Partition], dict[int, None]] = {}
+        committed: dict[tuple[str, Partition], tuple[int, TransactionHistory]] = {}
+        for history in transactions:
+            offsets = history.transaction.offsets
+            if offsets is None:
+                continue
+            for send, visible_at, _ in history.records:
+                if send.source is not None and visible_at >= 0:
+                    key = (offsets.group, send.source[0])
+                    done.setdefault(key, {})[send.source[1]] = None
+            if history.transaction.outcome is TransactionOutcome.COMMITTED:
+                for partition, (offset, _) in offsets.offsets.items():
+                    committed[offsets.group, partition] = (offset, history)
+        for (group, partition), (end, history) in committed.items():
+            log = logs.get(partition)
+            processed = done.get((group, partition), {})
+            for offset, value in () if log is None else log.records:
+                if offset < end and offset not in processed and offset not in log_hidden(log):
+                    yield (
+                        partition,
+                        Finding(
+                            name=self.NAME,
+                            client=history.transaction.producer,
+                            offset=offset,
+                            value=value,
+                            detail=f"group {group} committed {end}, and offset {offset} has no"
+                            " output",
+                        ),
+                    )
+
+    def text(self, group: Group) -> str:
+        return group[0].detail
+
+    def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
+        return story_of_record(facts, anomaly)
+
+
+def log_hidden(log: FinalLog | None) -> Mapping[int, None]:
+    """The offsets that processors do not read."""
+    return {} if log is None else log.hidden

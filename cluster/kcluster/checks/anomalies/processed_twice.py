@@ -1,0 +1,67 @@
+"""processed-twice: a group of processors made two outputs of one input that can both be read.
+
+Owns: the check and the text; the story is that of the second transaction
+(stories/transactions.py).  Never: looks into a node.  Kafka: no counterpart; exactly-once is what
+KIP-98 and KIP-447 promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kcluster.checks.anomalies.base import (
+    Anomaly,
+    Explanation,
+    Finding,
+    Group,
+    TransactionAnomaly,
+    TransactionHistory,
+    anomaly,
+)
+from kcluster.checks.stories.transactions import group_of, story_of_record
+from kcluster.clients.ledger import Partition
+from kcluster.evidence.history import FinalLog
+from kcluster.evidence.lookups import Facts
+
+
+@anomaly("processed-twice", "a group of processors made two outputs of one input")
+class ProcessedTwice(TransactionAnomaly):
+    """Two members of a group, or one member after another, processed the same record, and
+    read_committed consumers get both outputs: the offsets of the first transaction were not those
+    that the second one began with.
+
+        processed-twice: invoices-0: group g processed orders-0 offset 1 twice, by a and a
+    """
+
+    def find(
+        self, transactions: Sequence[TransactionHistory], logs: Mapping[Partition, FinalLog]
+    ) -> Iterator[tuple[Partition, Finding]]:
+        first: dict[tuple[str, Partition, int], TransactionHistory] = {}
+        for history in transactions:
+            group = group_of(history.transaction)
+            for send, visible_at, _ in history.records:
+                if send.source is None or visible_at < 0:
+                    continue
+                partition, offset = send.source
+                before = first.setdefault((group, partition, offset), history)
+                if before is history:
+                    continue
+                again = history.transaction
+                yield (
+                    send.partition,
+                    Finding(
+                        name=self.NAME,
+                        client=send.producer,
+                        offset=visible_at,
+                        value=send.value,
+                        detail=f"group {group} processed {partition[0]}-{partition[1]} offset"
+                        f" {offset} twice, by {before.transaction.producer} and {again.producer}",
+                        at_ms=send.sent_ms,
+                    ),
+                )
+
+    def text(self, group: Group) -> str:
+        return group[0].detail
+
+    def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
+        return story_of_record(facts, anomaly)

@@ -1,0 +1,55 @@
+"""What a consumer needs of its membership in a group, whatever the group's protocol.
+
+Owns: that interface.  Never: joins (group.py: classic, consumer_member.py: KIP-848).
+Kafka: ConsumerCoordinator, ConsumerMembershipManager.
+"""
+
+from __future__ import annotations
+
+from kcluster.clients.consumer.coordinator import MembershipState
+from kcluster.timers import NEVER_MS
+
+
+class Membership:
+    """The membership of one consumer.  `fatal`: the error that poll() throws, "" for none.
+    `retry_ms`: when `poll` must be called without a response.  `is_leaving`: the request by which
+    it leaves is in flight."""
+
+    def __init__(self, member: MembershipState) -> None:
+        self.fatal = ""
+        self.retry_ms = NEVER_MS
+        self.member = member
+        self.is_leaving = False
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether `poll` has nothing to do."""
+        raise AssertionError(f"{type(self).__name__} must define is_settled")
+
+    def poll(self, now_ms: int) -> bool:
+        """Do the group's part of a poll.  Returns False if it must wait for the coordinator."""
+        raise AssertionError(f"{type(self).__name__} must define poll")
+
+    def leave(self, reason: str, now_ms: int) -> bool:
+        """Leave the group.  Returns whether a request was sent."""
+        raise AssertionError(f"{type(self).__name__} must define leave")
+
+    # ------------------------------------------------------------------------ heartbeats
+
+    @property
+    def heartbeat_ms(self) -> int:
+        """When `run_heartbeats` must be called; NEVER_MS for never."""
+        raise AssertionError(f"{type(self).__name__} must define heartbeat_ms")
+
+    @property
+    def heartbeat_error(self) -> str:
+        """The error that the next poll() throws, "" for none."""
+        raise AssertionError(f"{type(self).__name__} must define heartbeat_error")
+
+    def run_heartbeats(self, now_ms: int) -> None:
+        """Do what is due, also while the application processes records."""
+        raise AssertionError(f"{type(self).__name__} must define run_heartbeats")
+
+    def reset_poll_timer(self, now_ms: int) -> None:
+        """The application has called poll()."""
+        raise AssertionError(f"{type(self).__name__} must define reset_poll_timer")
