@@ -25,6 +25,7 @@ placement.py: which partition coordinates a key.  interface.py: the ports to the
 shard.  group.py: the interface of a group of any kind; group_kinds.py: the existing kinds.
 offsets.py: committed offsets.  group_log.py: the records.  group_timers.py: a group's timers.
 classic_members.py, classic_calls.py: values of classic groups.
+streams/: streams groups (KIP-1071).
 """
 
 from kcluster.broker.coordinator.coordinator import GroupCoordinator
