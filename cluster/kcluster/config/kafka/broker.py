@@ -3,7 +3,7 @@
 Owns: BrokerConfig, BROKER_CONFIGS: the configs that take effect here, and the defaults of all topic
 configs.  Never: reads text (values.py does); holds what the topology sets by other keys (node.id,
 broker.rack, listeners), or configs without an effect here (catalog.txt: TLS, SASL, tiered storage,
-the KRaft quorum, KIP-848 groups, thread pools, …).
+the KRaft quorum, thread pools, …).
 Kafka: KafkaConfig, AbstractKafkaConfig, GroupCoordinatorConfig, ReplicationConfigs, …
 
 `scaled` marks time constants of the machinery: `profile: fast` makes them 100 times shorter, `slow`
