@@ -105,6 +105,8 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         super().__init__(group_id, home)
         self.target_epoch = FIRST_EPOCH
         self.topology: StreamsTopology | None = None
+        self._reader_of: dict[str, str] = {}
+        """By topic that the application reads: the id of the subtopology that does."""
         self.validated_topology_epoch = 0
         """That of the topology for which the topics were found to be right; -1 if they are not."""
         self.assignment_configs: tuple[tuple[str, str], ...] = ()
@@ -197,6 +199,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
                 self._replay_state(state)
             case StreamsTopologyRecord(topology=topology):
                 self.topology = topology
+                self._reader_of = {} if topology is None else topology.subtopology_of_topic
                 self.is_stored |= topology is not None
             case StreamsTargetRecord(metadata=metadata):
                 target = metadata or _NO_TARGET
@@ -360,7 +363,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         if member is None or committer.generation == member.epoch or self.topology is None:
             return ErrorCode.NONE
         topic = self.broker.image.topic_names.get(topic_id, "")
-        subtopology_id = self.topology.subtopology_of_topic.get(topic)
+        subtopology_id = self._reader_of.get(topic)
         if subtopology_id is None:
             return ErrorCode.STALE_MEMBER_EPOCH
         task = Task(subtopology_id, partition)
@@ -381,9 +384,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         return ErrorCode.NONE
 
     def is_subscribed_to(self, topic: str) -> bool:
-        if not self.members or self.topology is None:
-            return False
-        return topic in self.topology.subtopology_of_topic
+        return bool(self.members) and topic in self._reader_of
 
     def retention_starts_ms(self, commit_timestamp_ms: int) -> int:
         return commit_timestamp_ms
