@@ -29,6 +29,7 @@ partitions; streams/: streams groups (KIP-1071).
 offsets.py: committed offsets.  group_log.py: the records; group_records.py: the readers of all
 kinds.  group_timers.py: a group's timers.
 classic_members.py, classic_calls.py: values of classic groups.
+streams/: streams groups (KIP-1071).
 """
 
 from kcluster.broker.coordinator.coordinator import GroupCoordinator
