@@ -312,9 +312,6 @@ class ShareGroup(ModernGroup[ShareMember, Assignment]):
         """Its progress is per record, and kept by share coordinators."""
         return ErrorCode.GROUP_ID_NOT_FOUND
 
-    def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
-        return ErrorCode.GROUP_ID_NOT_FOUND
-
     def check_offset_deletion(self) -> ErrorCode:
         return ErrorCode.GROUP_ID_NOT_FOUND
 
