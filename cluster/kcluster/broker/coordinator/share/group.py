@@ -38,6 +38,14 @@ from kcluster.broker.coordinator.share.state_partitions import (
     state_partitions_of,
 )
 from kcluster.broker.coordinator.share_state.state import SharePartition
+from kcluster.events.clients import (
+    AssignedPartitions,
+    Departure,
+    GroupAssigned,
+    GroupMemberExpired,
+    GroupMemberJoined,
+    GroupMemberLeft,
+)
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
@@ -207,6 +215,8 @@ class ShareGroup(ModernGroup[ShareMember, Assignment]):
         return assign_simply(specs, states.assignable)
 
     def fence(self, member_id: str, now_ms: int) -> None:
+        timeout_ms = self.config_ms(self.session_config)
+        self.broker.note(GroupMemberExpired(self.group_id, member_id, timeout_ms))
         self.write_alone(self.removal_records(self.members[member_id]), now_ms)
 
     def removal_records(self, leaver: ShareMember) -> list[LogRecord]:
@@ -227,6 +237,29 @@ class ShareGroup(ModernGroup[ShareMember, Assignment]):
         records.append(ShareGroupStatePartitionMetadata(self.group_id, None))
         records.append(ShareGroupMetadata(self.group_id, None))
         return records
+
+    # ---------------------------------------------------------------------------- events
+
+    def note_joined(self, member: ShareMember) -> None:
+        """A new member has been written."""
+        host = member.client_host.removeprefix("/")
+        joined = GroupMemberJoined(self.group_id, member.member_id, member.client_id, host, "")
+        self.broker.note(joined)
+
+    def note_left(self, member_id: str) -> None:
+        """The removal of a member that leaves has been written."""
+        self.broker.note(GroupMemberLeft(self.group_id, member_id, Departure.LEFT))
+
+    def note_assigned(self, epoch: int, target: Mapping[str, Assignment]) -> None:
+        """A new target assignment has been written."""
+        names = self.broker.image.topic_names
+        rows = tuple(
+            AssignedPartitions(member_id, names[topic_id], tuple(sorted(partitions)))
+            for member_id, assignment in target.items()
+            for topic_id, partitions in assignment.items()
+            if topic_id in names
+        )
+        self.broker.note(GroupAssigned(self.group_id, epoch, rows))
 
     # ------------------------------------------------------------------ share partitions
 
@@ -269,7 +302,7 @@ class ShareGroup(ModernGroup[ShareMember, Assignment]):
     @property
     def is_current(self) -> bool:
         """Whether this is the group of its id, on the broker that coordinates it."""
-        return not self._is_unloaded and self._home.groups.get(self.group_id) is self
+        return not self._is_unloaded and self.home.groups.get(self.group_id) is self
 
     def prepare_deletion(self, on_ready: Settled, now_ms: int) -> None:
         """Have the states of all share partitions deleted."""

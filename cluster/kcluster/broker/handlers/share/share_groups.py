@@ -110,11 +110,19 @@ def _write(
         if not failed and decided.initialize and stored.is_current:
             stored.initialize_states(decided.initialize, decided.epoch, at_ms)
 
-    if group.write(decided.records, settled, now_ms) and decided.member is not None:
-        stored = group.stored
-        stored.start_session(decided.member.member_id, now_ms)
-        if decided.initialize:
-            stored.note_states_written(now_ms)
+    if not group.write(decided.records, settled, now_ms):
+        return
+    stored, member = group.stored, decided.member
+    if member is None:
+        stored.note_left(decided.answer.member_id or "")
+        return
+    stored.start_session(member.member_id, now_ms)
+    if decided.initialize:
+        stored.note_states_written(now_ms)
+    if decided.is_new:
+        stored.note_joined(member)
+    if decided.target is not None:
+        stored.note_assigned(decided.epoch, decided.target)
 
 
 @handles(ApiKey.SHARE_GROUP_DESCRIBE, versions=(1, 1))
