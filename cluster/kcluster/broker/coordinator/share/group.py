@@ -14,14 +14,9 @@ from msgspec.structs import replace
 
 from kcluster.broker.coordinator.group import Committer
 from kcluster.broker.coordinator.group_log import LogRecord
-from kcluster.broker.coordinator.interface import GroupHome, Settled
+from kcluster.broker.coordinator.interface import GroupHome, Settled, ignore_outcome
 from kcluster.broker.coordinator.modern.group import LEAVE_EPOCH, ModernGroup
-from kcluster.broker.coordinator.modern.topics import (
-    NO_PARTITIONS,
-    Assignment,
-    metadata_hash,
-    topic_ids,
-)
+from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment, topic_ids
 from kcluster.broker.coordinator.share.assignor import ShareMemberSpec, assign_simply
 from kcluster.broker.coordinator.share.member import ShareMember, share_member_tombstones
 from kcluster.broker.coordinator.share.records import (
@@ -216,13 +211,13 @@ class ShareGroup(ModernGroup[ShareMember, Assignment]):
 
     def fence(self, member_id: str, now_ms: int) -> None:
         timeout_ms = self.config_ms(self.session_config)
-        self.broker.note(GroupMemberExpired(self.group_id, member_id, timeout_ms))
-        self.write_alone(self.removal_records(self.members[member_id]), now_ms)
+        if self.write(self.removal_records(self.members[member_id]), ignore_outcome, now_ms):
+            self.broker.note(GroupMemberExpired(self.group_id, member_id, timeout_ms))
 
     def removal_records(self, leaver: ShareMember) -> list[LogRecord]:
         """What removes a member and increases the group epoch."""
         rest = [one for one in self.members.values() if one.member_id != leaver.member_id]
-        hashed = metadata_hash(self.broker.image, self.subscribed_topics(rest))
+        hashed = self.hash_of(self.subscribed_topics(rest))
         return [
             *share_member_tombstones(self.group_id, leaver.member_id),
             self.epoch_record(self.epoch + 1, hashed),

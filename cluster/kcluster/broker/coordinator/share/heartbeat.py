@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, GroupRefusal
-from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment, metadata_hash
+from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment
 from kcluster.broker.coordinator.share.group import ShareGroup
 from kcluster.broker.coordinator.share.member import ShareMember, share_target_record
 from kcluster.broker.coordinator.share.records import ShareGroupTargetAssignmentMetadata
@@ -161,7 +161,7 @@ class ShareHeartbeat:
     def _update_epoch(self, names: set[str], bump: bool) -> bool:
         """Whether the group epoch increases."""
         group = self.group
-        hashed = metadata_hash(group.broker.image, names)
+        hashed = group.hash_of(names)
         if bump or hashed != group.metadata_hash:
             bump = True
             self.epoch += 1
