@@ -240,6 +240,17 @@ def test_persister__writes_and_reads_on_another_broker() -> None:
     assert rig.read() == (1, 5, [(5, 9, ACKNOWLEDGED, 1), (10, 14, AVAILABLE, 1)])
 
 
+def test_persister__a_start_offset_survives_a_write_without_one() -> None:
+    rig = ShareStateRig()
+    rig.initialize(1, 0)
+    persisting = Persisting(rig)
+    persisting.write((0, 4, ACKNOWLEDGED, 1))
+    persisting.write(start=5)
+    persisting.write((5, 5, ACKNOWLEDGED, 1))  # sent together with the one before
+    rig.run_for(3_000)
+    assert rig.read() == (1, 5, [(5, 5, ACKNOWLEDGED, 1)])
+
+
 def test_persister__a_write_outlives_the_coordinators_death() -> None:
     rig = ShareStateRig()
     rig.initialize(1, 0)

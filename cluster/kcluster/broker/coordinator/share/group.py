@@ -1,6 +1,7 @@
 """A share group: the state that its records add up to.
 
-Owns: what each record changes, the group's state, who may commit (nobody).
+Owns: what each record changes, the group's state, having the persister initialize and delete share
+partitions, who may commit (nobody).
 Never: decides what is written on a request (heartbeat.py, offsets.py), assigns (assignor.py).
 Kafka: modern.share.ShareGroup, GroupMetadataManager.replay; KIP-932.
 """
