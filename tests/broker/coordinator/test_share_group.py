@@ -274,6 +274,25 @@ def test_topic__deleted_takes_its_states_along() -> None:
     assert a.owned == {}
 
 
+def test_topic__deleted_while_the_group_had_no_coordinator() -> None:
+    rig, a = settled()
+    rig.kill(3)
+    rig.kill(1)
+    rig.run_for(20_000)
+    rig.delete_topic(via=2)
+    rig.run_for(1_000)
+    rig.start(3)
+    rig.start(1)
+    rig.wait(lambda: rig.group_coordinator > 0, "coordinator")
+    rig.run_for(2_000)
+    assert a.beat() == "NONE"
+    rig.settle(a)
+    epoch = a.epoch
+    rig.settle(a)
+    assert a.epoch == epoch
+    assert a.owned == {}
+
+
 def test_initialization__is_tried_again() -> None:
     rig = ShareGroupRig(of_brokers={"request.timeout.ms": 300})
     rig.cut(3, 2)  # the group's coordinator does not reach the share coordinator

@@ -131,7 +131,11 @@ class ShareGroup(ModernGroup[ShareMember, Assignment]):
     @property
     def has_unassigned(self) -> bool:
         """Whether initialized partitions of a topic that members subscribe to are not the same as
-        the assigned ones."""
+        the assigned ones.
+
+        DIFFERS: in Kafka a topic that was deleted while the group had no coordinator counts too,
+        and the group epoch increases with each heartbeat.
+        """
         if self.states is None or not self.members:
             return False
         assigned: dict[bytes, set[int]] = {}
@@ -139,8 +143,11 @@ class ShareGroup(ModernGroup[ShareMember, Assignment]):
             for topic_id, partitions in target.items():
                 assigned.setdefault(topic_id, set()).update(partitions)
         subscribed = self.subscribed_topics(self.members.values())
+        names = self.broker.image.topic_names
         return any(
-            one.name in subscribed and assigned.get(topic_id, set()) != one.partitions
+            topic_id in names
+            and one.name in subscribed
+            and assigned.get(topic_id, set()) != one.partitions
             for topic_id, one in self.states.initialized.items()
         )
 
