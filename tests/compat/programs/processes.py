@@ -45,7 +45,6 @@ class Program:
             stderr=subprocess.STDOUT,
         )
         self.lines: list[str] = []
-        self._came = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -53,11 +52,7 @@ class Program:
         assert self._process.stdout is not None
         with self._process.stdout as output:
             for line in output:
-                with self._came:
-                    self.lines.append(line.rstrip())
-                    self._came.notify_all()
-        with self._came:
-            self._came.notify_all()
+                self.lines.append(line.rstrip())
 
     def __enter__(self) -> Program:
         return self
@@ -91,11 +86,18 @@ class Program:
         self._reader.join()
         assert code in codes, f"exit code {code}:\n{self.tail}"
 
-    def wait_until(self, condition: Callable[[], bool], what: str, limit_s: float) -> None:
-        """Wait until what it has printed makes this true."""
-        with self._came:
-            came = self._came.wait_for(lambda: condition() or not self.runs, limit_s)
-        assert condition(), f"{'no' if came else 'not yet'} {what}:\n{self.tail}"
+
+def wait_until(
+    condition: Callable[[], bool], what: str, programs: Sequence[Program], limit_s: float = 60
+) -> None:
+    """Wait until the condition holds, while all programs run."""
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        for program in programs:
+            assert program.runs, f"ended before {what}:\n{program.tail}"
+        shown = "\n".join(program.tail for program in programs)
+        assert time.monotonic() < deadline, f"not within {limit_s:g} s: {what}\n{shown}"
+        _MOMENT.wait(0.005)
 
 
 def ends(cluster: Cluster, topic: str, partitions: int) -> int:
@@ -124,13 +126,12 @@ def break_along(
     """Kill each broker that is named, and start it again, when `topic` has reached as many offsets.
     The programs must reach that while they run."""
     for count, nodes in kills:
-        deadline = time.monotonic() + limit_s
-        while ends(cluster, topic, partitions) < count:
-            for program in programs:
-                assert program.runs, f"ended before {count} of {topic}:\n{program.tail}"
-            shown = "\n".join(program.tail for program in programs)
-            assert time.monotonic() < deadline, f"{topic} never reached {count}:\n{shown}"
-            _MOMENT.wait(0.005)
+        wait_until(
+            lambda count=count: ends(cluster, topic, partitions) >= count,
+            f"{count} of {topic}",
+            programs,
+            limit_s,
+        )
         word = transaction_coordinator(cluster, nodes[4:]) if nodes.startswith("txn ") else nodes
         cluster.start(cluster.kill(word))
 

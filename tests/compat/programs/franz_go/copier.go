@@ -50,7 +50,11 @@ func run(stopping context.Context, args []string) error {
 		kgo.SessionTimeout(time.Duration(sessionMs) * time.Millisecond),
 		kgo.HeartbeatInterval(200 * time.Millisecond),
 		kgo.MetadataMinAge(50 * time.Millisecond),
-		kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }),
+		kgo.RetryBackoffFn(func(tries int) time.Duration {
+			return min(time.Duration(tries)*50*time.Millisecond, time.Second)
+		}),
+		kgo.RequestRetries(1000),
+		kgo.RetryTimeout(time.Minute),
 		kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelWarn, nil)),
 	}
 	if args[6] == "consumer" {
