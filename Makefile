@@ -10,6 +10,7 @@
 #   make compiled      compile the hot modules to build/compiled; PYTHONPATH=build/compiled uses it
 #   make wheels        build the sdist and the wheels into dist/, and try each in an empty environment
 #   make tools         Kafka's command line tools against kcluster; needs Java and Maven
+#   make programs      build the copiers of franz-go and kafkajs that the tests run; needs Go, Node and npm
 #   make docs          build the site of docs/ into build/docs; fails on a broken link or anchor
 #   make reference     write the generated pages of docs/reference
 #   make bench         benchmark the compiled build and its peers; writes docs/reference/benchmarks.md
@@ -25,7 +26,7 @@
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled can-compile jars tools lint compat compare compiled \
+.PHONY: help demo test test-compiled can-compile jars programs tools lint compat compare compiled \
   docs reference wheels bench bench-micro renew clean
 
 CC ?= cc
@@ -40,6 +41,7 @@ COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol te
   tests/property tests/scenario/play tests/foreign_clients tests/cli tests/test_build.py scenarios
 KAFKA_LIBS := build/kafka-libs
 CONNECTOR_JARS := build/connector-jars
+PROGRAMS := build/programs
 TOOLS_TESTS := tests/compat/kafka_tools
 BUILD ?= compiled
 MEASURED = $(if $(filter pure,$(BUILD)),cluster,$(COMPILED)):.
@@ -57,7 +59,7 @@ demo: $(if $(shell command -v java),$(VENV)/.spark,$(VENV)/.clients)
 	@$(BIN)/kcluster demo --spark $(ARGS)
 
 # pytest's summary is the last line printed, here and below: CI reads it.
-test: jars lint
+test: jars programs lint
 	@KCLUSTER_BUILD="pure Python" $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 # Prints why the C extension cannot be built, or nothing. pip uses the same compiler, from CC.
@@ -113,6 +115,25 @@ $(KAFKA_LIBS): tests/compat/kafka_tools/pom.xml
 $(CONNECTOR_JARS): tests/pipeline/connector/pom.xml
 	@echo "Fetching Spark's Kafka connector (10 MB); this once." >&2
 	@mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$@
+	@touch $@
+
+# With Go, or Node and npm, pytest also tests a program of franz-go, or of kafkajs; else as with jars.
+programs:
+	@if ! command -v go >/dev/null 2>&1; then echo "make: no Go here: franz-go is not tried"; \
+	  else $(MAKE) --no-print-directory $(PROGRAMS)/franz-go-copier || \
+	    echo "make: franz-go's copier could not be built: it is not tried"; fi
+	@if ! command -v node >/dev/null 2>&1 || ! command -v npm >/dev/null 2>&1; then \
+	  echo "make: no Node or no npm here: kafkajs is not tried"; \
+	  else $(MAKE) --no-print-directory $(PROGRAMS)/copier.js || \
+	    echo "make: kafkajs could not be fetched: it is not tried"; fi
+
+$(PROGRAMS)/franz-go-copier: $(wildcard tests/compat/programs/franz_go/*)
+	@echo "Building franz-go's copier; this once." >&2
+	@go build -C $(<D) -o $(CURDIR)/$@ .
+
+$(PROGRAMS)/copier.js: $(wildcard tests/compat/programs/kafkajs/*)
+	@mkdir -p $(@D) && cp $(<D)/package.json $(<D)/copier.js $(@D)
+	@cd $(@D) && npm install --silent --no-audit --no-fund --no-package-lock --ignore-scripts
 	@touch $@
 
 compiled: $(COMPILED)/.done

@@ -24,7 +24,7 @@ SYSTEMS: Final = {
 """The systems: name for `--systems` -> title."""
 
 GROUPS: Final = {
-    "load": "every system in turn: start, produce, consume, ack, requests, fail-over",
+    "load": "every system in turn: start, produce, consume, ack, requests, transactions, fail-over",
     "fast": "this cluster with profile fast: fail-over, idle",
     "warm": "Cluster(...) in a warm process",
     "memory": "memory by connections, partitions, and data passing through",
@@ -91,6 +91,10 @@ FIGURES: Final[tuple[Figure, ...]] = (
     _load("metadata_50", "Metadata, 50 in flight", "thousand/s", "more", 10, 1.5),
     _load("small_produce", "Produce of 1 record, 5 in flight on 50 connections", "thousand/s",
           "more", 2, 0.7),
+    _load("txn_v1_ms", "a transaction of one record, V1", "ms", "less", 10, digits=3),
+    _load("txn_v2_ms", "a transaction of one record, V2", "ms", "less", 10, digits=3),
+    _load("txn_librdkafka_ms", "a transaction of one record of librdkafka (V1)", "ms", "less",
+          digits=3),
     _load("failover_ms", "kill -9 of a leader to the next ack (profile kafka)", "ms", "less", 0.9,
           digits=0),
     _load("failover_librdkafka_ms", "the same for a librdkafka client", "ms", "less", digits=0),

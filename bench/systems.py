@@ -299,6 +299,7 @@ class Kfake(Peer):
     not_measured = {
         "failover_ms": "its leaders cannot be killed",
         "idle_cpu_pct": "left out, it does nothing by itself",
+        "txn_v1_ms": "transactions are compared with Apache Kafka alone",
     }
 
     @property
@@ -338,6 +339,7 @@ class Mock(Peer):
         "consume": "it keeps the newest 5 MB of a partition",
         "failover_ms": "its brokers elect no leaders",
         "idle_cpu_pct": "left out, it does nothing by itself",
+        "txn_v1_ms": "transactions are compared with Apache Kafka alone",
     }
 
     def version(self) -> str:

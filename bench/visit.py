@@ -117,6 +117,9 @@ def _steps(
         found = client_of("appends", "--seconds", str(sizes.seconds))
         return {"small_produce": found["rate"]}
 
+    def transactions() -> dict[str, float]:
+        return client_of("transactions")
+
     def produce() -> dict[str, float]:
         return client_of(
             "load", "--mb", str(sizes.mb), "--acks", str(sizes.acks), "--figures", load
@@ -139,6 +142,7 @@ def _steps(
         ("memory", ("memory_load_mb",), after),
         ("requests", requested, requests),
         ("small requests", ("small_produce",), small),
+        ("transactions", ("txn_v1_ms", "txn_v2_ms", "txn_librdkafka_ms"), transactions),
         ("idle", ("idle_cpu_pct",), idle),
         ("fail-over", ("failover_ms", "failover_librdkafka_ms"), failover),
     ]

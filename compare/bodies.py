@@ -165,6 +165,57 @@ def assigned_group() -> tuple[Step, ...]:
     return (Ask(ApiKey.OFFSET_COMMIT, commit(), to=COORDINATOR),)
 
 
+# -------------------------------------------------------------------------- streams groups
+
+
+def subtopology(
+    subtopology_id: str,
+    sources: list[str],
+    *,
+    changelogs: list[dict[str, Any]] | None = None,
+    sinks: list[str] | None = None,
+    repartition: list[dict[str, Any]] | None = None,
+    together: tuple[list[int], list[int]] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """A part of a Kafka Streams application.  `together`: positions of a copartition group's
+    sources and repartition topics."""
+    groups = []
+    if together is not None:
+        groups.append({"source_topics": together[0], "repartition_source_topics": together[1]})
+    return {
+        "subtopology_id": subtopology_id,
+        "source_topics": sources,
+        "state_changelog_topics": changelogs or [],
+        "repartition_sink_topics": sinks or [],
+        "repartition_source_topics": repartition or [],
+        "copartition_groups": groups,
+        **more,
+    }
+
+
+def streams_topology(*subtopologies: dict[str, Any], epoch: int = 0) -> dict[str, Any]:
+    return {"epoch": epoch, "subtopologies": list(subtopologies)}
+
+
+def beats_streams(epoch: int, **more: Any) -> dict[str, Any]:
+    """StreamsGroupHeartbeat of anna."""
+    return {"group_id": "{group}", "member_id": "anna", "member_epoch": epoch, **more}
+
+
+def joins_streams(**more: Any) -> dict[str, Any]:
+    """As above, as the first one: she reads {topic}."""
+    first = {
+        "rebalance_timeout_ms": 60_000,
+        "topology": streams_topology(subtopology("0", ["{topic}"])),
+        "active_tasks": [],
+        "standby_tasks": [],
+        "warmup_tasks": [],
+        "process_id": "p1",
+    }
+    return beats_streams(0, **{**first, **more})
+
+
 # -------------------------------------------------------------------------------- share groups
 
 Acks = list[tuple[int, int, list[int]]]

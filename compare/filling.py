@@ -7,6 +7,8 @@ Owns: Values, the list of placeholders.  Never: knows systems.
   {new} {new2}            names of topics that do not exist; different in each run of a case
   {missing} {missing_id}  a name and an id of a topic that never exists
   {group} {group2}        names of groups, different in each run of a case
+  {txn}                   a transactional id, different in each run of a case
+  {transactions} {elsewhere}  as `to`: the coordinator of {txn}, and a broker that is not
   {subscription}          bytes: a consumer's subscription to {topic}
   {user}                  a name for any other entity, different in each run
   {now}                   ms since 1970, at the start of the comparison; also {now+5}, {now-5}

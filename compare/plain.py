@@ -32,6 +32,7 @@ MASKED: Final[Mapping[str, str]] = {
     "finalized_features_epoch": "an offset in the metadata log",
     "session_id": "drawn at random",
     "producer_id": "depends on earlier producers; only its sign is compared",
+    "transaction_start_time_ms": "when it began; only its sign is compared",
     "leader_recovery_state": "unclean elections are not recorded in this field here",
 }
 """Fields of which only the presence is compared: name, anywhere in a response -> the reason."""
@@ -54,11 +55,27 @@ UNORDERED: Final[Mapping[str, str]] = {
     "FetchResponse.node_endpoints": "node_id",
     "ProduceResponse.node_endpoints": "node_id",
     "DescribeGroupsResponse.members": "member_id",
+    "StreamsGroupDescribeResponse.members": "member_id",
+    "StreamsGroupHeartbeatResponse.partitions_by_user_endpoint": "user_endpoint",
+    "ConsumerGroupDescribeResponse.members": "member_id",
+    "ConsumerGroupDescribeResponse.topic_partitions": "topic_id",
+    "ConsumerGroupHeartbeatResponse.topic_partitions": "topic_id",
     "OffsetFetchResponse.topics": "name",
     "DescribeLogDirsResponse.topics": "name",
     "DescribeLogDirsResponse.partitions": "partition_index",
     "AlterReplicaLogDirsResponse.results": "topic_name",
     "AlterReplicaLogDirsResponse.partitions": "partition_index",
+    "DescribeTransactionsResponse.topics": "topic",
+    "DescribeTransactionsResponse.partitions": "itself",
+    "AddPartitionsToTxnResponse.results_by_topic_v3_and_below": "name",
+    "AddPartitionsToTxnResponse.topic_results": "name",
+    "AddPartitionsToTxnResponse.results_by_partition": "partition_index",
+    "AddPartitionsToTxnResponse.results_by_transaction": "transactional_id",
+    "ListTransactionsResponse.transaction_states": "transactional_id",
+    "WriteTxnMarkersResponse.topics": "name",
+    "WriteTxnMarkersResponse.partitions": "partition_index",
+    "TxnOffsetCommitResponse.topics": "name",
+    "FetchResponse.aborted_transactions": "first_offset",
     "DescribeProducersResponse.active_producers": "producer_id",
     "UpdateFeaturesResponse.results": "feature",
     "JoinGroupResponse.members": "member_id",
@@ -111,7 +128,7 @@ def _field(
 
 
 def _order_by(key: str) -> Callable[[Any], tuple[str, str]]:
-    return lambda one: (str(one.get(key, "")), str(one))
+    return lambda one: (str(one.get(key, "")) if isinstance(one, dict) else "", str(one))
 
 
 def _one(
@@ -180,12 +197,17 @@ def _batch(batch: Batch, values: Values) -> dict[str, Any]:
         "offsets": [batch.base_offset, batch.last_offset],
         "epoch": batch.leader_epoch,
         "attributes": batch.attributes,
-        "times": [_scalar(values.restore(time)) for time in times],
-        "producer": [batch.producer_id, batch.producer_epoch, batch.base_sequence],
+        "times": ["<time>" if batch.is_control else _scalar(values.restore(x)) for x in times],
+        "producer": [_producer(batch, values), batch.producer_epoch, batch.base_sequence],
         "count": batch.record_count,
         "size_bytes": batch.size_bytes,
         "records": [[_text(x.key), _text(x.value), *map(str, x.headers)] for x in records],
     }
+
+
+def _producer(batch: Batch, values: Values) -> int | str:
+    is_saved = batch.producer_id == values.known.get("pid")
+    return "{pid}" if is_saved else batch.producer_id
 
 
 def _text(value: bytes | None) -> str | None:

@@ -12,6 +12,7 @@ from compare.case import Ask
 from compare.filling import Values
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.protocol.records.records import Record, build_batch
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def prepare_stage(runner: Runner) -> None:
     described = runner.message(ApiKey.DESCRIBE_CLUSTER, {}, 1, values)
     runner.stage["cluster_id"] = described.cluster_id
     coordinator_of(runner, "any")
+    # The first producer id of a cluster is 0, which looks like a field that is not there.
+    runner.message(ApiKey.INIT_PRODUCER_ID, {"transactional_id": None}, 1, values)
 
 
 def coordinator_of(runner: Runner, group: str) -> int:
@@ -59,6 +62,22 @@ def coordinator_of(runner: Runner, group: str) -> int:
                 return int(found.node_id)
         runner.system.sleep_ms(50)
     raise AssertionError(f"group {group} has no coordinator: {found}")
+
+
+def transaction_coordinator_of(runner: Runner, transactional_id: str) -> int:
+    """The broker id of a transaction's coordinator, once there is one that serves."""
+    values = Values(runner.stage)
+    for _ in range(STABLE_TRIES * 10):
+        body = {"key_type": 1, "coordinator_keys": [transactional_id]}
+        (found,) = runner.message(ApiKey.FIND_COORDINATOR, body, 1, values).coordinators
+        if not found.error_code:
+            asked = {"transactional_ids": [transactional_id]}
+            described = runner.message(ApiKey.DESCRIBE_TRANSACTIONS, asked, found.node_id, values)
+            error = described.transaction_states[0].error_code
+            if error in (ErrorCode.NONE, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND):
+                return int(found.node_id)
+        runner.system.sleep_ms(50)
+    raise AssertionError(f"transactional id {transactional_id} has no coordinator: {found}")
 
 
 def make_fresh(runner: Runner, values: Values) -> None:
@@ -110,7 +129,7 @@ def _serves(runner: Runner, values: Values, name: str, index: int, broker: int) 
 def state_after(runner: Runner, values: Values, masks: Mapping[str, str]) -> dict[str, Any]:
     """The state of everything that a case could have changed, once it is stable."""
     values.known["placed_at_random"] = PLACEMENT in masks
-    if not set(values.known) & {*_NAMES_MADE, "group"}:
+    if not set(values.known) & {*_NAMES_MADE, "group", "txn"}:
         return {}
     runner.system.sleep_ms(runner.system.settle_ms)
     before = _state(runner, values)
@@ -130,6 +149,16 @@ def _state(runner: Runner, values: Values) -> dict[str, Any]:
             state[name] = _topic_state(runner, values, values.known[name])
     if "group" in values.known:
         state["group"] = _group_state(runner, values)
+    if "txn" in values.known:
+        body = {"transactional_ids": ["{txn}"]}
+        to = values.known["transactions"]
+        described = Ask(
+            ApiKey.DESCRIBE_TRANSACTIONS, body, to=to, on="stage", retry=("PrepareC", "PrepareA")
+        )
+        transaction = state["transaction"] = runner.ask(described, values)["transaction_states"][0]
+        for topic in transaction.get("topics", ()):
+            if topic["topic"] == GROUP_METADATA_TOPIC:
+                topic["partitions"] = "by the hash of the group"
     return state
 
 

@@ -19,13 +19,6 @@ class Reason(Struct, frozen=True):
     paths: tuple[str, ...] = ("*",)
 
 
-def apis(*keys: int) -> tuple[str, ...]:
-    """Paths of some APIs in ApiVersions."""
-    return tuple(f"answer.api_keys.{key}" for key in keys)
-
-
-VERSIONS = ("metadata: versions*", "wire: api_versions*")
-
 REASONS: Final[tuple[Reason, ...]] = (
     Reason(
         "quorum",
@@ -34,16 +27,16 @@ REASONS: Final[tuple[Reason, ...]] = (
         ("*current_voters*", "*observers*", "*nodes*"),
     ),
     Reason(
-        "APIs",
-        "Groups of KIP-848, share groups and groups of Kafka Streams are not served.",
-        VERSIONS,
-        apis(68, 69, 76, 77, 78, 79, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92),
-    ),
-    Reason(
         "transactions",
         "AddPartitionsToTxn of a broker that names no transaction is answered; Kafka never responds"
         " to it.",
         ("wire: add_partitions_to_txn: *",),
+        ("answer",),
+    ),
+    Reason(
+        "transactions",
+        "WriteTxnMarkers that names a partition twice is answered; Kafka never responds to it.",
+        ("transaction_data: marker: partition twice",),
         ("answer",),
     ),
     Reason(
@@ -96,7 +89,6 @@ WITHOUT_CASE: Final[tuple[str, ...]] = (
     " returns COORDINATOR_LOAD_IN_PROGRESS, and the client retries.",
     "A coordinator sends its markers in one WriteTxnMarkers for each transaction and broker. Kafka"
     " collects those of several transactions.",
-    "ListTransactions matches its pattern by Python's regular expressions. Kafka's are RE2's.",
     "The controller in Metadata and DescribeCluster changes with the metadata, not with each"
     " response, so that one seed gives one trace.",
     "AlterReplicaLogDirs moves the log to the other directory at once. Kafka copies it, and shows"

@@ -95,7 +95,7 @@ class Runner:
         start = f"{self.tag}.{self._runs}"
         values = Values(self.stage)
         text = repr(mentions)
-        for name in ("fresh", "new", "new2", "group", "group2", "user"):
+        for name in ("fresh", "new", "new2", "group", "group2", "txn", "user"):
             if f"{{{name}}}" in text or (name == "fresh" and "{fresh_id}" in text):
                 values.known[name] = f"{start}.{name}"
         if "group" not in values.known and COORDINATOR in text:
@@ -103,6 +103,10 @@ class Runner:
         probes.make_fresh(self, values)
         if "group" in values.known:
             values.known["coordinator"] = probes.coordinator_of(self, values.known["group"])
+        if "txn" in values.known:
+            coordinator = probes.transaction_coordinator_of(self, values.known["txn"])
+            values.known["transactions"] = coordinator
+            values.known["elsewhere"] = next(id_ for id_ in BROKERS if id_ != coordinator)
         return values
 
     def _take_before(self, step: Step, values: Values, case: Case) -> None:

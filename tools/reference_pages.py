@@ -19,7 +19,7 @@ import yaml
 
 from kcluster.cli.click_tools import kcluster
 from kcluster.config.kafka.broker import BROKER_CONFIGS
-from kcluster.config.kafka.catalog import documentation, not_simulated
+from kcluster.config.kafka.catalog import WHY_NOT_SIMULATED, documentation, not_simulated
 from kcluster.config.kafka.group import GROUP_CONFIGS
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.kafka.values import ConfigDef, format_value
@@ -44,7 +44,7 @@ the number of brokers if there are fewer ([differences](../explanation/differenc
 REFUSED_INTRO: Final = """
 A topology that sets one of these is refused, so that no setting is ignored silently. Clients see
 them described with Kafka's defaults. They belong to what is not simulated: TLS, SASL, tiered
-storage, the KRaft quorum, KIP-848 and share groups, thread pools.
+storage, the KRaft quorum, two-phase commit, thread pools.
 """
 RUN_INTRO: Final = """
 A run directory is what `kcluster scenario run --out` and a failing test leave behind. `run.json` is
@@ -152,6 +152,7 @@ def configs_page() -> str:
     lines += ["## Without an effect", REFUSED_INTRO]
     refused = [one for one in brokers if not one.obeyed] + list(not_simulated().values())
     lines += [names(refused), ""]
+    lines += [f"- `{name}`: {reason}." for name, reason in WHY_NOT_SIMULATED.items()] + [""]
     stored = only(TOPIC_CONFIGS, obeyed=False)
     lines += [
         "Of topics: " + ", ".join(f"`{one.name}`" for one in sorted_by_name(stored)) + ".",

@@ -8,6 +8,7 @@ import socket
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event, Thread, Timer
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from kcluster.cli.control.client import ask
 from kcluster.cli.control.directory import running_clusters
 from kcluster.cli.verbs.down import DownRequest
+from kcluster.cli.verbs.kill import KillRequest
 from kcluster.cli.verbs.status import StatusRequest
 
 Start = Callable[..., Any]
@@ -225,9 +227,7 @@ def test_events__shows_all_past_events(lab: Any, kcluster: Verb) -> None:
 
 
 def test_events__follow_ends_with_the_cluster(lab: Any, kcluster: Verb) -> None:
-    import threading
-
-    timer = threading.Timer(1.0, lambda: ask(DownRequest()))
+    timer = Timer(1.0, lambda: ask(DownRequest()))
     timer.start()
     code, out, _ = kcluster("events", "--follow", "--since", "1")
     timer.join()
@@ -266,9 +266,7 @@ def test_events__a_wrong_time_and_a_wrong_kind_are_explained(lab: Any, kcluster:
 
 
 def test_events__follow_begins_now(lab: Any, kcluster: Verb) -> None:
-    import threading
-
-    timer = threading.Timer(1.0, lambda: ask(DownRequest()))
+    timer = Timer(1.0, lambda: ask(DownRequest()))
     timer.start()
     code, out, _ = kcluster("events", "--follow")
     timer.join()
@@ -295,14 +293,30 @@ def test_status__shows_cuts_slow_links_rules_and_pauses(lab: Any, kcluster: Verb
 
 
 def test_status__watch_shows_each_change_until_the_cluster_stops(lab: Any, kcluster: Verb) -> None:
-    import threading
-
-    timer = threading.Timer(1.0, lambda: ask(DownRequest()))
+    timer = Timer(1.0, lambda: ask(DownRequest()))
     timer.start()
     code, out, err = kcluster("status", "--watch")
     timer.join()
     assert (code, err) == (0, "")
     assert out.startswith("cluster lab ")
+    assert out.endswith("the cluster has stopped\n")
+
+
+def test_log__watch_draws_it_again_when_it_changes(lab: Any, kcluster: Verb) -> None:
+    def change() -> None:
+        Event().wait(1.0)
+        ask(KillRequest(1))
+        Event().wait(1.0)
+        ask(DownRequest())
+
+    thread = Thread(target=change)
+    thread.start()
+    code, out, err = kcluster("log", "orders-0", "--watch")
+    thread.join()
+    assert (code, err) == (0, "")
+    heads = [line for line in out.splitlines() if line.startswith("orders-0")]
+    assert heads[0] == "orders-0  leader 1, epoch 0, ISR 1,2,3"
+    assert heads[-1] == "orders-0  leader 2, epoch 1, ISR 2,3"
     assert out.endswith("the cluster has stopped\n")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kcluster.protocol.java import entity_hash, hash_order, java_hash_code
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kcluster.protocol.java import JavaPriorityQueue, entity_hash, hash_order, java_hash_code
 
 
 def test_java_hash_code__is_javas() -> None:
@@ -27,3 +30,20 @@ def test_hash_order__more_keys_need_more_buckets() -> None:
     keys = [17, *range(11)]
     assert hash_order(keys, lambda key: key) == [0, 17, *range(1, 11)]
     assert hash_order([*keys, 11], lambda key: key) == [*range(12), 17]
+
+
+def test_priority_queue__equal_elements_come_in_java_s_order() -> None:
+    # As of OpenJDK: the last element takes the place of the first one.
+    queue = JavaPriorityQueue[str](len)
+    for text in ("a", "b", "c", "d"):
+        queue.add(text)
+    assert [queue.poll() for _ in range(4)] == ["a", "d", "c", "b"]
+
+
+@given(st.lists(st.integers()))
+def test_priority_queue__gives_the_least_first(numbers: list[int]) -> None:
+    queue = JavaPriorityQueue[int](lambda number: number)
+    for number in numbers:
+        queue.add(number)
+    assert len(queue) == len(numbers)
+    assert [queue.poll() for _ in numbers] == sorted(numbers)

@@ -111,7 +111,7 @@ def test_page_in_chromium__every_lane_is_drawn_and_shows_its_causes(page: Page) 
     assert "orders-0: no writes for 3,900 ms" in saw["findings"]
     assert "3 lost-write that nobody expected" in saw["findings"]
     assert "process killed" in saw["events"]
-    chain = r"UNCLEAN.*because.*broker 1 fenced: no heart.*because.*broker 1: process killed"
+    chain = r"UNCLEAN.*because.*broker 1: fenced: no heart.*because.*broker 1: process killed"
     assert re.search(chain, saw["elected"])
     assert "no writes for 3,900 ms" in saw["away"]
     assert "broker 2 elected unclean" in saw["away"]
@@ -208,7 +208,7 @@ def test_page_in_chromium__the_selection_is_shown_with_its_chain(page: Page) -> 
     assert "broker 1: broker down" in saw["next"]
     assert [link.split("s", 1)[1] for link in saw["third"]] == [
         "broker 1: process killed; written data survives",
-        "broker 1: broker 1 fenced: no heartbeat for 3000 ms",
+        "broker 1: fenced: no heartbeat for 3000 ms",
         "orders-0: leader 1 -> 2, epoch 1, UNCLEAN: broker 1 registered after an unclean restart"
         " (previous epoch 7); first active replica, out of sync (unclean)",
     ]

@@ -13,9 +13,11 @@ from kcluster.scenario.library import (
     LibraryFile,
     LibraryKind,
     library_files,
+    library_name,
     library_path,
     nearest_name,
 )
+from kcluster.scenario.play.phases import replay_command
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 ALL = [each for kind in LibraryKind for each in library_files(kind)]
@@ -83,3 +85,13 @@ steps:
 """
     with pytest.raises(ScenarioError, match="did you mean one_failure_at_a_time, which ships"):
         Scenario.parse(text)
+
+
+def test_library__a_file_of_it_is_replayed_by_its_name() -> None:
+    path = library_path(LibraryKind.SCENARIO, "zombie_leader")
+    assert library_name(str(path)) == "zombie_leader"
+    assert replay_command(Scenario.load(str(path)), "live", 7) == (
+        "kcluster scenario run zombie_leader --clock live --seed 7"
+    )
+    assert library_name("scenarios/incidents/zombie_leader.yaml") is None
+    assert library_name("/elsewhere/zombie_leader.yaml") is None

@@ -1,10 +1,9 @@
 """The events of a cluster: one type per kind, and the words for them.
 
 Owns: events as facts (base.py; brokers.py, topics.py, partitions.py, clients.py, transactions.py,
-network.py), their
-reasons (reasons.py, rebalance_reasons.py), what rules do (rule_effects.py), the union of all kinds
-(here); their words (words.py), notes and requests as lines and JSON (render.py), timelines
-(timeline.py).  Never: decides, stores or prints anything.
+share_groups.py, network.py), their reasons (reasons.py, rebalance_reasons.py), what rules do
+(rule_effects.py), the union of all kinds (here); their words (words.py), notes and requests as
+lines and JSON (render.py), timelines (timeline.py).  Never: decides, stores or prints anything.
 
 To add a kind: a class in one of these modules, its name in `AnyEvent`, its words in words.py.
 """
@@ -61,6 +60,7 @@ from kcluster.events.partitions import (
     ReassignmentCompleted,
     ReassignmentStarted,
 )
+from kcluster.events.share_groups import ShareLocksExpired, SharePartitionLoaded
 from kcluster.events.topics import (
     ConfigChanged,
     FeatureChanged,
@@ -108,6 +108,8 @@ AnyEvent = (
     | GroupAssigned
     | TransactionEnded
     | TransactionCompleted
+    | SharePartitionLoaded
+    | ShareLocksExpired
     | RuleAdded
     | RuleHit
     | RuleRemoved
@@ -175,7 +177,8 @@ __all__ = [
     "RuleAdded",
     "RuleHit",
     "RuleRemoved",
-    "TaggedEvent", "TelemetryPushed",
+    "ShareLocksExpired",
+    "SharePartitionLoaded",
     "TopicCreated",
     "TopicDeleted",
     "TransactionCompleted",

@@ -5,7 +5,7 @@ No code may decide by what it returns (tests/test_tidy.py): facts are read from 
 Kafka: the messages of its logs, e.g. state.change.logger.
 
 `text_of`: the change and its reason, for a line that already names the subject.
-`text_after_subject`: the same, without the subject where the text begins with it.
+`text_after_subject`: the same, without naming the subject again.
 `sentence_of`: the same, for a line that does not.
 """
 
@@ -104,6 +104,7 @@ from kcluster.events.rule_effects import (
     StaleMetadata,
     ThrottleClient,
 )
+from kcluster.events.share_groups import ShareLocksExpired, SharePartitionLoaded
 from kcluster.events.topics import (
     ConfigChanged,
     FeatureChanged,
@@ -157,6 +158,8 @@ def text_after_subject(event: Event) -> str:
     for beginning in (f"{subject} ", f"topic {subject} ", f"topic {subject}: "):
         if text.startswith(beginning):
             return text.removeprefix(beginning)
+    if isinstance(event, LogTruncated):
+        return text.replace(f" of {subject}", "", 1)
     return text
 
 
@@ -515,6 +518,7 @@ def _(event: GroupMemberLeft) -> str:
 _DEPARTURES: Final = {
     Departure.NOT_JOINED: "removed: it sent no JoinGroup within the rebalance timeout",
     Departure.NOT_SYNCED: "removed: it sent no SyncGroup within the rebalance timeout",
+    Departure.NOT_REVOKED: "removed: it did not revoke its partitions within the rebalance timeout",
     Departure.REPLACED: "removed: the same static member joined under another id",
 }
 
@@ -564,6 +568,23 @@ def _(event: TransactionEnded) -> str:
 def _(event: TransactionCompleted) -> str:
     what = "committed" if event.committed else "aborted"
     return f"{what} in {_counted(event.marked_partitions, 'partition')}"
+
+
+@text_of.register
+def _(event: SharePartitionLoaded) -> str:
+    in_flight = _counted(event.in_flight_records, "record")
+    where = f"{event.topic}-{event.partition} from offset {event.start_offset}"
+    return f"broker {event.broker} delivers {where}, {in_flight} in flight"
+
+
+@text_of.register
+def _(event: ShareLocksExpired) -> str:
+    again = event.records - event.archived_records
+    what = f"{_counted(event.records, 'record')} of {event.topic}-{event.partition}"
+    fates = [f"{again} to be delivered again"] if again else []
+    if event.archived_records:
+        fates.append(f"{event.archived_records} archived after the last delivery allowed")
+    return f"locks on {what} expired: {', '.join(fates)}"
 
 
 # --------------------------------------------------------------------------- network, faults

@@ -234,24 +234,21 @@ class SamplingRecorder(Recorder):
             until = start
         if begin < 0:
             return
+        last_epoch, leader, isr, end = -1, -1, replica.isr, 0
         for batch in log.batches_from(begin):
             epoch = batch.leader_epoch
-            if batch.base_offset < known.get(epoch, 0):
+            if epoch != last_epoch:
+                last_epoch, end = epoch, known.get(epoch, 0)
+                leader = _leader_in(observed, epoch, replica)
+                isr = replica.isr if replica.is_leader else _isr_in(observed, epoch)
+            if batch.base_offset < end:
                 continue
-            known[epoch] = batch.last_offset + 1
+            known[epoch] = end = batch.last_offset + 1
             if batch.base_offset < observed.known_from:
                 # Another epoch overwrites what is known as ranges only, or was there before.
                 observed.known_from = batch.base_offset
-            leader = _leader_in(observed, epoch, replica)
             append = Append(
-                now_ms,
-                leader,
-                epoch,
-                batch.base_offset,
-                batch.last_offset,
-                batch,
-                None,
-                replica.isr if replica.is_leader else _isr_in(observed, epoch),
+                now_ms, leader, epoch, batch.base_offset, batch.last_offset, batch, None, isr
             )
             observed.appends.append(append)
             self._kept_records += batch.record_count

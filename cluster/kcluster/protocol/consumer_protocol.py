@@ -1,14 +1,17 @@
 """The messages that consumers of a group exchange through JoinGroup and SyncGroup.
 
-Owns: decoding a subscription or an assignment of any version.  Never: raises for bytes of clients.
+Owns: decoding a subscription or an assignment of any version, encoding an assignment.  Never:
+raises for bytes of clients.
 Kafka: ConsumerProtocol.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from struct import Struct as Layout
 from typing import Any, Final
 
+from kcluster.protocol import messages as m
 from kcluster.protocol.apis import record_codec
 from kcluster.protocol.errors import ProtocolError
 
@@ -33,3 +36,16 @@ def decode_consumer_message(name: str, data: bytes) -> Any:
         return record_codec(name, min(version, HIGHEST_VERSION)).decode(data, 2)
     except ProtocolError:
         return None
+
+
+def encode_assignment(partitions: Mapping[str, Sequence[int]], subscription: bytes) -> bytes:
+    """An assignment (topic -> partitions) in the version of a member's subscription."""
+    version = _INT16.unpack_from(subscription)[0] if len(subscription) >= _INT16.size else 0
+    version = max(0, min(version, HIGHEST_VERSION))
+    entry = m.ConsumerProtocolAssignment.TopicPartition
+    body = m.ConsumerProtocolAssignment(
+        assigned_partitions=[
+            entry(topic=topic, partitions=list(some)) for topic, some in partitions.items()
+        ]
+    )
+    return _INT16.pack(version) + record_codec(ASSIGNMENT, version).encode(body)

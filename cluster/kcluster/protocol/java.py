@@ -1,14 +1,15 @@
-"""Java's hash codes, and the order in which its HashMap iterates over its keys.
+"""Java's hash codes, the order in which its HashMap iterates over its keys, its PriorityQueue.
 
-Owns: String.hashCode, the hash code of a client quota's entity, the order of keys by hash code.
+Owns: String.hashCode, the hash code of a client quota's entity, the order of keys by hash code, and
+which of several equal elements a priority queue gives first.
 Never: decides which answers have that order (the handlers do).
-Kafka: java.lang.String and java.util.HashMap of OpenJDK, ClientQuotaEntity.hashCode.
+Kafka: java.lang.String, java.util.HashMap and PriorityQueue of OpenJDK, ClientQuotaEntity.hashCode.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 K = TypeVar("K")
 
@@ -50,3 +51,49 @@ def hash_order(
         return (code ^ code >> 16) & (size - 1)
 
     return sorted(ordered, key=bucket)
+
+
+class JavaPriorityQueue(Generic[K]):
+    """A binary heap that keeps and gives equal elements in the order in which Java's does."""
+
+    def __init__(self, weight_of: Callable[[K], float]) -> None:
+        self._weight_of = weight_of
+        self._heap: list[K] = []
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, element: K) -> None:
+        heap, weight = self._heap, self._weight_of(element)
+        at = len(heap)
+        heap.append(element)
+        while at > 0:
+            parent = (at - 1) // 2
+            if weight >= self._weight_of(heap[parent]):
+                break
+            heap[at] = heap[parent]
+            at = parent
+        heap[at] = element
+
+    def poll(self) -> K:
+        """The lightest element, which leaves the queue.  IndexError if there is none."""
+        heap = self._heap
+        first = heap[0]
+        last = heap.pop()
+        if heap:
+            self._sift_down(last)
+        return first
+
+    def _sift_down(self, element: K) -> None:
+        """Put `element` into the place of the root, which is free."""
+        heap, weight = self._heap, self._weight_of(element)
+        at = 0
+        while (child := 2 * at + 1) < len(heap):
+            right = child + 1
+            if right < len(heap) and self._weight_of(heap[child]) > self._weight_of(heap[right]):
+                child = right
+            if weight <= self._weight_of(heap[child]):
+                break
+            heap[at] = heap[child]
+            at = child
+        heap[at] = element

@@ -10,7 +10,7 @@ import binascii
 import re
 from typing import Final
 
-_TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}")
+_TEXT: Final = re.compile(r"([A-Za-z0-9_-]{22})(==)?")
 
 
 def uuid_text(uuid: bytes) -> str:
@@ -19,10 +19,11 @@ def uuid_text(uuid: bytes) -> str:
 
 
 def read_uuid(text: str) -> bytes | None:
-    """The 16 bytes; None if `text` is not a UUID."""
-    if _TEXT.fullmatch(text) is None:
+    """The 16 bytes; None if `text` is not a UUID.  It may have base64's padding, as in Kafka."""
+    found = _TEXT.fullmatch(text)
+    if found is None:
         return None
     try:
-        return base64.urlsafe_b64decode(text + "==")
+        return base64.urlsafe_b64decode(found[1] + "==")
     except binascii.Error:
         return None

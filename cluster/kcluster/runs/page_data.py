@@ -60,7 +60,7 @@ from kcluster.events.topics import (
     TopicCreated,
     TopicDeleted,
 )
-from kcluster.events.words import short_text, text_of
+from kcluster.events.words import short_text, text_after_subject
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.broker_states import Spans, broker_spans, link_spans
 from kcluster.runs.record import NoteRow, RunRecord
@@ -299,7 +299,7 @@ class _PageData:
                     kind,
                     lane,
                     event.subject,
-                    text_of(event),
+                    text_after_subject(event),
                     self._number(note.cause),
                     short_text(event) if lane == ACTIONS else "",
                     _mood(event),

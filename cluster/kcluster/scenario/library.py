@@ -54,6 +54,15 @@ def library_path(kind: LibraryKind, name: str) -> Path | None:
     return next((path for path in _paths(kind) if path.stem == wanted), None)
 
 
+def library_name(source: str) -> str | None:
+    """The name under which this file ships; None if it does not.  A path relative to the working
+    directory was typed, and stays as it was."""
+    path = Path(source)
+    if not path.is_absolute() or library_path(LibraryKind.SCENARIO, path.stem) != path:
+        return None
+    return path.stem
+
+
 def nearest_name(kind: LibraryKind, name: str) -> str | None:
     """The name that was probably meant by a wrong one; None if none is near."""
     return nearest(_plain(name), [path.stem for path in _paths(kind)])

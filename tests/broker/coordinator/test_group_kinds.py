@@ -91,7 +91,7 @@ def test_group__another_kind_is_loaded_and_asked_by_its_interface(
     stranger = Consumer(broker)
     assert stranger.join().joined.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     stranger.member_id = "m"
-    assert stranger.join().joined.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert stranger.join().joined.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert stranger.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
     assert broker.coordinator.group("g") is group
 

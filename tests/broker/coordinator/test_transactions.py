@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcluster.events.transactions import AbortReason, TransactionCompleted, TransactionEnded
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from tests.broker.coordinator.transaction_rig import RawProducer, TransactionRig
 
 BOTH = pytest.mark.parametrize("v2", [False, True], ids=["v1", "v2"])
@@ -269,3 +270,37 @@ def test_transactions__open_one_outlives_the_leader() -> None:
     assert producer.end(commit=False) == "NONE"
     rig.run_for(1_000)
     assert (rig.read(), rig.fetched().last_stable_offset) == ([], 3)
+
+
+# -------------------------------------------------------------------------- configs of the logs
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_offsets__are_compressed_as_configured_and_loaded_again(codec: int) -> None:
+    rig = TransactionRig(of_brokers={"offsets.topic.compression.codec": codec})
+    producer = rig.producer()
+    assert [producer.init(), producer.add_offsets(), producer.commit_offset(5)] == ["NONE"] * 3
+    assert producer.end() == "NONE"
+    topic_id = rig.verbs.partition(GROUP_METADATA_TOPIC, 0).topic_id
+    log = rig.plan.disks[rig.group_coordinator].logs[topic_id, 0]
+    batches = log.read(0, 1 << 20, log.log_end_offset, True)
+    assert {one.attributes & 7 for one in batches if not one.is_control} == {codec}
+    rig.kill(rig.group_coordinator)
+    rig.wait(lambda: rig.group_coordinator not in (3, -1))
+    rig.wait(lambda: rig.committed_offset() == 5)
+
+
+def test_logs__are_loaded_whole_whatever_is_read_at_a_time() -> None:
+    small = {"transaction.state.log.load.buffer.size": 1, "offsets.load.buffer.size": 1}
+    rig = TransactionRig(of_brokers=small)
+    producer = rig.producer()
+    assert [producer.init(), producer.add_offsets(), producer.commit_offset(5)] == ["NONE"] * 3
+    for broker in (2, 3):
+        rig.kill(broker)
+        rig.wait(lambda: rig.coordinator not in (2, -1))
+        rig.start(broker)
+        rig.wait(lambda: rig.isr == [1, 2, 3])
+    rig.wait(lambda: rig.group_coordinator not in (3, -1))
+    assert (rig.state_of(), rig.committed_offset()) == ("Ongoing", "UNSTABLE_OFFSET_COMMIT")
+    assert producer.end() == "NONE"
+    rig.wait(lambda: rig.committed_offset() == 5)

@@ -5,12 +5,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from kcluster.events.share_groups import SharePartitionEvent
+from kcluster.events.words import text_of
+from kcluster.evidence.recorder import Recorder
+from kcluster.evidence.share_history import ShareDelivery, share_facts_of
 from kcluster.metadata.records import GROUP_RESOURCE
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from tests.broker.coordinator.share_state_rig import ShareStateRig
 from tests.broker.share.share_rig import (
     ACCEPT,
+    REJECT,
     RELEASE,
     ClusterMember,
     acknowledged,
@@ -124,6 +129,25 @@ def test_what_cannot_be_stored_is_delivered_again_when_its_lock_has_ended():
     assert errors(member.acknowledge({0: [(0, 1, ACCEPT)]})) == {0: "NONE"}
 
 
+def test_a_state_is_loaded_behind_the_writes_of_whoever_held_it_before():
+    """The group's last session ends while an acknowledgement is still to be stored."""
+    rig = cluster(2, 1)
+    member = ClusterMember(rig, at=1)
+    assert acquired(member.fetch(0, max_records=1)) == [(0, 1, 1)]
+    for broker in (2, 3):
+        rig.cut(1, broker)
+    member.send_fetch(acks={0: [(0, 1, ACCEPT)]})
+    rig.run_for(1_000)
+    member.line.close()
+    other = ClusterMember(rig, at=1, member_id="b")
+    other.send_fetch(0, max_wait_ms=120_000)
+    rig.run_for(1_000)
+    for broker in (2, 3):
+        rig.heal(1, broker)
+    # The member had acquired 2 with its last fetch.
+    assert acquired(other.line.outcome(120_000)) == [(2, 2, 2)]
+
+
 def test_an_answer_waits_for_the_store_and_a_second_acknowledgement_is_refused():
     rig = cluster(2, latency_ms=50)
     member, same = ClusterMember(rig, at=1), ClusterMember(rig, at=1)
@@ -173,3 +197,44 @@ def test_what_the_log_has_lost_is_settled_and_the_start_never_goes_back():
     assert errors(member.acknowledge({0: [(0, 0, ACCEPT)]})) == {0: "NONE"}
     assert errors(member.acknowledge({0: [(5, 5, ACCEPT)]})) == {0: "NONE"}
     assert rig.read()[1:] == (5, [(5, 5, 2, 2)])
+
+
+# -------------------------------------------------------------------------------- what is known
+
+
+def test_events_tell_where_a_leader_begins_and_whose_locks_expired():
+    rig = cluster(2, 2)
+    configure(rig, "share.delivery.count.limit", "2")
+    member = ClusterMember(rig, at=1)
+    member.fetch(0)
+    member.acknowledge({0: [(1, 1, ACCEPT), (3, 3, RELEASE)]})
+    assert acquired(member.fetch()) == [(3, 3, 2)]
+    rig.run_for(LOCK_MS)
+    assert [text_of(event) for event in rig.events_of(SharePartitionEvent)] == [
+        "broker 1 delivers orders-0 from offset 0, 0 records in flight",
+        "locks on 3 records of orders-0 expired: 2 to be delivered again, "
+        "1 archived after the last delivery allowed",
+    ]
+
+
+def test_history_has_every_delivery_and_acknowledgement():
+    rig = cluster(4)
+    recorder = Recorder(rig.dispatcher, rig.plan)
+    member = ClusterMember(rig, at=1)
+    member.fetch(0)
+    member.acknowledge({0: [(0, 3, [ACCEPT, RELEASE, RELEASE, REJECT])]})
+    member.fetch(acks={0: [(0, 0, ACCEPT)]})
+    facts = [
+        (fact.first_offset, fact.last_offset, fact.delivery_count)
+        if isinstance(fact, ShareDelivery)
+        else (fact.first_offset, fact.last_offset, fact.type, fact.error)
+        for fact in share_facts_of(recorder)
+    ]
+    assert facts == [
+        (0, 3, 1),
+        (0, 0, "accept", ""),
+        (1, 2, "release", ""),
+        (3, 3, "reject", ""),
+        (0, 0, "accept", ""),
+        (1, 2, 2),
+    ]

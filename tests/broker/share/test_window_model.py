@@ -63,6 +63,7 @@ class WindowMachine(RuleBasedStateMachine):
         self.stored_start = 0
         self.open: list[Transition] = []
         self.log_start = 0
+        self.seen_start = 0
 
     # --------------------------------------------------------------------------------- actions
 
@@ -97,6 +98,29 @@ class WindowMachine(RuleBasedStateMachine):
                 record.deadline_ms = self.now_ms + LOCK_MS
 
     @rule(
+        which=st.integers(0, 20),
+        skipped=st.integers(0, 8),
+        length=st.integers(1, 12),
+        types=st.lists(st.sampled_from(AcknowledgeType), min_size=1, max_size=4),
+        single=st.booleans(),
+    )
+    def acknowledge_what_is_held(
+        self, which: int, skipped: int, length: int, types: list[AcknowledgeType], single: bool
+    ) -> None:
+        held = [
+            run
+            for batch in self.window.batches
+            for run in batch.runs
+            if run.state is RecordState.ACQUIRED
+        ]
+        if held:
+            run = held[which % len(held)]
+            size = run.last_offset - run.first_offset + 1
+            skipped %= size
+            length = min(length, size - skipped)
+            self.acknowledge(run.member_id, run.first_offset + skipped, length, types, single)
+
+    @rule(
         member=st.sampled_from(MEMBERS),
         first=OFFSETS,
         length=st.integers(1, 20),
@@ -121,6 +145,23 @@ class WindowMachine(RuleBasedStateMachine):
             if each[at - first if len(kinds) > 1 else 0] is AcknowledgeType.RENEW:
                 self.records[at].deadline_ms = self.now_ms + LOCK_MS
         self._began(outcome)
+
+    @rule(member=st.sampled_from(MEMBERS), times=st.integers(1, 4))
+    def fetch_and_crash(self, member: str, times: int) -> None:
+        """Each time the delivery counts grow."""
+        for _ in range(times):
+            self.fetch(member, 30, 10, False, 6)
+            self.leave(member)
+            while self.open:
+                self.write_ends(True)
+
+    @rule(types=st.lists(st.sampled_from(AcknowledgeType), min_size=1, max_size=3))
+    def everybody_acknowledges(self, types: list[AcknowledgeType]) -> None:
+        """Several writes are under way at once."""
+        for member in MEMBERS:
+            self.fetch(member, 3, 2, False, 3)
+        for which in range(6):
+            self.acknowledge_what_is_held(which, 0, 4, types, True)
 
     @rule(member=st.sampled_from(MEMBERS))
     def leave(self, member: str) -> None:
@@ -185,6 +226,7 @@ class WindowMachine(RuleBasedStateMachine):
         )
         assert window is not None
         self.window = window
+        self.seen_start = 0
         if self.log_start > self.window.start_offset:
             self.window.move_log_start(self.log_start)
         counts = dict.fromkeys(range(self.end), 0)
@@ -210,6 +252,12 @@ class WindowMachine(RuleBasedStateMachine):
             assert batch.last_offset == expected - 1
         if expected is not None and self.window.start_offset < expected:
             assert self.window.end_offset == expected - 1
+
+    @invariant()
+    def start_never_goes_back(self) -> None:
+        if hasattr(self, "window"):
+            assert self.window.start_offset >= self.seen_start
+            self.seen_start = self.window.start_offset
 
     @invariant()
     def start_is_behind_settled_records_alone(self) -> None:
@@ -241,6 +289,6 @@ class WindowMachine(RuleBasedStateMachine):
 
 
 WindowMachine.TestCase.settings = settings(
-    max_examples=100, stateful_step_count=50, deadline=None, derandomize=True
+    max_examples=100, stateful_step_count=60, deadline=None, derandomize=True
 )
 TestWindow = WindowMachine.TestCase

@@ -1,7 +1,7 @@
 """Kafka's own tools as processes, and the cluster that they work on.
 
-Owns: the way to run a tool, one cluster for all tests here.  Never: fetches the jars (`make tools`
-does); without them and Java, these tests are skipped.
+Owns: the way to run a tool or a program, one cluster for all tests of tools.  Never: fetches the
+jars (`make tools` does); without them and Java, these tests are skipped.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("kafka")  # tests of programs count with a real client
+pytest.importorskip("confluent_kafka")
 
 from kcluster import Cluster, Topology
 
@@ -39,6 +42,13 @@ def missing() -> str:
     if not any(LIBS.glob("kafka-tools-*.jar")):
         return f"no jars of Kafka's tools in {LIBS.name} (make tools fetches them)"
     return ""
+
+
+def java(program: str, *arguments: object) -> list[str]:
+    """The command that runs a class of Kafka's; skips where it cannot run."""
+    if reason := missing():
+        pytest.skip(reason)
+    return [*JVM, "-cp", f"{LIBS}/*", program, *map(str, arguments)]
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -72,7 +73,9 @@ def is_read(definition: ConfigDef) -> bool:
     if definition.field in read_by_nodes():
         return True
     named = definition.name.replace(".max.standby.", ".num.standby.")
-    of_group = named.removeprefix("group.").replace(".min.", ".").replace(".max.", ".")
+    of_group = re.sub(r"^(\w+)\.(min|max)\.", r"\1.", named.removeprefix("group."))
+    if of_group not in GROUP_CONFIGS:
+        of_group = named.removeprefix("group.")
     if of_group in GROUP_CONFIGS and of_group != definition.name:
         return GROUP_CONFIGS[of_group].field in read_by_nodes()
     return definition.scope == "broker" and any(
@@ -101,7 +104,6 @@ def test_a_broker_config_is_obeyed_if_the_topic_config_with_its_default_is() -> 
     "name",
     [
         "group.coordinator.threads",
-        "transaction.two.phase.commit.enable",
         "num.io.threads",
         "replica.selector.class",
         "log.preallocate",
@@ -111,6 +113,13 @@ def test_a_broker_config_is_obeyed_if_the_topic_config_with_its_default_is() -> 
 def test_a_topology_may_not_set_a_config_that_nothing_obeys(name: str) -> None:
     with pytest.raises(TopologyError, match="it would have no effect here; leave it out"):
         Topology.of(brokers=1, config={name: "1"})
+
+
+def test_a_config_that_one_may_look_for_is_refused_with_its_reason() -> None:
+    name = "transaction.two.phase.commit.enable"
+    reason = r"no effect here \(two-phase commit needs InitProducerId 6, .*\); leave it out"
+    with pytest.raises(TopologyError, match=reason):
+        Topology.of(brokers=1, config={name: True})
 
 
 @pytest.mark.parametrize("name", ["preallocate", "segment.jitter.ms", "remote.storage.enable"])

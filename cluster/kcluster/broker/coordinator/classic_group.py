@@ -105,13 +105,20 @@ class ClassicGroup(Group):
     kind = "classic"
 
     def __init__(
-        self, group_id: str, home: GroupHome, created_ms: int = -1, is_new: bool = False
+        self,
+        group_id: str,
+        home: GroupHome,
+        created_ms: int = -1,
+        is_new: bool = False,
+        replaced: Group | None = None,
     ) -> None:
-        """`is_new`: created for the JoinGroup that follows, and not yet in the log."""
+        """`is_new`: created for the JoinGroup that follows, and not yet in the log.  `replaced`:
+        the empty group of another kind that it takes the place of."""
         super().__init__(group_id, home)
         self._broker = home.broker
         self._timers = GroupTimers(home.broker.timers, group_id)
         self._is_new = is_new
+        self._replaced = replaced
         self.state = EMPTY
         self.previous_state = DEAD
         self.state_since_ms = created_ms
@@ -160,7 +167,14 @@ class ClassicGroup(Group):
 
         self._is_new = False
         record = new_classic_group(self.group_id, self.state_since_ms)
-        self._home.append([record], stored, now_ms)
+        replaced = self._replaced
+        tombstones = [] if replaced is None else replaced.tombstones()
+        if not self._home.append([*tombstones, record], stored, now_ms):
+            self.abandon()
+            self._home.put_back(self.group_id, replaced)
+        elif replaced is not None:
+            replaced.abandon()
+        self._replaced = None
 
     def _join_without_id(self, call: JoinCall, now_ms: int) -> None:
         instance_id = call.instance_id
@@ -380,6 +394,10 @@ class ClassicGroup(Group):
     @property
     def _can_rebalance(self) -> bool:
         return PREPARING_REBALANCE in TRANSITIONS[self.state]
+
+    def rebalance(self, reason: AnyRebalanceReason, now_ms: int) -> None:
+        """The group was made from a consumer group, in the middle of a rebalance."""
+        self._prepare(reason, now_ms)
 
     def _prepare(self, reason: AnyRebalanceReason, now_ms: int) -> None:
         """Start a rebalance: members have until the rebalance timeout to join again."""
@@ -620,11 +638,14 @@ class ClassicGroup(Group):
 
     def unload(self, now_ms: int) -> None:
         self._transition_to(DEAD, now_ms)
-        self.abandon()
         for member in self.roster.members.values():
             member.answer_both(self._broker, member.member_id, ErrorCode.NOT_COORDINATOR)
+        self.abandon()
 
     def abandon(self) -> None:
+        for member in self.roster.members.values():
+            # A consumer group takes the place of this one: its members join again.
+            member.answer_both(self._broker, "", ErrorCode.REBALANCE_IN_PROGRESS)
         self._timers.end_phase(JOIN)
         self._timers.end_phase(SYNC)
         self._timers.end_sessions((*self.roster.members, *self.roster.pending))

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from kcluster.broker.coordinator.classic_group import ClassicGroup
-from kcluster.broker.coordinator.group import Group
+from kcluster.broker.coordinator.group import ClassicSide, Group
+from kcluster.broker.coordinator.group_kinds import CLASSIC_SIDE
 from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled
 from kcluster.broker.coordinator.modern.group import GroupRefusal, ModernGroup, ToJoin
 from kcluster.broker.coordinator.shard import GroupShard
@@ -58,24 +59,36 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
             return shard
         return shard.groups.get(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
 
-    def classic_group(self, group_id: str) -> ClassicGroup | ErrorCode:
-        """The group of a classic member; UNKNOWN_MEMBER_ID if there is no classic group."""
+    def classic_group(self, group_id: str) -> ClassicSide | ErrorCode:
+        """The group of a classic member; UNKNOWN_MEMBER_ID if there is none that has such."""
         if not group_id:
             return ErrorCode.INVALID_GROUP_ID
         group = self.group(group_id)
-        if isinstance(group, ClassicGroup) or group is ErrorCode.NOT_COORDINATOR:
-            return group
-        return ErrorCode.UNKNOWN_MEMBER_ID
+        if isinstance(group, ErrorCode):
+            missing = group is ErrorCode.GROUP_ID_NOT_FOUND
+            return ErrorCode.UNKNOWN_MEMBER_ID if missing else group
+        side_of = CLASSIC_SIDE.get(type(group))
+        return ErrorCode.UNKNOWN_MEMBER_ID if side_of is None else side_of(group)
 
-    def joined_group(self, group_id: str, member_id: str, now_ms: int) -> ClassicGroup | ErrorCode:
-        """As above, for JoinGroup: without a member id the group is created if need be."""
-        group = self.classic_group(group_id)
-        if group is not ErrorCode.UNKNOWN_MEMBER_ID or member_id:
-            return group
-        shard = self.shards[self.partition_for(group_id)]
-        if group_id in shard.groups:
-            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL  # a group of another kind
-        created = ClassicGroup(group_id, shard, created_ms=now_ms, is_new=True)
+    def joined_group(self, group_id: str, member_id: str, now_ms: int) -> ClassicSide | ErrorCode:
+        """As above, for JoinGroup: without a member id the group is created if need be, also in the
+        place of an empty group of another kind."""
+        if not group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        shard = self.shard_for(group_id)
+        if isinstance(shard, ErrorCode):
+            return shard
+        current = shard.groups.get(group_id)
+        if current is not None and (current.kind == ClassicGroup.kind or not current.is_unused):
+            side = self.classic_group(group_id)
+            if side is ErrorCode.UNKNOWN_MEMBER_ID:
+                return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            return side
+        if current is not None and not current.yields_to_classic:
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        if member_id:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        created = ClassicGroup(group_id, shard, now_ms, True, current)
         shard.groups[group_id] = created
         return created
 

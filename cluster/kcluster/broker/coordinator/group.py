@@ -11,7 +11,7 @@ with epochs have in common; consumer/: consumer groups.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from msgspec import Struct
 
@@ -21,8 +21,16 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from kcluster.protocol.messages import DescribeGroupsResponse, ListGroupsResponse
+    from kcluster.contract import Request
+    from kcluster.protocol.messages import (
+        DescribeGroupsResponse,
+        LeaveGroupRequest,
+        LeaveGroupResponse,
+        ListGroupsResponse,
+    )
 
+    MemberIdentity = LeaveGroupRequest.MemberIdentity
+    MemberResponse = LeaveGroupResponse.MemberResponse
     ListedGroup = ListGroupsResponse.ListedGroup
     DescribedGroup = DescribeGroupsResponse.DescribedGroup
 
@@ -39,6 +47,21 @@ class Committer(Struct, frozen=True):
     """TxnOffsetCommit; older producers do not say which member they commit for."""
 
 
+class ClassicSide(Protocol):
+    """A group as classic members see it."""
+
+    def join(self, request: Request, now_ms: int) -> None:
+        """Answer JoinGroup, now or later."""
+
+    def sync(self, request: Request, now_ms: int) -> None:
+        """Answer SyncGroup, now or later."""
+
+    def heartbeat(self, body: m.HeartbeatRequest, now_ms: int) -> ErrorCode: ...
+
+    def leave(self, leavers: list[MemberIdentity], now_ms: int) -> list[MemberResponse] | ErrorCode:
+        """The outcome for each, or an error for all: the write was refused."""
+
+
 class Group(ABC):
     """One group.  Its shard calls all of these methods; the handlers call only those that change
     nothing."""
@@ -49,6 +72,9 @@ class Group(ABC):
     def __init__(self, group_id: str, home: GroupHome) -> None:
         self.group_id = group_id
         self._home = home
+
+    yields_to_classic: ClassVar[bool] = False
+    """Whether a classic group takes its place when a classic member joins while it is empty."""
 
     # ----------------------------------------------------------------- what clients see
 

@@ -1,18 +1,20 @@
 """The kinds of groups: which class each group record on the log belongs to.
 
-Owns: that table, and the kind of a group that no member has joined.  Never: knows what a kind does.
+Owns: that table, which kinds have classic members, and the kind of a group that no member has
+joined.  Never: knows what a kind does.
 Kafka: GroupMetadataManager.replay (one method per record type).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from kcluster.broker.coordinator.classic_group import ClassicGroup
 from kcluster.broker.coordinator.consumer import records as consumer
+from kcluster.broker.coordinator.consumer.classic_side import ConsumerGroupClassicSide
 from kcluster.broker.coordinator.consumer.group import ConsumerGroup
-from kcluster.broker.coordinator.group import Group
+from kcluster.broker.coordinator.group import ClassicSide, Group
 from kcluster.broker.coordinator.group_log import ClassicGroupRecord, GroupRecord
 from kcluster.broker.coordinator.interface import GroupHome
 from kcluster.broker.coordinator.share import records as share
@@ -26,6 +28,12 @@ KIND_OF_RECORD: Final[Mapping[type[GroupRecord], type[Group]]] = {
     **dict.fromkeys(streams.RECORDS, StreamsGroup),
     **dict.fromkeys(share.RECORDS, ShareGroup),
 }
+
+CLASSIC_SIDE: Final[Mapping[type[Group], Callable[[Any], ClassicSide]]] = {
+    ClassicGroup: lambda group: group,
+    ConsumerGroup: ConsumerGroupClassicSide,
+}
+"""How classic members see a group, of the kinds that may have such members."""
 
 WITHOUT_MEMBERS: Final[Callable[[str, GroupHome], Group]] = ClassicGroup
 """A group that only has offsets: of an admin, or of a consumer of assigned partitions."""

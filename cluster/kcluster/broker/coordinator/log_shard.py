@@ -38,9 +38,6 @@ from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.records import Batch
 
-LOAD_BYTES: Final = 5 * 1024 * 1024
-"""How much of the log is read at a time, at most.  Kafka: offsets.load.buffer.size."""
-
 _MAY_BE_IN_LOG: Final = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
 _ANSWERS: Final = {
@@ -95,6 +92,16 @@ class LogShard(ABC, Generic[R]):
         """After it, a write that is not committed is answered with COORDINATOR_NOT_AVAILABLE."""
         return self.broker.config.offsets_commit_timeout_ms
 
+    @property
+    def load_bytes(self) -> int:
+        """How much of the log is read at a time, at most."""
+        return self.broker.config.offsets_load_buffer_size
+
+    @property
+    def compression(self) -> int:
+        """The codec of what is appended; 0 for none."""
+        return 0
+
     @abstractmethod
     def apply(self, record: R, now_ms: int) -> None:
         """A record that this shard has appended is committed."""
@@ -113,16 +120,17 @@ class LogShard(ABC, Generic[R]):
 
     # ----------------------------------------------------------------------- writing
 
-    def append(self, records: Iterable[R], on_settled: Settled, now_ms: int) -> None:
-        """Append `records` in one batch; `on_settled` when they are committed, or cannot be."""
+    def append(self, records: Iterable[R], on_settled: Settled, now_ms: int) -> bool:
+        """Append `records` in one batch; `on_settled` when they are committed, or cannot be.
+        False: they are not in the log."""
         written = list(records)
-        batch = encode_records(written, now_ms)
+        batch = encode_records(written, now_ms, compression=self.compression)
 
         def apply(at_ms: int) -> None:
             for record in written:
                 self.apply(record, at_ms)
 
-        self.append_batch(batch, apply, on_settled, now_ms)
+        return self.append_batch(batch, apply, on_settled, now_ms)
 
     def append_batch(
         self,
@@ -216,7 +224,7 @@ class LogShard(ABC, Generic[R]):
         log = replica.log
         offset = log.log_start_offset
         while offset < log.log_end_offset:
-            batches = log.read(offset, LOAD_BYTES, log.log_end_offset, True)
+            batches = log.read(offset, self.load_bytes, log.log_end_offset, True)
             if not batches:
                 break
             for batch in batches:

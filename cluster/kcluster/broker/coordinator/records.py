@@ -26,10 +26,13 @@ def encode_records(
     now_ms: int,
     producer_id: int = -1,
     producer_epoch: int = -1,
+    compression: int = 0,
 ) -> bytearray:
-    """One batch with `records`, ready to be appended; transactional if it names a producer."""
+    """One batch with `records`, ready to be appended; transactional if it names a producer.
+    `compression`: the codec's id."""
     return build_batch(
         [Record(0, now_ms, *record.encode()) for record in records],
+        compression=compression,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         transactional=producer_id >= 0,

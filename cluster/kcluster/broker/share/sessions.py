@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, final
 
 from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.ports import BrokerView
+from kcluster.broker.purgatory import DelayedOperation
 from kcluster.protocol.errors import ErrorCode
 
 INITIAL_EPOCH: Final = 0
@@ -30,6 +31,17 @@ class TopicIdPartition(NamedTuple):
     topic_id: bytes
     partition: int
     topic: str
+
+
+class ParkedShareFetch(DelayedOperation):
+    """A share fetch that waits for records or for a store; handlers/share/share_fetch.py answers
+    it."""
+
+    __slots__ = ()
+
+    def abandon(self) -> None:
+        """Stop waiting without an answer: its client is gone."""
+        raise AssertionError("a subclass knows where it is registered")
 
 
 @final
@@ -88,16 +100,12 @@ class ShareSessions:
     def open(self, group_id: str, member_id: str, connection_id: int) -> ShareSession | ErrorCode:
         """A new session in place of the member's last one, whose records stay acquired."""
         self._sessions.pop((group_id, member_id), None)
-        if len(self._sessions) >= self._max_sessions:
+        if len(self._sessions) >= self._view.config.group_share_max_share_sessions:
             return ErrorCode.SHARE_SESSION_LIMIT_REACHED
         session = ShareSession(group_id, member_id, connection_id)
         self._sessions[group_id, member_id] = session
         self._by_connection[connection_id] = session
         return session
-
-    @property
-    def _max_sessions(self) -> int:
-        return 2_000
 
     def find(self, group_id: str, member_id: str, epoch: int) -> ShareSession | ErrorCode:
         """The session that a request continues, which advances it, or ends (FINAL_EPOCH)."""

@@ -25,6 +25,7 @@ from kcluster.broker.coordinator.share_state.state import (
     SharePartition,
     StateBatch,
 )
+from kcluster.broker.ports import Outbox
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.broker.serving.reading import READ_COMMITTED, PartitionRead, read_partition
 from kcluster.broker.serving.sessions import Reader, SessionPartition
@@ -36,13 +37,14 @@ from kcluster.broker.share.configs import (
     ShareSettings,
     reset_duration_ms,
 )
-from kcluster.broker.share.in_flight import Transition
+from kcluster.broker.share.in_flight import ARCHIVED, AVAILABLE, RecordState, Transition
 from kcluster.broker.share.window import (
     Acknowledgement,
     AcknowledgeOutcome,
     InFlightWindow,
     ShareLimits,
 )
+from kcluster.events.share_groups import ShareLocksExpired, SharePartitionLoaded
 from kcluster.partition.producers import AbortedTransaction
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
@@ -104,6 +106,7 @@ class ShareLeader:
         timers: Timers,
         replicas: Replicas,
         persister: SharePersister,
+        outbox: Outbox,
         on_useless: Callable[[SharePartition], None],
     ) -> None:
         self.key = key
@@ -116,6 +119,7 @@ class ShareLeader:
         self._timers = timers
         self._replicas = replicas
         self._persister = persister
+        self._outbox = outbox
         self._on_useless = on_useless
         self._timer = ("share locks", *key)
         self._timer_ms = NEVER_MS
@@ -164,6 +168,18 @@ class ShareLeader:
             return
         self.window = window
         self.state = ShareLeaderState.ACTIVE
+        self._outbox.note(
+            SharePartitionLoaded(
+                group=self.key.group_id,
+                topic=self.replica.topic,
+                partition=self.replica.partition,
+                broker=self.replica.broker_id,
+                leader_epoch=self.leader_epoch,
+                start_offset=window.start_offset,
+                in_flight_records=window.in_flight_records,
+            ),
+            self.replica.cause,
+        )
         self._replicas.touch(self.replica)
 
     def _fail(self, error: ErrorCode) -> None:
@@ -307,7 +323,23 @@ class ShareLeader:
             self._await_locks(next_ms)
         if expired:
             self._replicas.touch(self.replica)
+            self._note_expired(expired)
             self._write(expired, self._on_expiry_written, now_ms)
+
+    def _note_expired(self, expired: list[StateBatch]) -> None:
+        counts = {AVAILABLE: 0, ARCHIVED: 0}
+        for batch in expired:
+            counts[RecordState(batch.delivery_state)] += batch.last_offset - batch.first_offset + 1
+        self._outbox.note(
+            ShareLocksExpired(
+                group=self.key.group_id,
+                topic=self.replica.topic,
+                partition=self.replica.partition,
+                broker=self.replica.broker_id,
+                records=sum(counts.values()),
+                archived_records=counts[ARCHIVED],
+            )
+        )
 
     def _on_expiry_written(self, _error: ErrorCode, _now_ms: int) -> None:
         """Stored or not, the locks have ended; the next write reports it again."""

@@ -11,6 +11,7 @@ from typing import final
 
 from kcluster.broker.coordinator.share_state.persister import SharePersister
 from kcluster.broker.coordinator.share_state.state import SharePartition
+from kcluster.broker.ports import Outbox
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.broker.share.configs import ShareConfigs
 from kcluster.broker.share.share_partition import ShareLeader
@@ -23,12 +24,18 @@ class SharePartitions:
     """Share partitions by group, topic id and partition."""
 
     def __init__(
-        self, configs: ShareConfigs, timers: Timers, replicas: Replicas, persister: SharePersister
+        self,
+        configs: ShareConfigs,
+        timers: Timers,
+        replicas: Replicas,
+        persister: SharePersister,
+        outbox: Outbox,
     ) -> None:
         self.configs = configs
         self._timers = timers
         self._replicas = replicas
         self.persister = persister
+        self._outbox = outbox
         self._leaders: dict[SharePartition, ShareLeader] = {}
 
     def __len__(self) -> int:
@@ -48,7 +55,14 @@ class SharePartitions:
         if not replica.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         leader = self._leaders[key] = ShareLeader(
-            key, replica, self.configs, self._timers, self._replicas, self.persister, self.remove
+            key,
+            replica,
+            self.configs,
+            self._timers,
+            self._replicas,
+            self.persister,
+            self._outbox,
+            self.remove,
         )
         leader.load(now_ms)
         return leader

@@ -3,7 +3,7 @@
 Owns: BrokerConfig, BROKER_CONFIGS: the configs that take effect here, and the defaults of all topic
 configs.  Never: reads text (values.py does); holds what the topology sets by other keys (node.id,
 broker.rack, listeners), or configs without an effect here (catalog.txt: TLS, SASL, tiered storage,
-the KRaft quorum, KIP-848 groups, thread pools, …).
+the KRaft quorum, thread pools, …).
 Kafka: KafkaConfig, AbstractKafkaConfig, GroupCoordinatorConfig, ReplicationConfigs, …
 
 `scaled` marks time constants of the machinery: `profile: fast` makes them 100 times shorter, `slow`
@@ -76,6 +76,13 @@ def _check_directories(definition: ConfigDef, value: Value) -> str | None:
     return invalid(definition.name, "", "at least one log directory must be named")
 
 
+def _check_codec(definition: ConfigDef, value: Value) -> str | None:
+    """Kafka's own definition has no range: a broker with another id does not start."""
+    if isinstance(value, int) and 0 <= value <= 4:
+        return None
+    return invalid(definition.name, value, "no compression has this id; they are 0 to 4")
+
+
 def _check_overrides(_definition: ConfigDef, value: Value) -> str | None:
     assert isinstance(value, str), value
     read = connection_limits.parse_overrides(value)
@@ -108,6 +115,9 @@ def _check_assignors(definition: ConfigDef, value: Value) -> str | None:
 
 
 _ASSIGNORS: Final = Spec("LIST", check=_check_assignors)
+_MIGRATION: Final = _strings(
+    "STRING", "disabled", "downgrade", "upgrade", "bidirectional", ignores_case=True
+)
 _FLAG: Final = Spec("BOOLEAN")
 _DYNAMIC_FLAG: Final = Spec("BOOLEAN", dynamic=_CLUSTER)
 _DIRECTORIES: Final = Spec("LIST", check=_check_directories)
@@ -204,6 +214,7 @@ class BrokerConfig(Struct, frozen=True):
     group_consumer_max_heartbeat_interval_ms: Annotated[int, _INT_1] = 15_000
     group_consumer_max_session_timeout_ms: Annotated[int, _INT_1] = 60_000
     group_consumer_max_size: Annotated[int, _INT_1] = _MAX_INT
+    group_consumer_migration_policy: Annotated[str, _MIGRATION] = "bidirectional"
     group_consumer_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
     group_consumer_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
     group_consumer_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
@@ -215,8 +226,10 @@ class BrokerConfig(Struct, frozen=True):
     group_streams_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
     group_streams_initial_rebalance_delay_ms: Annotated[int, _TIME_0] = 3_000
     group_streams_max_assignment_interval_ms: Annotated[int, _INT_0] = 15_000
-    group_streams_max_heartbeat_interval_ms: Annotated[int, _INT_1] = 15_000
-    group_streams_max_session_timeout_ms: Annotated[int, _INT_1] = 60_000
+    group_streams_max_heartbeat_interval_ms: Annotated[int, _int(1, scaled=True, fast=15_000)] = (
+        15_000
+    )
+    group_streams_max_session_timeout_ms: Annotated[int, _int(1, scaled=True, fast=60_000)] = 60_000
     group_streams_max_size: Annotated[int, _INT_1] = _MAX_INT
     group_streams_max_standby_replicas: Annotated[int, _INT_0] = 2
     group_streams_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
@@ -226,8 +239,11 @@ class BrokerConfig(Struct, frozen=True):
     group_streams_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
     offset_metadata_max_bytes: Annotated[int, _INT] = 4_096
     offsets_commit_timeout_ms: Annotated[int, _TIME_1] = 5_000
+    offsets_load_buffer_size: Annotated[int, _INT_1] = 5_242_880
     offsets_retention_check_interval_ms: Annotated[int, _LONG_TIME_1] = 600_000
     offsets_retention_minutes: Annotated[int, _INT_1] = 10_080
+    offsets_topic_compression_codec: Annotated[int, _int(check=_check_codec)] = 0
+    """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
     offsets_topic_num_partitions: Annotated[int, _INT_1] = 50
     offsets_topic_replication_factor: Annotated[int, _REPLICATION] = 3
     offsets_topic_segment_bytes: Annotated[int, _INT_1] = 104_857_600
@@ -241,6 +257,7 @@ class BrokerConfig(Struct, frozen=True):
     transaction_max_timeout_ms: Annotated[int, _INT_1] = 900_000
     transaction_partition_verification_enable: Annotated[bool, _DYNAMIC_FLAG] = True
     transaction_remove_expired_transaction_cleanup_interval_ms: Annotated[int, _TIME_1] = _HOUR_MS
+    transaction_state_log_load_buffer_size: Annotated[int, _INT_1] = 5_242_880
     transaction_state_log_min_isr: Annotated[int, _INT_1] = 2
     transaction_state_log_num_partitions: Annotated[int, _INT_1] = 50
     transaction_state_log_replication_factor: Annotated[int, _REPLICATION] = 3
@@ -252,40 +269,28 @@ class BrokerConfig(Struct, frozen=True):
         1_000
     )
     group_share_assignors: Annotated[tuple[str, ...], _SHARE_ASSIGNORS] = ("simple",)
-    group_share_delivery_count_limit: Annotated[int, _int(2, maximum=10, obeyed=False)] = 5
+    group_share_delivery_count_limit: Annotated[int, _int(2, maximum=10)] = 5
     group_share_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
     group_share_initialize_retry_interval_ms: Annotated[int, _TIME_1] = 30_000
     group_share_max_assignment_interval_ms: Annotated[int, _INT_0] = 15_000
-    group_share_max_delivery_count_limit: Annotated[int, _int(5, maximum=25, obeyed=False)] = 10
+    group_share_max_delivery_count_limit: Annotated[int, _int(5, maximum=25)] = 10
     group_share_max_heartbeat_interval_ms: Annotated[int, _int(1, scaled=True, fast=15_000)] = (
         15_000
     )
-    group_share_max_partition_max_record_locks: Annotated[
-        int, _int(2_000, maximum=10_000, obeyed=False)
-    ] = 4_000
-    group_share_max_record_lock_duration_ms: Annotated[
-        int, _int(30_000, maximum=_HOUR_MS, obeyed=False)
-    ] = 60_000
+    group_share_max_partition_max_record_locks: Annotated[int, _int(2_000, maximum=10_000)] = 4_000
+    group_share_max_record_lock_duration_ms: Annotated[int, _int(30_000, maximum=_HOUR_MS)] = 60_000
     group_share_max_session_timeout_ms: Annotated[int, _int(1, scaled=True, fast=60_000)] = 60_000
-    group_share_max_share_sessions: Annotated[int, _int(1, obeyed=False)] = 2_000
+    group_share_max_share_sessions: Annotated[int, _INT_1] = 2_000
     group_share_max_size: Annotated[int, _int(1, maximum=1_000)] = 200
     group_share_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
-    group_share_min_delivery_count_limit: Annotated[int, _int(2, maximum=5, obeyed=False)] = 2
+    group_share_min_delivery_count_limit: Annotated[int, _int(2, maximum=5)] = 2
     group_share_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
-    group_share_min_partition_max_record_locks: Annotated[
-        int, _int(100, maximum=2_000, obeyed=False)
-    ] = 100
-    group_share_min_record_lock_duration_ms: Annotated[
-        int, _int(1_000, maximum=30_000, obeyed=False)
-    ] = 15_000
+    group_share_min_partition_max_record_locks: Annotated[int, _int(100, maximum=2_000)] = 100
+    group_share_min_record_lock_duration_ms: Annotated[int, _int(1_000, maximum=30_000)] = 15_000
     group_share_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
-    group_share_partition_max_record_locks: Annotated[
-        int, _int(100, maximum=10_000, obeyed=False)
-    ] = 2_000
+    group_share_partition_max_record_locks: Annotated[int, _int(100, maximum=10_000)] = 2_000
     group_share_persister_class_name: Annotated[str, _PERSISTER] = DEFAULT_PERSISTER
-    group_share_record_lock_duration_ms: Annotated[
-        int, _int(1_000, maximum=_HOUR_MS, obeyed=False)
-    ] = 30_000
+    group_share_record_lock_duration_ms: Annotated[int, _int(1_000, maximum=_HOUR_MS)] = 30_000
     """Not scaled: it is the time that a client has to process what it got."""
     group_share_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
     share_coordinator_cold_partition_snapshot_interval_ms: Annotated[int, _TIME_1] = 300_000
@@ -481,7 +486,7 @@ def check_broker_config(config: BrokerConfig) -> list[tuple[str, str]]:
     require(c.effective_retention_ms != 0, retention, "must be -1 (no limit) or at least 1")
     require(c.effective_roll_ms >= 1, "log.roll.ms", "must be at least 1")
     require(c.effective_roll_jitter_ms >= 0, "log.roll.jitter.ms", "must be at least 0")
-    return problems + _check_share_groups(c)
+    return problems + _check_share_groups(c) + _check_streams_groups(c)
 
 
 _BOUNDED_OF_SHARE_GROUPS: Final = (
@@ -495,6 +500,20 @@ def _check_share_groups(config: BrokerConfig) -> list[tuple[str, str]]:
     if config.group_share_max_share_sessions < config.group_share_max_size:
         reason = f"must be at least group.share.max.size ({config.group_share_max_size})"
         problems.append(("group.share.max.share.sessions", reason))
+    return problems
+
+
+_BOUNDED_OF_STREAMS_GROUPS: Final = (
+    "assignment.interval.ms", "heartbeat.interval.ms", "session.timeout.ms",
+)  # fmt: skip
+
+
+def _check_streams_groups(config: BrokerConfig) -> list[tuple[str, str]]:
+    problems = _check_bounds(config, "group.streams", _BOUNDED_OF_STREAMS_GROUPS)
+    most = config.group_streams_max_standby_replicas
+    if config.group_streams_num_standby_replicas > most:
+        reason = f"must be at most group.streams.max.standby.replicas ({most})"
+        problems.append(("group.streams.num.standby.replicas", reason))
     return problems
 
 

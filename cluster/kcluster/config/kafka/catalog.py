@@ -41,6 +41,14 @@ _INTERNAL_AND_OBEYED: Final = (
 )
 
 
+WHY_NOT_SIMULATED: Final = {
+    "transaction.two.phase.commit.enable": (
+        "two-phase commit needs InitProducerId 6, which 4.3 does not serve"
+    )
+}
+"""Configs without an effect that one may look for among those with one -> the reason."""
+
+
 def listener_config(name: str) -> str | None:
     """`listener.name.<listener>.<config>`: the config; None for any other name."""
     prefix, _, rest = name.partition("listener.name.")

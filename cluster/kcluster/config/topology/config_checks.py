@@ -14,7 +14,7 @@ from kcluster.config.files.problems import join, nearest
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
 from kcluster.config.kafka.broker import BROKER_CONFIGS, BrokerConfig, check_broker_config
-from kcluster.config.kafka.catalog import not_simulated
+from kcluster.config.kafka.catalog import WHY_NOT_SIMULATED, not_simulated
 from kcluster.config.kafka.spelling import config_name
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.kafka.values import ConfigDef, ConfigError, parse_value
@@ -27,7 +27,11 @@ _TOPOLOGY_SETS: Final = {
     "advertised.listeners": "`advertised` of the broker",
 }
 
-_NOT_OBEYED: Final = "Kafka has it, but it would have no effect here; leave it out"
+
+def _not_obeyed(name: str) -> str:
+    reason = WHY_NOT_SIMULATED.get(name)
+    because = "" if reason is None else f" ({reason})"
+    return f"Kafka has it, but it would have no effect here{because}; leave it out"
 
 
 def read_broker_configs(
@@ -83,7 +87,7 @@ def read_configs(
             )
             continue
         if not definition.obeyed:
-            reading.wrong(entry, at, _NOT_OBEYED)
+            reading.wrong(entry, at, _not_obeyed(name))
             continue
         text = _config_text(entry.value, definition)
         if text is None:
@@ -120,7 +124,7 @@ def _unknown_broker_config(name: str) -> str:
     if topic_config is not None and topic_config.synonyms:
         return f"a config of topics; for all topics it is {topic_config.synonyms[0]}"
     if name in not_simulated():
-        return _NOT_OBEYED
+        return _not_obeyed(name)
     meant = nearest(name, BROKER_CONFIGS)
     if meant is not None:
         return f"no such broker config; did you mean {meant}?"

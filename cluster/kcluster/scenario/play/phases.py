@@ -23,6 +23,7 @@ from kcluster.evidence.recorder import Recorder
 from kcluster.runs.build_record import record_of
 from kcluster.runs.record import RunInfo, RunRecord
 from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.library import library_name
 from kcluster.scenario.outcome import failed_checks
 from kcluster.scenario.play.runner import Played, Runner
 from kcluster.scenario.play.stage import Stage
@@ -45,7 +46,8 @@ Progress = Callable[[int, int], None]
 def replay_command(scenario: Scenario, clock: str, seed: int) -> str:
     """The command that repeats a run."""
     chosen = "" if seed == scenario.seed else f" --seed {seed}"
-    return f"kcluster scenario run {scenario.source} --clock {clock}{chosen}"
+    file = library_name(scenario.source) or scenario.source
+    return f"kcluster scenario run {file} --clock {clock}{chosen}"
 
 
 class RunCrash(Struct, frozen=True):

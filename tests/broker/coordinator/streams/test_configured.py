@@ -155,8 +155,10 @@ def test_configured__refuses_what_no_cluster_could_run(
     assert refused(one) == (ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
 
 
-def test_configured__positions_out_of_range_and_negative_counts_are_a_server_error() -> None:
+def test_configured__what_kafka_does_not_expect_is_a_server_error() -> None:
     assert refused(part("0", ["in"], together=([3], []))) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    twice = part("0", ["in"], changelogs=[topic("log"), topic("log")])
+    assert refused(twice) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
     negative = part("0", ["in"], repartition=[topic("r1", -1)], sinks=["r1"])
     assert refused(negative) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
 

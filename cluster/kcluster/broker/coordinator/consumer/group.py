@@ -8,7 +8,7 @@ Kafka: modern.consumer.ConsumerGroup, GroupMetadataManager.replay; KIP-848.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -22,7 +22,9 @@ from kcluster.broker.coordinator.consumer.member import (
     ConsumerMemberState,
     member_tombstones,
 )
+from kcluster.broker.coordinator.consumer.migration import can_downgrade, downgraded, upgraded
 from kcluster.broker.coordinator.consumer.records import (
+    RECORDS,
     ConsumerGroupCurrentMemberAssignment,
     ConsumerGroupMemberMetadata,
     ConsumerGroupMetadata,
@@ -33,17 +35,27 @@ from kcluster.broker.coordinator.consumer.records import (
 )
 from kcluster.broker.coordinator.group import Committer, Group
 from kcluster.broker.coordinator.group_log import LogRecord
-from kcluster.broker.coordinator.interface import GroupHome
+from kcluster.broker.coordinator.interface import GroupHome, Settled, ignore_outcome
 from kcluster.broker.coordinator.modern.assignors.assignor import Assignor, GroupSpec, MemberSpec
 from kcluster.broker.coordinator.modern.assignors.range import assign_ranges
 from kcluster.broker.coordinator.modern.assignors.uniform import assign_uniformly
-from kcluster.broker.coordinator.modern.group import LEAVE_EPOCH, GroupRefusal, ModernGroup, ToJoin
-from kcluster.broker.coordinator.modern.topics import (
-    NO_PARTITIONS,
-    Assignment,
-    metadata_hash,
-    topic_ids,
+from kcluster.broker.coordinator.modern.group import (
+    LEAVE_EPOCH,
+    RETRY_MS,
+    GroupRefusal,
+    ModernGroup,
+    ToJoin,
 )
+from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment, topic_ids
+from kcluster.events.clients import (
+    AssignedPartitions,
+    Departure,
+    GroupAssigned,
+    GroupMemberExpired,
+    GroupMemberJoined,
+    GroupMemberLeft,
+)
+from kcluster.events.rebalance_reasons import Leaver, MembersLeft
 from kcluster.protocol import messages as m
 from kcluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from kcluster.protocol.errors import ErrorCode
@@ -52,6 +64,10 @@ EPOCHS_SINCE: Final = 9
 """OffsetCommit version from which members with epochs may commit."""
 
 ASSIGNORS: Final[dict[str, Assignor]] = {"uniform": assign_uniformly, "range": assign_ranges}
+
+
+DEADLINES: Final = {"join": Departure.NOT_JOINED, "sync": Departure.NOT_SYNCED}
+"""Timers of a classic member -> why it is removed when one is over."""
 
 
 class ConsumerGroupState(StrEnum):
@@ -81,6 +97,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
     protocol = "consumer"
     session_config = "consumer.session.timeout.ms"
     interval_config = "consumer.assignment.interval.ms"
+    yields_to_classic = True
 
     def __init__(self, group_id: str, home: GroupHome) -> None:
         super().__init__(group_id, home)
@@ -104,10 +121,20 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
     def find_to_join(
         cls, current: Group | None, group_id: str, home: GroupHome, now_ms: int
     ) -> ToJoin[ConsumerGroup] | GroupRefusal:
-        """A consumer group takes the place of a classic group without members."""
-        if isinstance(current, ClassicGroup) and current.is_unused:
-            return ToJoin(cls(group_id, home), current.tombstones())
-        return super().find_to_join(current, group_id, home, now_ms)
+        """A consumer group takes the place of a classic group: of its members too, where the
+        migration policy allows it."""
+        if not isinstance(current, ClassicGroup):
+            return super().find_to_join(current, group_id, home, now_ms)
+        group = cls(group_id, home)
+        if current.is_unused:
+            return ToJoin(group, current.tombstones())
+        records = upgraded(current, home.broker.image, home.broker.config)
+        if isinstance(records, GroupRefusal):
+            return records
+        for record in records:
+            if type(record) in RECORDS:
+                group.replay(record)
+        return ToJoin(group, records)
 
     # ------------------------------------------------------------------------- replaying
 
@@ -217,11 +244,19 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
         """Those of them that exist, in order of their names."""
         return tuple(topic_ids(self.broker.image, self.names_of(member)))
 
-    def subscribed_topics(self, members: Iterable[ConsumerMember]) -> set[str]:
-        """The topics of all these members, by name and by regular expression."""
-        names: set[str] = set()
-        for member in members:
-            names.update(self.names_of(member))
+    def subscribed_topics(self, *changes: tuple[ConsumerMember, int]) -> set[str]:
+        """The topics of all members, by name and by regular expression, when these have come (1)
+        or gone (-1)."""
+        by_name, by_regex = Counter(self.topic_counts), Counter(self.regex_counts)
+        for member, by in changes:
+            for name in member.topics:
+                _add(by_name, name, by)
+            if member.regex:
+                _add(by_regex, member.regex, by)
+        names = set(by_name)
+        for regex in by_regex:
+            if regex in self.regexes:
+                names |= self.regexes[regex].topics
         return names
 
     @property
@@ -292,29 +327,106 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
         return ASSIGNORS[assignor](spec)
 
     def fence(self, member_id: str, now_ms: int) -> None:
-        self.write_alone(self.removal_records([self.members[member_id]]), now_ms)
+        member = self.members[member_id]
+        if self._remove([member], ignore_outcome, now_ms):
+            session_ms = self._session_ms(member)
+            self.broker.note(GroupMemberExpired(self.group_id, member_id, session_ms))
 
-    def removal_records(self, leavers: Sequence[ConsumerMember]) -> list[LogRecord]:
+    def fence_unrevoked(self, member_id: str, now_ms: int) -> None:
+        members = [self.members[member_id]]
+        self.remove(members, Departure.NOT_REVOKED, ignore_outcome, now_ms)
+
+    def remove(
+        self,
+        leavers: Sequence[ConsumerMember],
+        departure: Departure,
+        on_settled: Settled,
+        now_ms: int,
+    ) -> bool:
+        """Remove members.  False: the write was refused, and nothing has changed."""
+        written = self._remove(leavers, on_settled, now_ms)
+        if written:
+            for member in leavers:
+                self.broker.note(GroupMemberLeft(self.group_id, member.member_id, departure))
+        return written
+
+    def _remove(self, leavers: Sequence[ConsumerMember], on_settled: Settled, now_ms: int) -> bool:
+        """If only classic members are left, they get a classic group, which rebalances."""
+        if can_downgrade(self.members.values(), leavers, self.broker.config):
+            return self.downgrade([], leavers, None, self.epoch, True, on_settled, now_ms)
+        return self.write(self._removal_records(leavers), on_settled, now_ms)
+
+    def note_joined(self, member: ConsumerMember, replaced: str | None) -> None:
+        """A new member has been written; `replaced`: the id of the static one before it."""
+        if replaced is not None:
+            self.broker.note(GroupMemberLeft(self.group_id, replaced, Departure.REPLACED))
+        host = member.client_host.removeprefix("/")
+        joined = GroupMemberJoined(self.group_id, member.member_id, member.client_id, host, "")
+        self.broker.note(joined)
+
+    def note_assigned(self, epoch: int, target: Mapping[str, Assignment]) -> None:
+        """A new target assignment has been written."""
+        names = self.broker.image.topic_names
+        rows = tuple(
+            AssignedPartitions(member_id, names[topic_id], tuple(sorted(partitions)))
+            for member_id, assignment in target.items()
+            for topic_id, partitions in assignment.items()
+        )
+        self.broker.note(GroupAssigned(self.group_id, epoch, rows))
+
+    def downgrade(
+        self,
+        first: Sequence[LogRecord],
+        leavers: Sequence[ConsumerMember],
+        joiner: ConsumerMember | None,
+        epoch: int,
+        rebalances: bool,
+        on_settled: Settled,
+        now_ms: int,
+    ) -> bool:
+        """A classic group takes the place of this one.  `joiner` takes that of the one leaver."""
+        gone = {member.member_id for member in leavers}
+        rest = [one for one in self.members.values() if one.member_id not in gone]
+        targets = dict(self.targets)
+        if joiner is not None:
+            rest.append(joiner)
+            targets[joiner.member_id] = targets.get(leavers[0].member_id, NO_PARTITIONS)
+        members = dict.fromkeys((*self.members, *(one.member_id for one in rest)))
+        classic = downgraded(self.group_id, epoch, rest, targets, self.broker.image, now_ms)
+        records = [*first, *self._tombstones_of(members), classic]
+        written = self.write(records, on_settled, now_ms)
+        group = self.home.groups.get(self.group_id)
+        if written and isinstance(group, ClassicGroup):
+            group.resume(now_ms)
+            if rebalances:
+                left = tuple(Leaver(member.member_id) for member in leavers)
+                group.rebalance(MembersLeft(left), now_ms)
+        return written
+
+    def _removal_records(self, leavers: Sequence[ConsumerMember]) -> list[LogRecord]:
         """What removes members and increases the group epoch."""
         records: list[LogRecord] = []
         for member in leavers:
             records += member_tombstones(self.group_id, member.member_id)
-        gone = {member.member_id for member in leavers}
         left = Counter(member.regex for member in leavers if member.regex)
         for regex, count in left.items():
             if self.regex_counts[regex] == count:
                 records.append(ConsumerGroupRegularExpression(self.group_id, regex, None))
-        rest = [one for one in self.members.values() if one.member_id not in gone]
-        hashed = metadata_hash(self.broker.image, self.subscribed_topics(rest))
+        topics = self.subscribed_topics(*((member, -1) for member in leavers))
+        hashed = self.hash_of(topics)
         records.append(self.epoch_record(self.epoch + 1, hashed))
         return records
 
     def tombstones(self) -> list[LogRecord]:
+        return self._tombstones_of(self.members)
+
+    def _tombstones_of(self, member_ids: Iterable[str]) -> list[LogRecord]:
+        ids = list(member_ids)
         records: list[LogRecord] = []
         for make in (ConsumerGroupCurrentMemberAssignment, ConsumerGroupTargetAssignmentMember):
-            records += [make(self.group_id, member_id, None) for member_id in self.members]
+            records += [make(self.group_id, member_id, None) for member_id in ids]
         records.append(ConsumerGroupTargetAssignmentMetadata(self.group_id, None))
-        records += [ConsumerGroupMemberMetadata(self.group_id, one, None) for one in self.members]
+        records += [ConsumerGroupMemberMetadata(self.group_id, one, None) for one in ids]
         records += [
             ConsumerGroupRegularExpression(self.group_id, one, None) for one in self.regexes
         ]
@@ -374,13 +486,43 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
         for member in self.members.values():
             self.watch_rebalance(member, now_ms)
 
+    def start_session(self, member_id: str, now_ms: int) -> None:
+        member = self.members.get(member_id)
+        if member is not None:
+            ends_ms = now_ms + self._session_ms(member)
+            self.timers.start_session(member_id, ends_ms, self.expire)
+
+    def _session_ms(self, member: ConsumerMember) -> int:
+        """A classic member has named its own session timeout."""
+        if member.classic is not None:
+            return member.classic.session_timeout_ms
+        return self.config_ms(self.session_config)
+
+    def fence_at(self, timer: str, member_id: str, ends_ms: int) -> None:
+        """Fence a classic member that has not joined, or synced, by then."""
+        departure = DEADLINES[timer]
+
+        def over(at_ms: int) -> None:
+            member = self.members.get(member_id)
+            if member is not None:
+                self.remove([member], departure, ignore_outcome, at_ms)
+            if member_id in self.members:
+                self.fence_at(timer, member_id, at_ms + RETRY_MS)
+
+        self.timers.start_of_member(timer, member_id, ends_ms, over)
+
+    def end_timers(self, member_id: str) -> None:
+        super().end_timers(member_id)
+        for timer in DEADLINES:
+            self.timers.end_of_member(timer, member_id)
+
     def abandon(self) -> None:
         super().abandon()
         self.timers.end_phase("regex")
 
     def watch_rebalance(self, member: ConsumerMember, now_ms: int) -> None:
         """A member that must revoke partitions is fenced when its rebalance timeout is over."""
-        if member.state is ConsumerMemberState.UNREVOKED_PARTITIONS:
+        if member.state is ConsumerMemberState.UNREVOKED_PARTITIONS and not member.is_classic:
             ends_ms = now_ms + member.rebalance_timeout_ms
             self.start_rebalance_timeout(member.member_id, ends_ms, member.epoch)
         else:

@@ -19,23 +19,17 @@ from uuid import UUID
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kcluster.broker.coordinator.consumer.change import MemberChange, refuse_if_full
 from kcluster.broker.coordinator.consumer.group import ConsumerGroup
 from kcluster.broker.coordinator.consumer.member import (
     NONE_ASSIGNED,
     AssignedPartitions,
     ConsumerMember,
-    member_tombstones,
-    target_record,
 )
-from kcluster.broker.coordinator.consumer.reconcile import Destination, Owned, reconcile
-from kcluster.broker.coordinator.consumer.records import (
-    ConsumerGroupPartitionMetadata,
-    ConsumerGroupTargetAssignmentMetadata,
-)
+from kcluster.broker.coordinator.consumer.reconcile import Owned
 from kcluster.broker.coordinator.consumer.regexes import RegexChange, change_regex, resolve_if_due
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH, GroupRefusal
-from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment, metadata_hash
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
@@ -51,6 +45,8 @@ class Decided(Struct):
     answer: m.ConsumerGroupHeartbeatResponse
     member: ConsumerMember | None = None
     """The member afterwards; None: it left, so no session is to be started."""
+    leaver: ConsumerMember | None = None
+    """The member to be removed."""
     is_reconciled: bool = False
     """Whether its assignment went a step towards the target."""
 
@@ -69,12 +65,12 @@ def decide_leave(
         found = known_member(group, body.member_id)
         if isinstance(found, GroupRefusal):
             return found
-        return Decided(group.removal_records([found]), answer)
+        return Decided([], answer, leaver=found)
     static = known_static_member(group, body.instance_id, body.member_id)
     if isinstance(static, GroupRefusal):
         return static
     if body.member_epoch != LEAVE_STATIC_EPOCH:
-        return Decided(group.removal_records([static]), answer)
+        return Decided([], answer, leaver=static)
     # It will be back under another member id, and has had its partitions from the beginning then.
     away = replace(
         static,
@@ -114,56 +110,44 @@ def known_static_member(
 # ------------------------------------------------------------------------------------- heartbeat
 
 
-class Heartbeat:
+class Heartbeat(MemberChange):
     """One heartbeat of a member that stays, or joins."""
 
     def __init__(
         self, group: ConsumerGroup, request: Request, first: Sequence[LogRecord], now_ms: int
     ) -> None:
         """`first`: records that turn another group into this one."""
-        self.group = group
         self.request = request
         self.body: m.ConsumerGroupHeartbeatRequest = request.body
-        self.now_ms = now_ms
-        self.records = list(first)
-        self.epoch = group.epoch
-        self.owned: Owned | None = None
+        owned: Owned | None = None
         if self.body.topic_partitions is not None:
-            self.owned = {one.topic_id: one.partitions for one in self.body.topic_partitions}
+            owned = {one.topic_id: one.partitions for one in self.body.topic_partitions}
+        super().__init__(group, first, owned, now_ms)
 
     def decide(self) -> Decided | GroupRefusal:
         group, body = self.group, self.body
         member_id = body.member_id or str(UUID(bytes=group.broker.rng.randbytes(16), version=4))
-        if self._is_full(member_id):
-            limit = group.broker.config.group_consumer_max_size
-            message = f"The consumer group has reached its maximum capacity of {limit} members."
-            return GroupRefusal(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
+        full = refuse_if_full(group, body.member_id)
+        if full is not None:
+            return full
         member = self._find(member_id)
         if isinstance(member, GroupRefusal):
             return member
         updated = self._updated(member)
-        if not updated.has_metadata_of(member):
-            self.records.append(updated.metadata_record(group.group_id))
-        names_changed = updated.topics != member.topics
+        names_changed = self.update_member(member, updated)
         regex_change = change_regex(group, member, updated, self.records)
         if isinstance(regex_change, GroupRefusal):
             return regex_change
         resolve_if_due(group, member, updated, self.now_ms)
         bump = names_changed or regex_change is RegexChange.CHANGED_AND_RESOLVED
-        if bump or not group.has_checked_metadata():
-            self._update_epoch(updated, bump)
-        target_epoch, target = self._update_target(member, updated)
+        self.update_epoch(member, updated, bump)
+        target_epoch, target = self.update_target(member, updated)
         changed = names_changed or regex_change is not RegexChange.NONE
-        reconciled = self._reconcile(updated, target_epoch, target, changed)
+        reconciled = self.reconcile(updated, target_epoch, target, changed)
         if isinstance(reconciled, GroupRefusal):
             return reconciled
         answer = self._answer(member, reconciled)
-        return Decided(self.records, answer, reconciled, reconciled is not updated)
-
-    def _is_full(self, member_id: str) -> bool:
-        size = len(self.group.members)
-        limit = self.group.broker.config.group_consumer_max_size
-        return size >= limit and (not self.body.member_id or member_id not in self.group.members)
+        return Decided(self.records, answer, reconciled, None, reconciled is not updated)
 
     # --------------------------------------------------------------------- 1: the member
 
@@ -188,7 +172,7 @@ class Heartbeat:
                 f"group because the instance id is owned by {previous.member_id} member."
             )
             return GroupRefusal(ErrorCode.UNRELEASED_INSTANCE_ID, message)
-        return self._replace(previous, member_id)
+        return self.take_place_of(previous, member_id)
 
     def _check_epoch(self, member: ConsumerMember) -> ConsumerMember | GroupRefusal:
         epoch = self.body.member_epoch
@@ -213,17 +197,6 @@ class Heartbeat:
             for partition in partitions
         )
 
-    def _replace(self, previous: ConsumerMember, member_id: str) -> ConsumerMember:
-        """A static member is back: it takes its old place under a new id."""
-        group_id = self.group.group_id
-        member = replace(previous, member_id=member_id, epoch=0, previous_epoch=0)
-        target = self.group.targets.get(previous.member_id, NO_PARTITIONS)
-        self.records += member_tombstones(group_id, previous.member_id)
-        self.records.append(member.metadata_record(group_id))
-        self.records.append(target_record(group_id, member_id, target))
-        self.records.append(member.current_record(group_id))
-        return member
-
     def _updated(self, member: ConsumerMember) -> ConsumerMember:
         """With what this heartbeat says about itself."""
         body = self.body
@@ -243,74 +216,6 @@ class Heartbeat:
             client_host=f"/{self.request.client_host}",
             classic=None,
         )
-
-    # ---------------------------------------------------------------- 2: the group epoch
-
-    def _members_with(self, updated: ConsumerMember) -> dict[str, ConsumerMember]:
-        """The members after this heartbeat."""
-        members = dict(self.group.members)
-        previous = self.group.static_member(updated.instance_id)
-        if previous is not None:
-            members.pop(previous.member_id, None)
-        members[updated.member_id] = updated
-        return members
-
-    def _update_epoch(self, updated: ConsumerMember, bump: bool) -> None:
-        group = self.group
-        topics = group.subscribed_topics(self._members_with(updated).values())
-        hashed = metadata_hash(group.broker.image, topics)
-        if bump or hashed != group.metadata_hash:
-            self.epoch += 1
-            self.records.append(group.epoch_record(self.epoch, hashed))
-        group.note_checked_metadata(self.epoch)
-        if group.has_old_metadata:
-            self.records.append(ConsumerGroupPartitionMetadata(group.group_id, None))
-
-    # ---------------------------------------------------------------------- 3: the target
-
-    def _update_target(
-        self, member: ConsumerMember, updated: ConsumerMember
-    ) -> tuple[int, Assignment]:
-        """Epoch of the target assignment, and this member's part."""
-        group = self.group
-        previous = dict(group.targets)
-        static = group.static_member(updated.instance_id)
-        if static is not None and static.member_id != updated.member_id:
-            previous[updated.member_id] = previous.pop(static.member_id, NO_PARTITIONS)
-        own = previous.get(updated.member_id, NO_PARTITIONS)
-        if group.target_epoch >= self.epoch or not group.can_assign(self.now_ms):
-            return group.target_epoch, own
-        assignor = group.assignor_name((member, -1), (updated, 1))
-        target = group.target_of(self._members_with(updated), previous, assignor)
-        for member_id, partitions in target.items():
-            if partitions != group.targets.get(member_id):
-                self.records.append(target_record(group.group_id, member_id, partitions))
-        value = m.ConsumerGroupTargetAssignmentMetadataValue(
-            assignment_epoch=self.epoch, assignment_timestamp=self.now_ms
-        )
-        self.records.append(ConsumerGroupTargetAssignmentMetadata(group.group_id, value))
-        return self.epoch, target[updated.member_id]
-
-    # ------------------------------------------------------------------ 4: the assignment
-
-    def _reconcile(
-        self, updated: ConsumerMember, target_epoch: int, target: Assignment, changed: bool
-    ) -> ConsumerMember | GroupRefusal:
-        group = self.group
-        if not changed and updated.has_reached(target_epoch):
-            return updated
-        to = Destination(
-            target_epoch=target_epoch,
-            target=target,
-            subscribed_ids=frozenset(group.subscribed_ids(updated)),
-            is_taken=group.is_taken,
-            owned=self.owned,
-            subscription_changed=changed,
-        )
-        reconciled = reconcile(updated, to)
-        if isinstance(reconciled, ConsumerMember) and reconciled != updated:
-            self.records.append(reconciled.current_record(group.group_id))
-        return reconciled
 
     def _answer(
         self, before: ConsumerMember, after: ConsumerMember

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
         ConsumerGroupMemberMetadataValue,
     )
 
-    ClassicMetadata = ConsumerGroupMemberMetadataValue.ClassicMemberMetadata
     StoredPartitions = ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions
+
+ClassicMetadata = m.ConsumerGroupMemberMetadataValue.ClassicMemberMetadata
+ClassicProtocol = m.ConsumerGroupMemberMetadataValue.ClassicProtocol
 
 AssignedPartitions = Mapping[bytes, Mapping[int, int]]
 """Topic id -> partition -> assignment epoch: the member's epoch when it got the partition."""
@@ -63,8 +65,8 @@ class ConsumerMember(Struct, frozen=True):
     rebalance_timeout_ms: int = -1
     topics: tuple[str, ...] = ()
     """The names that it subscribes to, sorted."""
-    regex: str | None = None
-    """The regular expression that it subscribes to besides; "" and None: none."""
+    regex: str | None = ""
+    """The regular expression that it subscribes to besides; "" (and None, in records): none."""
     assignor: str | None = None
     classic: ClassicMetadata | None = None
     """Set while it speaks the classic protocol."""

@@ -7,7 +7,8 @@ Kafka: StickyTaskAssignor, ProcessState; KIP-1071.
 Active tasks go, in this order: to the member that had them, unless it has its share; to the least
 loaded member that had them as standby, unless it has its share; to the least loaded process.
 Standbys go to who had the task, then to the least loaded process, never to a process that has the
-task already.  The load of a process is its number of tasks per member.
+task already.  The load of a process is its number of tasks per member.  Among equals the order is
+that of Java's collections, so that a group has the same assignment here as in Kafka.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 
 from kcluster.broker.coordinator.streams.tasks import Task, Tasks
+from kcluster.protocol.java import JavaPriorityQueue, hash_order, java_hash_code
 
 
 class AssignedMember(Struct, frozen=True):
@@ -69,10 +71,10 @@ class _Quota:
 class _Process:
     """The members of one process, and their tasks."""
 
-    __slots__ = ("active", "counts", "order", "standby", "tasks")
+    __slots__ = ("_by_load", "active", "counts", "standby", "tasks")
 
-    def __init__(self, order: int) -> None:
-        self.order = order
+    def __init__(self) -> None:
+        self._by_load: JavaPriorityQueue[str] | None = None
         self.counts: dict[str, int] = {}
         """Tasks by member."""
         self.active: dict[str, set[Task]] = {}
@@ -85,6 +87,10 @@ class _Process:
 
     def add(self, member_id: str, task: Task, is_active: bool) -> int:
         """The number of tasks that the member has now."""
+        self._by_load = None
+        return self._add(member_id, task, is_active)
+
+    def _add(self, member_id: str, task: Task, is_active: bool) -> int:
         self.tasks.add(task)
         role = self.active if is_active else self.standby
         role.setdefault(member_id, set()).add(task)
@@ -92,8 +98,16 @@ class _Process:
         return self.counts[member_id]
 
     def add_to_least_loaded(self, task: Task, is_active: bool) -> int:
-        member_id = min(self.counts, key=self.counts.__getitem__)
-        return self.add(member_id, task, is_active)
+        """As above, for the member with the fewest tasks."""
+        by_load = self._by_load
+        if by_load is None:
+            by_load = self._by_load = JavaPriorityQueue(self.counts.__getitem__)
+            for member_id in hash_order(self.counts, java_hash_code):
+                by_load.add(member_id)
+        member_id = by_load.poll()
+        count = self._add(member_id, task, is_active)
+        by_load.add(member_id)
+        return count
 
 
 def _by_partition(task: Task) -> tuple[int, str]:
@@ -116,11 +130,11 @@ class _Assignment:
         stateful = sum(group.count for group in groups if group.is_stateful)
         self._active_quota = _Quota(active, len(members))
         self._total_quota = _Quota(active + stateful * standbys, len(members))
-        for member_id in sorted(members):
+        for member_id in hash_order(members, java_hash_code):
             self._add_member(member_id, members[member_id])
 
     def _add_member(self, member_id: str, member: AssignedMember) -> None:
-        process = self._processes.setdefault(member.process_id, _Process(len(self._processes)))
+        process = self._processes.setdefault(member.process_id, _Process())
         process.counts[member_id] = 0
         self._process_of[member_id] = process
         for task in member.previous.active:
@@ -160,9 +174,19 @@ class _Assignment:
             for task in left
             if not self._give_active(task, self._least_loaded(self._previous_standby.get(task)))
         ]
+        by_load = self._by_load()
         for task in sorted(still_left):
-            process = min(self._processes.values(), key=lambda each: (each.load, each.order))
+            process = by_load.poll()
             self._active_given(process.add_to_least_loaded(task, is_active=True))
+            by_load.add(process)
+
+    def _by_load(self) -> JavaPriorityQueue[_Process]:
+        """All processes, the least loaded one first."""
+        first_size = 1 << (len(self._members) - 1).bit_length()
+        by_load = JavaPriorityQueue[_Process](lambda process: process.load)
+        for process_id in hash_order(self._processes, java_hash_code, first_size):
+            by_load.add(self._processes[process_id])
+        return by_load
 
     def _give_active(self, task: Task, member_id: str | None) -> bool:
         """Whether the member takes the task: it has had it, and has less than its share."""
@@ -208,9 +232,10 @@ class _Assignment:
                 if not self._give_standby(task):
                     left.append((task, self._standbys - given))
                     break
+        by_load = self._by_load()
         for task, replicas in sorted(left, reverse=True):
             for _ in range(replicas):
-                if not self._give_standby_to_least_loaded(task):
+                if not self._give_standby_to_least_loaded(task, by_load):
                     break
 
     def _give_standby(self, task: Task) -> bool:
@@ -229,10 +254,18 @@ class _Assignment:
         self._total_quota.member_has(process.add(member_id, task, is_active=False))
         return True
 
-    def _give_standby_to_least_loaded(self, task: Task) -> bool:
-        free = [process for process in self._processes.values() if task not in process.tasks]
-        if not free:
-            return False
-        process = min(free, key=lambda each: (each.load, each.order))
-        self._total_quota.member_has(process.add_to_least_loaded(task, is_active=False))
-        return True
+    def _give_standby_to_least_loaded(
+        self, task: Task, by_load: JavaPriorityQueue[_Process]
+    ) -> bool:
+        """Whether there is a process that does not have the task."""
+        having: list[_Process] = []
+        process = by_load.poll()
+        while task in process.tasks and by_load:
+            having.append(process)
+            process = by_load.poll()
+        is_free = task not in process.tasks
+        if is_free:
+            self._total_quota.member_has(process.add_to_least_loaded(task, is_active=False))
+        for each in (process, *reversed(having)):
+            by_load.add(each)
+        return is_free

@@ -314,10 +314,12 @@ def _add_changelogs(
 def _configured(
     each: Subtopology, decided: PartitionCounts, existing: PartitionCounts
 ) -> ConfiguredSubtopology:
-    internal = (*each.repartition_source_topics, *each.state_changelog_topics)
-    partitions = {topic.name: topic.partitions or decided[topic.name] for topic in internal}
-    if any(count < 1 for count in partitions.values()):
-        raise _server_error()
+    partitions: dict[str, int] = {}
+    for topics in (each.repartition_source_topics, each.state_changelog_topics):
+        counts = {topic.name: topic.partitions or decided[topic.name] for topic in topics}
+        if len(counts) != len(topics) or any(count < 1 for count in counts.values()):
+            raise _server_error()
+        partitions.update(counts)
     task_count = max(_count(topic, decided, existing) for topic in each.read_topics)
     return ConfiguredSubtopology(each, task_count, partitions)
 

@@ -41,6 +41,10 @@ class TransactionShard(LogShard[TransactionRecord]):
         return self.broker.config.request_timeout_ms
 
     @property
+    def load_bytes(self) -> int:
+        return self.broker.config.transaction_state_log_load_buffer_size
+
+    @property
     def server_version(self) -> int:
         """The transaction version that is finalized in the cluster."""
         return self.broker.image.features.get(TRANSACTION_VERSION, 0)
@@ -63,13 +67,17 @@ class TransactionShard(LogShard[TransactionRecord]):
         self.pending[transactional_id] = record
 
         def settled(error: ErrorCode, at_ms: int) -> None:
-            if self.pending.get(transactional_id) is record:
-                del self.pending[transactional_id]
+            self._no_longer_pending(record)
             on_settled(error, at_ms)
 
         self.append([record], settled, now_ms)
 
+    def _no_longer_pending(self, record: TransactionRecord) -> None:
+        if self.pending.get(record.transactional_id) is record:
+            del self.pending[record.transactional_id]
+
     def apply(self, record: TransactionRecord, now_ms: int) -> None:
+        self._no_longer_pending(record)  # the markers may be written before `start` returns
         self._put(record)
         transaction = record.transaction
         if transaction is not None and transaction.is_prepared:

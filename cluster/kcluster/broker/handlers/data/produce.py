@@ -85,7 +85,10 @@ def produce(broker: Broker, request: Request, now_ms: int) -> Any:
         return _find(broker, request, topic, index)
 
     def proceed(verified: VerifiedPartitions, at_ms: int) -> None:
-        answer = _append(broker, request, at_ms, verified)
+        if verified.has_many_producers:
+            answer: Any = _of_many_producers(request.body)
+        else:
+            answer = _append(broker, request, at_ms, verified)
         if answer is not PARKED:
             broker.reply(request, None if answer is NO_RESPONSE else answer)
 
@@ -119,7 +122,7 @@ def _append(
             if verified is not None:
                 error = verified.error((replica.topic, index))
                 if error is not None:
-                    answers.append(_failed(index, error))
+                    answers.append(_unverified(index, error))
                     continue
                 is_verified = verified.is_verified(replica)
             appended = replica.append_as_leader(data.records, acks, now_ms, True, is_verified)
@@ -226,6 +229,33 @@ def _fail(answer: Any, error: ErrorCode) -> None:
 
 def _failed(index: int, error: ErrorCode) -> m.ProduceResponse.PartitionProduceResponse:
     return PartitionAnswer(index, error, -1, -1, -1, [], None, _NO_HINT)
+
+
+def _of_many_producers(body: m.ProduceRequest) -> m.ProduceResponse:
+    """Kafka: the InvalidPidMappingException of ReplicaManager.handleProduceAppend, which fails the
+    whole request."""
+    text = "Batches of more than one producer are in one transactional request."
+    topics = []
+    for topic in body.topic_data:
+        answers = [
+            _failed(data.index, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            for data in topic.partition_data
+        ]
+        for answer in answers:
+            answer.error_message = text
+        topics.append(TopicAnswer(topic.name, topic.topic_id, answers))
+    return Answer(topics)
+
+
+def _unverified(index: int, error: ErrorCode) -> m.ProduceResponse.PartitionProduceResponse:
+    """The coordinator did not confirm the transaction.  As from Kafka, its errors have a text only
+    where the client gets another one in their place."""
+    answer = _failed(index, error)
+    if error is ErrorCode.INVALID_TXN_STATE:
+        answer.error_message = "The partition was not added to the transaction."
+    elif error is ErrorCode.NOT_ENOUGH_REPLICAS:
+        answer.error_message = "The transaction's coordinator could not confirm the partition."
+    return answer
 
 
 def _refused(index: int, appended: Appended) -> m.ProduceResponse.PartitionProduceResponse:

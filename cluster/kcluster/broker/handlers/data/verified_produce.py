@@ -38,15 +38,16 @@ class VerifiedPartitions:
 
     `errors`: why a partition must not be appended to; `verified`: the guard of a partition whose
     first batch this is.  A partition that is in neither has the transaction open, or no
-    transactional batch.
+    transactional batch.  `has_many_producers`: nothing of the request may be appended.
     """
 
-    __slots__ = ("errors", "is_checked", "producer_id", "verified")
+    __slots__ = ("errors", "has_many_producers", "is_checked", "producer_id", "verified")
 
     def __init__(self, is_checked: bool) -> None:
         self.errors: dict[TopicPartition, ErrorCode] = {}
         self.verified: dict[TopicPartition, Verification] = {}
         self.producer_id = -1
+        self.has_many_producers = False
         self.is_checked = is_checked
         """False with transaction.partition.verification.enable=false: no batch is checked."""
 
@@ -73,7 +74,6 @@ def verify(
     is_v2 = version >= FIRST_OF_V2
     outcome = VerifiedPartitions(is_v2 or broker.config.transaction_partition_verification_enable)
     producers: dict[ProducerIdentity, None] = {}
-    partitions: list[TopicPartition] = []
     for topic in body.topic_data:
         for data in topic.partition_data:
             replica = find(topic, data.index)
@@ -86,16 +86,15 @@ def verify(
                 and records[_ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_BIT
             ):
                 producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
+                if producer_id < 0:
+                    continue  # nobody's transaction: it is appended as if it were outside of any
                 producers[ProducerIdentity(producer_id, epoch)] = None
-                partition = (replica.topic, replica.partition)
-                partitions.append(partition)
                 if outcome.is_checked:
                     guard = replica.log.producers.verification(producer_id, epoch, sequence, is_v2)
                     if guard is not None:
-                        outcome.verified[partition] = guard
-    if len(producers) > 1:
-        outcome.errors = dict.fromkeys(partitions, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    if outcome.errors or not outcome.verified:
+                        outcome.verified[replica.topic, replica.partition] = guard
+    outcome.has_many_producers = len(producers) > 1
+    if outcome.has_many_producers or not outcome.verified:
         proceed(outcome, now_ms)
         return
     (producer,) = producers

@@ -59,7 +59,8 @@ def join_group(broker: Broker, request: Request, now_ms: int) -> m.JoinGroupResp
         return PARKED
     group = broker.coordinator.joined_group(body.group_id, body.member_id, now_ms)
     if isinstance(group, ErrorCode):
-        member_id = "" if group is ErrorCode.NOT_COORDINATOR else body.member_id
+        unnamed = (ErrorCode.NOT_COORDINATOR, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        member_id = "" if group in unnamed else body.member_id
         refuse_join(broker, request, member_id, group)
     else:
         group.join(request, now_ms)
@@ -101,7 +102,10 @@ def leave_group(broker: Broker, request: Request, now_ms: int) -> m.LeaveGroupRe
     if isinstance(group, ErrorCode):
         answers = [leave_answer(leaver, group) for leaver in leavers]
     else:
-        answers = group.leave(leavers, now_ms)
+        left = group.leave(leavers, now_ms)
+        if isinstance(left, ErrorCode):
+            return m.LeaveGroupResponse(error_code=left)
+        answers = left
     answer = (
         m.LeaveGroupResponse(members=answers)
         if many

@@ -105,6 +105,12 @@ def _describe(
                 cells = [PartitionRow(index, UNINITIALIZED, lag=NO_LAG) for index in one.partitions]
                 unknown.append(TopicRow(topic_name=one.topic_name, partitions=cells))
                 continue
+            if not one.partitions:
+                # Kafka's persister throws: DefaultStatePersister.validate.
+                row.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
+                row.error_message = row.error_code.text
+                on_done(now_ms)
+                return
             names[topic.topic_id] = topic.name
             partitions += [
                 SharePartition(wanted.group_id, topic.topic_id, index) for index in one.partitions

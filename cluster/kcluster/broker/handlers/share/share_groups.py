@@ -92,18 +92,12 @@ def _invalid(message: str) -> GroupRefusal:
 
 
 def _refusal(refused: GroupRefusal) -> m.ShareGroupHeartbeatResponse:
-    message = refused.error.text if refused.message is None else refused.message
-    return m.ShareGroupHeartbeatResponse(error_code=refused.error, error_message=message)
+    return m.ShareGroupHeartbeatResponse(error_code=refused.error, error_message=refused.message)
 
 
 def find_share_group(broker: Broker, group_id: str) -> ShareGroup | GroupRefusal:
-    """A share group that is there, for requests that are not of members."""
-    found = broker.coordinator.modern_group(group_id, ShareGroup)
-    if isinstance(found, GroupRefusal) and found.error is ErrorCode.GROUP_ID_NOT_FOUND:
-        group = broker.coordinator.group(group_id)
-        if group is ErrorCode.GROUP_ID_NOT_FOUND:
-            return GroupRefusal(found.error, f"Group {group_id} not found.")
-    return found
+    """A share group that is there, for requests that are not of its members."""
+    return broker.coordinator.modern_group(group_id, ShareGroup, "group")
 
 
 def _write(

@@ -22,7 +22,7 @@ from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.names import GROUP_METADATA_TOPIC
+from kcluster.protocol.names import GROUP_METADATA_TOPIC, INTERNAL_TOPICS
 
 FENCED_SINCE: Final = 2
 """Versions before it have INVALID_PRODUCER_EPOCH for PRODUCER_FENCED."""
@@ -31,6 +31,8 @@ END_V2_SINCE: Final = 5
 
 Added = m.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
 AddedResult = m.AddPartitionsToTxnResponse.AddPartitionsToTxnResult
+AddedTopic = m.AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
+AddedPartition = m.AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
 
 
 def _known_to(version: int, error: ErrorCode) -> ErrorCode:
@@ -72,8 +74,8 @@ def add_partitions_to_txn(
     if not transactions:
         return m.AddPartitionsToTxnResponse()
 
-    def finish(index: int, errors: dict[TopicPartition, ErrorCode]) -> None:
-        results[index] = _added(transactions[index].transactional_id, errors, version)
+    def finish(index: int, result: AddedResult) -> None:
+        results[index] = result
         done = [result for result in results if result is not None]
         if len(done) < len(results):
             return
@@ -92,45 +94,68 @@ def add_partitions_to_txn(
 
 def _add(broker: Broker, wanted: Added, version: int, finish: partial[None], now_ms: int) -> None:
     partitions = [(topic.name, index) for topic in wanted.topics for index in topic.partitions]
-    missing = [one for one in partitions if broker.image.partition(*one) is None]
-    if missing:
+    transactional_id = wanted.transactional_id
+    refused = _refused(broker, partitions, version)
+    if refused:
         errors = dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED)
-        finish(errors | dict.fromkeys(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        return
-    if not wanted.transactional_id:
-        finish(dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST))
+        finish(_by_partition(transactional_id, errors | refused))
         return
     producer = ProducerIdentity(wanted.producer_id, wanted.producer_epoch)
     if wanted.verify_only:
-        finish(broker.transactions.verify(wanted.transactional_id, producer, partitions, now_ms))
+        errors = dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
+        if transactional_id:
+            errors = broker.transactions.verify(transactional_id, producer, partitions, now_ms)
+        finish(_by_partition(transactional_id, errors))
         return
+
+    def settled(error: ErrorCode, _at_ms: int) -> None:
+        finish(_as_asked(wanted, _known_to(version, error)))
+
+    if not transactional_id:
+        settled(ErrorCode.INVALID_REQUEST, now_ms)
+        return
+    client_version = FIRST_OF_V2 if version >= BATCHED_SINCE else 0
     broker.transactions.add_partitions(
-        wanted.transactional_id,
-        producer,
-        partitions,
-        FIRST_OF_V2 if version >= BATCHED_SINCE else 0,
-        lambda error, _at_ms: finish(dict.fromkeys(partitions, error)),
-        now_ms,
+        transactional_id, producer, partitions, client_version, settled, now_ms
     )
 
 
-def _added(
-    transactional_id: str, errors: dict[TopicPartition, ErrorCode], version: int
-) -> AddedResult:
-    topics: dict[str, list[m.AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult]] = {}
-    for (topic, index), error in errors.items():
-        topics.setdefault(topic, []).append(
-            m.AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult(
-                partition_index=index, partition_error_code=_known_to(version, error)
-            )
+def _refused(
+    broker: Broker, partitions: list[TopicPartition], version: int
+) -> dict[TopicPartition, ErrorCode]:
+    """The partitions that cannot be in a transaction.  Those of internal topics are not for clients
+    to add."""
+    refused = {}
+    for partition in partitions:
+        if version < BATCHED_SINCE and partition[0] in INTERNAL_TOPICS:
+            refused[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif broker.image.partition(*partition) is None:
+            refused[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return refused
+
+
+def _as_asked(wanted: Added, error: ErrorCode) -> AddedResult:
+    """One error for all, in the order of the request, what was named twice included.
+    Kafka: AddPartitionsToTxnRequest.errorResponseForTransaction."""
+    topics = [
+        AddedTopic(
+            name=topic.name,
+            results_by_partition=[AddedPartition(index, error) for index in topic.partitions],
         )
-    return m.AddPartitionsToTxnResponse.AddPartitionsToTxnResult(
+        for topic in wanted.topics
+    ]
+    return AddedResult(transactional_id=wanted.transactional_id, topic_results=topics)
+
+
+def _by_partition(transactional_id: str, errors: dict[TopicPartition, ErrorCode]) -> AddedResult:
+    """An error for each partition.  Kafka: AddPartitionsToTxnResponse.resultForTransaction."""
+    topics: dict[str, list[AddedPartition]] = {}
+    for (topic, index), error in errors.items():
+        topics.setdefault(topic, []).append(AddedPartition(index, error))
+    return AddedResult(
         transactional_id=transactional_id,
         topic_results=[
-            m.AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult(
-                name=name, results_by_partition=results
-            )
-            for name, results in topics.items()
+            AddedTopic(name=name, results_by_partition=results) for name, results in topics.items()
         ],
     )
 

@@ -8,7 +8,6 @@ handleListTransactions; KIP-664, KIP-994, KIP-1152.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from kcluster.broker.broker import Broker
@@ -24,6 +23,7 @@ from kcluster.partition.producers import ProducerState
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.patterns import InvalidPattern, compile_pattern
 
 if TYPE_CHECKING:
     PartitionProducers = m.DescribeProducersResponse.PartitionResponse
@@ -146,7 +146,7 @@ def list_transactions(broker: Broker, request: Request, now_ms: int) -> m.ListTr
     - COORDINATOR_LOAD_IN_PROGRESS while any shard of this broker is loading;
     - unknown names of states are returned as such; with no known name among them, nothing matches;
     - the duration filter leaves ids without a transaction in the list, as Kafka's does;
-    - INVALID_REGULAR_EXPRESSION for a pattern that is no regular expression.
+    - INVALID_REGULAR_EXPRESSION for a pattern that is no regular expression of RE2.
     Versions:
     - v1: the duration filter (KIP-994)
     - v2: the pattern (KIP-1152)
@@ -157,11 +157,10 @@ def list_transactions(broker: Broker, request: Request, now_ms: int) -> m.ListTr
         return m.ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     pattern = None
     if body.transactional_id_pattern:
-        # DIFFERS: Python's regular expressions; Kafka's are RE2's.
-        try:
-            pattern = re.compile(body.transactional_id_pattern)
-        except re.error:
+        compiled = compile_pattern(body.transactional_id_pattern)
+        if isinstance(compiled, InvalidPattern):
             return m.ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+        pattern = compiled
     states = set(body.state_filters)
     return m.ListTransactionsResponse(
         unknown_state_filters=[name for name in body.state_filters if name not in STATE_NAMES],
@@ -176,6 +175,6 @@ def list_transactions(broker: Broker, request: Request, now_ms: int) -> m.ListTr
             if (not states or one.state.label in states)
             and (not body.producer_id_filters or one.producer_id in body.producer_id_filters)
             and (body.duration_filter < 0 or now_ms - one.start_ms > body.duration_filter)
-            and (pattern is None or pattern.fullmatch(one.transactional_id))
+            and (pattern is None or pattern.matches(one.transactional_id))
         ],
     )

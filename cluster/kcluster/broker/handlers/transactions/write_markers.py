@@ -13,7 +13,7 @@ Versions:
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.registry import PARKED, Parked, handles
@@ -24,6 +24,8 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.protocol.records.markers import Marker
 
+NONE: Final = -1
+"""No producer id, no epoch."""
 PartitionResult = m.WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 
 
@@ -31,50 +33,71 @@ PartitionResult = m.WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 def write_txn_markers(
     broker: Broker, request: Request, now_ms: int
 ) -> m.WriteTxnMarkersResponse | Parked:
-    response = m.WriteTxnMarkersResponse(markers=[])
-    wanted: list[tuple[Any, str, PartitionResult]] = []
+    """Append the markers.
+
+    Behaviour:
+    - markers of one producer are answered together, and a partition once;
+    - a producer without partitions is left out of the answer;
+    - UNKNOWN_SERVER_ERROR for all, if one has no producer id or epoch: Kafka cannot build it.
+    """
+    wanted: dict[tuple[int, str, int], list[Any]] = {}
     for marker in request.body.markers:
-        topics = []
         for topic in marker.topics:
-            partitions = [
-                PartitionResult(index, ErrorCode.NONE) for index in topic.partition_indexes
-            ]
-            topics.append(
-                m.WriteTxnMarkersResponse.WritableTxnMarkerTopicResult(
-                    name=topic.name, partitions=partitions
-                )
-            )
-            wanted += [(marker, topic.name, partition) for partition in partitions]
-        response.markers.append(
-            m.WriteTxnMarkersResponse.WritableTxnMarkerResult(
-                producer_id=marker.producer_id, topics=topics
-            )
-        )
+            for index in topic.partition_indexes:
+                same = wanted.setdefault((marker.producer_id, topic.name, index), [])
+                if marker not in same:
+                    same.append(marker)
+    errors: dict[tuple[int, str, int], ErrorCode] = {}
+    if any(NONE in (marker.producer_id, marker.producer_epoch) for marker in request.body.markers):
+        return _answer(dict.fromkeys(wanted, ErrorCode.UNKNOWN_SERVER_ERROR))
     if not wanted:
-        return response
-    waiting = [result for _, _, result in wanted]
+        return _answer(errors)
+    waiting = sum(map(len, wanted.values()))
 
-    def finish(result: PartitionResult, error: ErrorCode, _at_ms: int) -> None:
-        result.error_code = error
-        waiting.pop()
+    def finish(key: tuple[int, str, int], error: ErrorCode, _at_ms: int) -> None:
+        nonlocal waiting
+        errors[key] = error
+        waiting -= 1
         if not waiting:
-            broker.reply(request, response)
+            broker.reply(request, _answer({key: errors[key] for key in wanted}))
 
-    for marker, topic, result in wanted:
-        _write(broker, marker, topic, result, partial(finish, result), now_ms)
+    for key, markers in wanted.items():
+        for marker in markers:
+            _write(broker, marker, key[1], key[2], partial(finish, key), now_ms)
     return PARKED
+
+
+def _answer(errors: dict[tuple[int, str, int], ErrorCode]) -> m.WriteTxnMarkersResponse:
+    """`errors` by producer id, topic and partition."""
+    producers: dict[int, dict[str, list[PartitionResult]]] = {}
+    for (producer_id, topic, index), error in errors.items():
+        topics = producers.setdefault(producer_id, {})
+        topics.setdefault(topic, []).append(PartitionResult(index, error))
+    return m.WriteTxnMarkersResponse(
+        markers=[
+            m.WriteTxnMarkersResponse.WritableTxnMarkerResult(
+                producer_id=producer_id,
+                topics=[
+                    m.WriteTxnMarkersResponse.WritableTxnMarkerTopicResult(
+                        name=name, partitions=partitions
+                    )
+                    for name, partitions in topics.items()
+                ],
+            )
+            for producer_id, topics in producers.items()
+        ]
+    )
 
 
 def _write(
     broker: Broker,
     wanted: m.WriteTxnMarkersRequest.WritableTxnMarker,
     topic: str,
-    result: PartitionResult,
+    index: int,
     finish: partial[None],
     now_ms: int,
 ) -> None:
     marker = Marker(wanted.transaction_result, wanted.coordinator_epoch)
-    index = result.partition_index
     if topic == GROUP_METADATA_TOPIC and index in broker.coordinator.shards:
         broker.coordinator.shards[index].append_marker(
             wanted.producer_id,

@@ -1,0 +1,238 @@
+"""A classic group becomes a consumer group, and the other way, while members stay.
+
+Owns: when that is allowed, and the records of the group that takes the place.  Never: changes a
+group.
+Kafka: ConsumerGroupMigrationPolicy, ConsumerGroup.fromClassicGroup, ClassicGroup.fromConsumerGroup,
+validateOnlineUpgrade, validateOnlineDowngrade*; KIP-848.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+from kcluster.broker.coordinator.classic_group import ClassicGroup
+from kcluster.broker.coordinator.classic_members import ClassicMember, Roster
+from kcluster.broker.coordinator.consumer.member import (
+    ClassicMetadata,
+    ClassicProtocol,
+    ConsumerMember,
+    partitions_of,
+    target_record,
+)
+from kcluster.broker.coordinator.consumer.records import (
+    ConsumerGroupMetadata,
+    ConsumerGroupTargetAssignmentMetadata,
+)
+from kcluster.broker.coordinator.group_log import ClassicGroupRecord, LogRecord
+from kcluster.broker.coordinator.modern.group import GroupRefusal
+from kcluster.broker.coordinator.modern.topics import Assignment, metadata_hash
+from kcluster.config.kafka.definitions import BrokerConfig
+from kcluster.metadata.image import MetadataImage
+from kcluster.protocol import messages as m
+from kcluster.protocol.consumer_protocol import (
+    ASSIGNMENT,
+    CONSUMER_PROTOCOL_TYPE,
+    SUBSCRIPTION,
+    decode_consumer_message,
+    encode_assignment,
+)
+from kcluster.protocol.errors import ErrorCode
+
+
+class MigrationPolicy(StrEnum):
+    """group.consumer.migration.policy."""
+
+    DISABLED = "disabled"
+    DOWNGRADE = "downgrade"
+    UPGRADE = "upgrade"
+    BIDIRECTIONAL = "bidirectional"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+
+def policy_of(config: BrokerConfig) -> MigrationPolicy:
+    return MigrationPolicy(config.group_consumer_migration_policy.lower())
+
+
+# ----------------------------------------------------------------------------------------- upgrade
+
+
+def upgraded(
+    classic: ClassicGroup, image: MetadataImage, config: BrokerConfig
+) -> list[LogRecord] | GroupRefusal:
+    """The records that turn a classic group with members into a consumer group: every member has
+    what it had, in the epoch of the generation."""
+    refused = _refuse_upgrade(classic, config)
+    if refused is not None:
+        return GroupRefusal(
+            ErrorCode.GROUP_ID_NOT_FOUND,
+            f"Cannot upgrade classic group {classic.group_id} to consumer group because {refused}.",
+        )
+    members = []
+    for one in classic.roster.members.values():
+        member = _upgraded_member(classic.roster, one, image)
+        if isinstance(member, str):
+            return GroupRefusal(
+                ErrorCode.GROUP_ID_NOT_FOUND,
+                f"Cannot upgrade classic group {classic.group_id} to consumer group because "
+                f"{member}",
+            )
+        members.append(member)
+    group_id, epoch = classic.group_id, classic.roster.generation
+    hashed = metadata_hash(image, {name for one in members for name in one.topics})
+    target = m.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch)
+    return [
+        *classic.tombstones(),
+        *(one.metadata_record(group_id) for one in members),
+        ConsumerGroupMetadata(
+            group_id, m.ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=hashed)
+        ),
+        *(target_record(group_id, one.member_id, partitions_of(one.assigned)) for one in members),
+        ConsumerGroupTargetAssignmentMetadata(group_id, target),
+        *(one.current_record(group_id) for one in members),
+    ]
+
+
+def _refuse_upgrade(classic: ClassicGroup, config: BrokerConfig) -> str | None:
+    if not policy_of(config).allows_upgrade:
+        return "online upgrade is disabled"
+    if not classic.roster.are_consumers:
+        return "the group does not use the consumer embedded protocol"
+    if len(classic.roster.members) > config.group_consumer_max_size:
+        return "the group size exceeds the consumer group maximum size"
+    return None
+
+
+def _upgraded_member(
+    roster: Roster, member: ClassicMember, image: MetadataImage
+) -> ConsumerMember | str:
+    """The member, or why its bytes stand against it."""
+    protocol = roster.protocol_name or roster.elect_protocol()
+    subscription = decode_consumer_message(SUBSCRIPTION, member.protocols.get(protocol, b""))
+    assigned: Assignment = {}
+    if member.assignment:
+        assignment = decode_consumer_message(ASSIGNMENT, member.assignment)
+        if assignment is None:
+            return "the embedded consumer protocol is malformed."
+        if assignment.user_data:
+            return (
+                "an unsupported custom assignor is in use. Please refer to the documentation or "
+                "switch to a default assignor before re-attempting the upgrade."
+            )
+        assigned = assignment_by_id(assignment.assigned_partitions, image)
+    if subscription is None:
+        return "the embedded consumer protocol is malformed."
+    epoch = roster.generation
+    return ConsumerMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=getattr(subscription, "rack_id", None) or None,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        topics=tuple(sorted(set(subscription.topics))),
+        classic=classic_metadata(member.session_timeout_ms, member.protocols),
+        epoch=epoch,
+        previous_epoch=epoch,
+        assigned={
+            topic_id: dict.fromkeys(sorted(partitions), epoch)
+            for topic_id, partitions in assigned.items()
+        },
+    )
+
+
+def classic_metadata(session_timeout_ms: int, protocols: Mapping[str, bytes]) -> ClassicMetadata:
+    """What a consumer group keeps of a member that speaks the classic protocol."""
+    return ClassicMetadata(
+        session_timeout_ms=session_timeout_ms,
+        supported_protocols=[ClassicProtocol(name, data) for name, data in protocols.items()],
+    )
+
+
+def assignment_by_id(
+    assigned: Iterable[m.ConsumerProtocolAssignment.TopicPartition], image: MetadataImage
+) -> Assignment:
+    """Partitions by topic id, of topics that exist."""
+    return {
+        image.topics[one.topic].topic_id: frozenset(one.partitions)
+        for one in assigned
+        if one.topic in image.topics and one.partitions
+    }
+
+
+# --------------------------------------------------------------------------------------- downgrade
+
+
+def can_downgrade(
+    members: Iterable[ConsumerMember], leavers: Iterable[ConsumerMember], config: BrokerConfig
+) -> bool:
+    """Whether only classic members are left when `leavers` have gone, and may have a classic
+    group."""
+    gone = {member.member_id for member in leavers}
+    rest = [member for member in members if member.member_id not in gone]
+    return (
+        bool(rest)
+        and all(member.is_classic for member in rest)
+        and policy_of(config).allows_downgrade
+        and len(rest) <= config.group_max_size
+    )
+
+
+def downgraded(
+    group_id: str,
+    epoch: int,
+    members: Iterable[ConsumerMember],
+    targets: Mapping[str, Assignment],
+    image: MetadataImage,
+    now_ms: int,
+) -> ClassicGroupRecord:
+    """The classic group of these members, each with its part of the target assignment."""
+    roster = Roster(generation=epoch, protocol_type=CONSUMER_PROTOCOL_TYPE)
+    for member in members:
+        assert member.classic is not None, member
+        roster.add(
+            ClassicMember(
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                session_timeout_ms=member.classic.session_timeout_ms,
+                protocol_type=CONSUMER_PROTOCOL_TYPE,
+                protocols=protocols_of(member),
+            )
+        )
+    roster.protocol_name = roster.elect_protocol()
+    assignment = {
+        member.member_id: encoded_assignment(
+            targets.get(member.member_id, {}),
+            member.protocols.get(roster.protocol_name, b""),
+            image,
+        )
+        for member in roster.members.values()
+    }
+    return ClassicGroupRecord(group_id, roster.saved(assignment, now_ms))
+
+
+def protocols_of(member: ConsumerMember) -> dict[str, bytes]:
+    """A classic member's protocols, in its order of preference."""
+    classic = member.classic
+    assert classic is not None, member
+    return {one.name: bytes(one.metadata) for one in classic.supported_protocols}
+
+
+def encoded_assignment(target: Assignment, subscription: bytes, image: MetadataImage) -> bytes:
+    """Partitions as SyncGroup sends them, in the version of the member's subscription."""
+    named = {
+        image.topic_names[topic_id]: sorted(partitions)
+        for topic_id, partitions in target.items()
+        if topic_id in image.topic_names
+    }
+    return encode_assignment(named, subscription)
