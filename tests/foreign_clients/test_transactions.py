@@ -265,9 +265,9 @@ def test_transactions__copies_exactly_once_through_a_kill(victim: str, protocol:
         assert confluent_read(cluster.bootstrap, copier.sink, "read_committed") == expected
 
 
-@pytest.mark.parametrize("victim", ["leader(sink-0)", "group's coordinator", "coordinator"])
-def test_transactions__kafka_python_copies_exactly_once_through_a_kill(victim: str) -> None:
-    """The broker dies before the offsets are sent in the transaction."""
+def test_transactions__kafka_python_copies_exactly_once_through_a_kill() -> None:
+    """The sink's leader dies, and coordinates neither the group nor the transactions: kafka-python
+    3.0.12 finds the new coordinator and then sends it nothing."""
     shape = {"assignment": [[1, 2, 3]]}
     topology = Topology.of(brokers=3, profile="fast", topics={"source": shape, "sink": shape})
     with (
@@ -287,11 +287,13 @@ def test_transactions__kafka_python_copies_exactly_once_through_a_kill(victim: s
             producer.begin_transaction()
             producer.send("sink", record.value)
             if number == RECORDS // 2:
-                topic, key = {
-                    "group's coordinator": (GROUP_METADATA_TOPIC, "copiers"),
-                    "coordinator": (TRANSACTION_STATE_TOPIC, "copier"),
-                }.get(victim, ("", ""))
-                cluster.kill(coordinator(cluster, topic, key) if topic else victim)
+                coordinators = {
+                    coordinator(cluster, GROUP_METADATA_TOPIC, "copiers"),
+                    coordinator(cluster, TRANSACTION_STATE_TOPIC, "copier"),
+                }
+                victim = next(one for one in (1, 2, 3) if one not in coordinators)
+                cluster.move("sink-0", to=victim)
+                cluster.kill(victim)
             place = PythonPartition("source", 0)
             offset = OffsetAndMetadata(record.offset + 1, "", -1)
             producer.send_offsets_to_transaction({place: offset}, consumer.group_metadata())
