@@ -19,25 +19,12 @@ class Reason(Struct, frozen=True):
     paths: tuple[str, ...] = ("*",)
 
 
-def apis(*keys: int) -> tuple[str, ...]:
-    """Paths of some APIs in ApiVersions."""
-    return tuple(f"answer.api_keys.{key}" for key in keys)
-
-
-VERSIONS = ("metadata: versions*", "wire: api_versions*")
-
 REASONS: Final[tuple[Reason, ...]] = (
     Reason(
         "quorum",
         "The controller is a separate node without a listener, so all brokers are observers.",
         ("quorum: quorum*",),
         ("*current_voters*", "*observers*", "*nodes*"),
-    ),
-    Reason(
-        "APIs",
-        "Groups of KIP-848, share groups and groups of Kafka Streams are not served.",
-        VERSIONS,
-        apis(68, 69, 76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92),
     ),
     Reason(
         "transactions",

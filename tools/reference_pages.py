@@ -44,7 +44,7 @@ the number of brokers if there are fewer ([differences](../explanation/differenc
 REFUSED_INTRO: Final = """
 A topology that sets one of these is refused, so that no setting is ignored silently. Clients see
 them described with Kafka's defaults. They belong to what is not simulated: TLS, SASL, tiered
-storage, the KRaft quorum, KIP-848 and share groups, thread pools.
+storage, the KRaft quorum, two-phase commit, thread pools.
 """
 RUN_INTRO: Final = """
 A run directory is what `kcluster scenario run --out` and a failing test leave behind. `run.json` is

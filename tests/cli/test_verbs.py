@@ -145,6 +145,7 @@ def test_verbs__for_several_brokers_leave_alone_who_is_so_already(lab: Any, kclu
     code, out, _ = kcluster("start", "all", "--json")
     assert (code, json.loads(out)["changed"]) == (0, False)
     assert json.loads(out)["lines"] == ["brokers 1, 2 and 3 are already up"]
+    assert kcluster("start", "down")[:2] == (0, "down: there is no such broker now\n")
 
 
 def test_verbs__pause_resume_and_restart_do_the_rest(lab: Any, kcluster: Verb) -> None:

@@ -335,3 +335,39 @@ def test_groups__members_survive_the_death_of_the_coordinator(
     assert [int(record.value or b"") for record in them.read] == list(range(200))
     with python_consumer(own.bootstrap, group_id=group) as other:
         assert other.committed(kafka.TopicPartition("orders", 0)) == 200
+
+
+def test_groups__kip848_members_survive_the_death_of_the_leader(own: Cluster, group: str) -> None:
+    fill(own, "orders", range(100), partitions=1)
+    with Group(own, "orders", group) as them:
+        them.join("confluent-kafka", group_protocol="consumer").commits = True
+        them.wait_read(100)
+        own.kill(own.leader("orders", 0))
+        fill(own, "orders", range(100, 200), partitions=1)
+        them.wait_read(200)
+    assert [int(record.value or b"") for record in them.read] == list(range(200))
+
+
+def test_groups__kip848_members_subscribe_by_regular_expression(
+    shared: Cluster, filled: str, group: str
+) -> None:
+    with confluent_consumer(
+        shared.bootstrap, group_id=group, group_protocol="consumer"
+    ) as consumer:
+        consumer.subscribe([f"^{filled[:-1]}[{filled[-1]}]$"])
+        read = confluent_take(consumer, RECORDS)
+    assert sorted(int(record.value or b"") for record in read) == list(range(RECORDS))
+
+
+def test_groups__kip848_members_take_over_a_classic_group_and_leave_it(
+    shared: Cluster, filled: str, group: str
+) -> None:
+    with Group(shared, filled, group) as them:
+        them.join("confluent-kafka", partition_assignment_strategy="cooperative-sticky")
+        them.wait_shared()
+        them.join("confluent-kafka", group_protocol="consumer")
+        them.wait_shared()
+        them.members.pop().leave()
+        them.wait_shared()
+        them.wait_read(RECORDS)
+    assert them.numbers() == set(range(RECORDS))

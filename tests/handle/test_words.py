@@ -81,6 +81,8 @@ def test_verbs__for_several_brokers_do_the_rest(cluster: Any) -> None:
     assert states() == ["down", "up", "up"]
     cluster.do("start", "all")
     assert states() == ["up", "up", "up"]
+    cluster.start("down")
+    cluster.do("start", "down")
     with pytest.raises(ClusterError, match="broker 1 is up"):
         cluster.start(1)
 

@@ -29,7 +29,7 @@ from kcluster.broker.replication.replicas import Replicas
 from kcluster.broker.serving.appends import ACKS_ALL, InternalAppend
 from kcluster.broker.serving.sessions import FetchSessions, ParkedFetch
 from kcluster.broker.share.configs import ShareConfigs
-from kcluster.broker.share.sessions import ShareSession, ShareSessions
+from kcluster.broker.share.sessions import ParkedShareFetch, ShareSession, ShareSessions
 from kcluster.broker.share.share_partitions import SharePartitions
 from kcluster.broker.telemetry import ClientTelemetry
 from kcluster.config.kafka.definitions import DEFAULT_PERSISTER, BrokerConfig
@@ -89,6 +89,8 @@ class Broker:
         if self.config.group_share_persister_class_name == DEFAULT_PERSISTER:
             self.persister = RemotePersister(self, self.share_state)
         self.share_sessions = ShareSessions(view)
+        self.parked_share_fetches: dict[int, ParkedShareFetch] = {}
+        """By connection."""
         self.share_partitions = SharePartitions(
             ShareConfigs(self), timers, self.replicas, self.persister, outbox
         )

@@ -191,6 +191,9 @@ class BrokerNode(Broker):
 
     def _on_connection_closed(self, event: ConnectionClosed, now_ms: int) -> None:
         self._abandon_fetch(event.connection_id)
+        share_fetch = self.parked_share_fetches.get(event.connection_id)
+        if share_fetch is not None:
+            share_fetch.abandon()
         session = self.share_sessions.of_connection(event.connection_id)
         if session is not None:
             self.end_share_session(session, now_ms)

@@ -203,7 +203,7 @@ class VirtualDriver(NetworkVerbs):
     def _on_each(
         self, verb: StateVerb, brokers: Nodes, operation: Callable[[int], None]
     ) -> tuple[int, ...]:
-        found = self.find(brokers)
+        found = self._finder.nodes(brokers, may_be_none=verb is StateVerb.START)
         return self._do(lambda: self.verbs.on_each(verb, found, operation))
 
     def _run_until(self, condition: Callable[[], bool], limit_ms: int, failure: str) -> None:

@@ -82,6 +82,8 @@ class Departure(StrEnum):
     """It sent no JoinGroup within the rebalance timeout."""
     NOT_SYNCED = "not_synced"
     """It sent no SyncGroup within the rebalance timeout."""
+    NOT_REVOKED = "not_revoked"
+    """It has not revoked its partitions within the rebalance timeout (KIP-848)."""
     REPLACED = "replaced"
     """The same static member joined under another id (KIP-345)."""
 
@@ -112,7 +114,8 @@ class AssignedPartitions(Struct, frozen=True, gc=False):
 
 class GroupAssigned(GroupEvent, frozen=True):
     """The assignment of a generation is stored, and its members get it.  Empty if their protocol is
-    not that of consumers."""
+    not that of consumers.  In a group of KIP-848 the generation is the epoch of the target
+    assignment, towards which its members go step by step."""
 
     generation: int
     assignments: tuple[AssignedPartitions, ...]

@@ -518,6 +518,7 @@ def _(event: GroupMemberLeft) -> str:
 _DEPARTURES: Final = {
     Departure.NOT_JOINED: "removed: it sent no JoinGroup within the rebalance timeout",
     Departure.NOT_SYNCED: "removed: it sent no SyncGroup within the rebalance timeout",
+    Departure.NOT_REVOKED: "removed: it did not revoke its partitions within the rebalance timeout",
     Departure.REPLACED: "removed: the same static member joined under another id",
 }
 

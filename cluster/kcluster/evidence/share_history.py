@@ -27,8 +27,10 @@ ACKNOWLEDGE_TYPES: Final = ("gap", "accept", "release", "reject", "renew")
 
 class ShareDelivery(Struct, frozen=True, gc=False):
     """Records that a member was given, to be acknowledged.  `delivery_count`: how often the leader
-    has given them to any member, this time included, as far as it knows."""
+    has given them to any member, this time included, as far as it knows.  `asked_ms`: when the
+    fetch arrived; they were acquired between then and `at_ms`, the time of the answer."""
 
+    asked_ms: int
     at_ms: int
     broker: int
     client: str
@@ -89,6 +91,7 @@ def _deliveries(
         for partition in topic.partitions:
             for acquired in partition.acquired_records:
                 yield ShareDelivery(
+                    asked_ms=reply.request.arrived_ms,
                     at_ms=at_ms,
                     broker=broker,
                     client=client_of(recorder, reply.request),

@@ -180,9 +180,10 @@ class Cluster(NetworkVerbs):
 
     # -------------------------------------------------------------------------- processes
 
-    def find(self, nodes: Nodes) -> tuple[int, ...]:
-        """The ids of the nodes that are meant now; see NetworkVerbs."""
-        return self._do(lambda: self._words().nodes(nodes))
+    def find(self, nodes: Nodes, may_be_none: bool = False) -> tuple[int, ...]:
+        """The ids of the nodes that are meant now; see NetworkVerbs.  ClusterError if there is
+        none, unless there may be none."""
+        return self._do(lambda: self._words().nodes(nodes, may_be_none))
 
     def _words(self) -> Finder:
         """Made when first used: a start need not load the words."""
@@ -285,7 +286,7 @@ class Cluster(NetworkVerbs):
     def _on_each(
         self, verb: StateVerb, brokers: Nodes, operation: Callable[[int], None]
     ) -> tuple[int, ...]:
-        found = self.find(brokers)
+        found = self.find(brokers, may_be_none=verb is StateVerb.START)
         return self._do(lambda: self._verbs.on_each(verb, found, operation))
 
     # ---------------------------------------------------------------------------- settling

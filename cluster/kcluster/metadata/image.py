@@ -75,6 +75,11 @@ class MetadataImage:
         registration = self.brokers.get(broker_id)
         return registration is not None and registration.is_active
 
+    def supports(self, feature: str) -> bool:
+        """Whether a feature is on.  True while no metadata has arrived: a broker that has just
+        started must not tell its clients that there is no such API."""
+        return feature in self.features or not self.features
+
     @property
     def elr_enabled(self) -> bool:
         """Whether ELRs are kept: eligible.leader.replicas.version is 1 (KIP-966)."""

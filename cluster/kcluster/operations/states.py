@@ -1,6 +1,7 @@
 """Which of several brokers a verb acts on, where some are in that state already.
 
-Owns: the rule, for the command line, Python and scenario files.  Never: acts on a broker, refuses.
+Owns: the rule, for the command line, Python and scenario files.  Never: acts on a broker, refuses;
+imports msgspec: `kcluster --help` loads this.
 Kafka: systemctl start, which starts what does not run yet.
 
 A verb for several brokers acts on those whose state allows it, and leaves the others as they are.
@@ -11,9 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Final
-
-from msgspec import Struct
+from typing import Final, NamedTuple
 
 from kcluster.deaths import ProcessState
 
@@ -38,7 +37,7 @@ ACTS_ON: Final[Mapping[StateVerb, tuple[ProcessState, ...]]] = {
 """The states from which each verb leads to another."""
 
 
-class Chosen(Struct, frozen=True):
+class Chosen(NamedTuple):
     """`nodes`: those that the verb acts on.  `left_alone`: the others, with their states."""
 
     nodes: tuple[int, ...]

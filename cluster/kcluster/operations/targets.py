@@ -524,22 +524,23 @@ class Finder:
         self.clients: Mapping[str, int] = {}
         self._dispatcher = dispatcher
 
-    def find(self, targets: Targets) -> tuple[int, ...]:
-        """All nodes that are meant, each once, in the order of the targets."""
+    def find(self, targets: Targets, may_be_none: bool = False) -> tuple[int, ...]:
+        """All nodes that are meant, each once, in the order of the targets; ClusterError if there
+        is none, unless there may be none: nobody to start is no problem."""
         found = (node for target in targets for node in target.resolve(self))
         nodes = tuple(dict.fromkeys(found))
-        if not nodes:
+        if not nodes and not may_be_none:
             raise ClusterError(f"{', '.join(map(str, targets))}: there is no such broker now")
         return nodes
 
-    def nodes(self, nodes: Nodes) -> tuple[int, ...]:
+    def nodes(self, nodes: Nodes, may_be_none: bool = False) -> tuple[int, ...]:
         """The same for Python users, who may also name a client by its id."""
         if isinstance(nodes, int):
             return (self.verbs.network.node(nodes),)
         if isinstance(nodes, str):
-            return self.find(targets_in(nodes))
-        found = tuple(dict.fromkeys(node for one in nodes for node in self.nodes(one)))
-        if not found:
+            return self.find(targets_in(nodes), may_be_none)
+        found = tuple(dict.fromkeys(node for one in nodes for node in self.nodes(one, may_be_none)))
+        if not found and not may_be_none:
             raise ClusterError("no node is named")
         return found
 

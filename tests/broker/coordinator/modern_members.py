@@ -56,6 +56,19 @@ class ModernMember:
         """Heartbeat with what it owns."""
         return self.send(version, **more)
 
+    def post_join(self, **more: Any) -> None:
+        """As `join`, if the answer may still be to come: then the member does not know it."""
+        self.epoch, self.owned = 0, {}
+        first = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": self.topics}
+        self.post(**{**first, **self.more, **more})
+
+    def post(self, **more: Any) -> None:
+        """A heartbeat of which the answer may still be to come."""
+        request = self.broker.post(self.heartbeat(**more), 1)
+        answer = self.broker.answer(request)
+        if answer is not None:
+            self.take(answer)
+
     def leave(self, epoch: int = -1) -> ErrorCode:
         self.epoch = epoch
         return self.send(1, instance_id=self.more.get("instance_id"))
@@ -73,6 +86,8 @@ class ModernMember:
         )
 
     def _entry(self, name: str) -> Partitions:
+        if name not in self._topic_ids:
+            self._topic_ids[name] = self.broker.image.topics[name].topic_id
         return Partitions(self._topic_ids[name], self.owned[name])
 
     def take(self, answer: Any) -> ErrorCode:

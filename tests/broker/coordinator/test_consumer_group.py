@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kcluster.broker.coordinator.consumer.group import ConsumerGroup, ConsumerGroupState
+from kcluster.events.words import text_of
 from kcluster.protocol.errors import ErrorCode
 from tests.broker.coordinator.group_broker import GroupBroker, fresh_broker, restarted
 from tests.broker.coordinator.modern_members import ModernMember, owned_by, settle
@@ -113,6 +114,31 @@ def test_consumer_group__a_member_that_does_not_revoke_in_time_is_fenced() -> No
         broker.at(broker.now_ms + 3_000)
     broker.at(11_000)
     assert list(group_of(broker).members) == ["b"]
+
+
+def test_consumer_group__what_happens_to_it_is_noted() -> None:
+    broker = fresh_broker()
+    a = ModernMember(broker, "a", instance_id="one", rebalance_timeout_ms=2_000)
+    a.join()
+    a.leave(-2)
+    back = ModernMember(broker, "a2", instance_id="one", rebalance_timeout_ms=2_000)
+    back.join()
+    broker.at(1_000)
+    b = ModernMember(broker, "b")
+    b.join()
+    back.beat()
+    broker.at(3_000)
+    b.leave()
+    assert [text_of(one) for one in broker.events if one.kind.startswith("group_")] == [
+        "member a of client c joined",
+        "generation 2: orders-0,1,2,3,4,5 to a",
+        "member a removed: the same static member joined under another id",
+        "member a2 of client c joined",
+        "member b of client c joined",
+        "generation 3: orders-0,1,2 to a2; orders-3,4,5 to b",
+        "member a2 removed: it did not revoke its partitions within the rebalance timeout",
+        "member b left",
+    ]
 
 
 def test_consumer_group__one_that_leaves_hands_over_at_once() -> None:

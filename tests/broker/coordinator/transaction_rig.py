@@ -66,15 +66,37 @@ class TransactionRig(Simulated):
     def read(self) -> list[bytes | None]:
         """What a read_committed consumer sees: committed records below the last stable offset."""
         data = self.fetched()
-        aborted = {one.producer_id: one.first_offset for one in data.aborted_transactions}
+        begun = sorted(data.aborted_transactions, key=lambda one: -one.first_offset)
+        aborted = set()
         values = []
         for one in _batches(data.records):
-            is_aborted = aborted.get(one.producer_id, data.high_watermark) <= one.base_offset
+            while begun and begun[-1].first_offset <= one.base_offset:
+                aborted.add(begun.pop().producer_id)
+            is_aborted = one.is_transactional and one.producer_id in aborted
             if one.is_control and is_aborted:
-                del aborted[one.producer_id]
+                aborted.remove(one.producer_id)
             elif not one.is_control and not is_aborted:
                 values += [record.value for record in read_records(one)]
         return values
+
+    def end_all_transactions(self) -> None:
+        """Abort what is open in `orders`, also what no coordinator knows of."""
+        body = m.DescribeProducersRequest(
+            topics=[m.DescribeProducersRequest.TopicRequest(TOPIC, [0])]
+        )
+        answer = self.call(self.leader_id, ApiKey.DESCRIBE_PRODUCERS, 0, body)
+        for one in answer.topics[0].partitions[0].active_producers:
+            if one.current_txn_start_offset < 0:
+                continue
+            marker = m.WriteTxnMarkersRequest.WritableTxnMarker(
+                producer_id=one.producer_id,
+                producer_epoch=one.producer_epoch,
+                transaction_result=False,
+                topics=[m.WriteTxnMarkersRequest.WritableTxnMarkerTopic(TOPIC, [0])],
+                coordinator_epoch=one.coordinator_epoch,
+            )
+            markers = m.WriteTxnMarkersRequest(markers=[marker])
+            self.call(self.leader_id, ApiKey.WRITE_TXN_MARKERS, 1, markers)
 
     def age(self, producer: RawProducer, epoch: int) -> None:
         """Make `epoch` the producer's, as after as many transactions."""

@@ -152,6 +152,7 @@ class ClusterMember(ShareMember):
 
     group = "g"
     max_wait_ms = 1_000
+    patience_ms = 600_000
 
     def __init__(self, rig: ShareStateRig, at: int, member_id: str = "a") -> None:
         self.rig = rig
@@ -164,7 +165,7 @@ class ClusterMember(ShareMember):
         self.line.send(api_key, self.version, body)
 
     def _outcome(self, _sent: Any) -> Any:
-        return self.line.outcome(600_000)
+        return self.line.outcome(self.patience_ms)
 
     def _id_of(self, _topic: str) -> bytes:
         return self.rig.topic_id

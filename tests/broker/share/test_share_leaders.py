@@ -129,6 +129,25 @@ def test_what_cannot_be_stored_is_delivered_again_when_its_lock_has_ended():
     assert errors(member.acknowledge({0: [(0, 1, ACCEPT)]})) == {0: "NONE"}
 
 
+def test_a_state_is_loaded_behind_the_writes_of_whoever_held_it_before():
+    """The group's last session ends while an acknowledgement is still to be stored."""
+    rig = cluster(2, 1)
+    member = ClusterMember(rig, at=1)
+    assert acquired(member.fetch(0, max_records=1)) == [(0, 1, 1)]
+    for broker in (2, 3):
+        rig.cut(1, broker)
+    member.send_fetch(acks={0: [(0, 1, ACCEPT)]})
+    rig.run_for(1_000)
+    member.line.close()
+    other = ClusterMember(rig, at=1, member_id="b")
+    other.send_fetch(0, max_wait_ms=120_000)
+    rig.run_for(1_000)
+    for broker in (2, 3):
+        rig.heal(1, broker)
+    # The member had acquired 2 with its last fetch.
+    assert acquired(other.line.outcome(120_000)) == [(2, 2, 2)]
+
+
 def test_an_answer_waits_for_the_store_and_a_second_acknowledgement_is_refused():
     rig = cluster(2, latency_ms=50)
     member, same = ClusterMember(rig, at=1), ClusterMember(rig, at=1)

@@ -78,6 +78,16 @@ BROKERS = "brokers: [{id: 1, port: 9092}, {id: 2, port: 9093}, {id: 3}]\n"
         ("config: {num.partitions: [1]}", "config.num.partitions", "this is a list; it must be"),
         ("config: {auto.create.topics.enable: yes}", "config.auto.create.topics.enable", "either"),
         ("config: {replica.lag.time.max.ms: 1}", "config.replica.fetch.wait.max.ms", "leave the"),
+        (
+            "config: {group.streams.session.timeout.ms: 44999}",
+            "config.group.streams.session.timeout.ms",
+            "44999 is below group.streams.min.session.timeout.ms (45000)",
+        ),
+        (
+            "config: {group.streams.num.standby.replicas: 3}",
+            "config.group.streams.num.standby.replicas",
+            "must be at most group.streams.max.standby.replicas (2)",
+        ),
         # features
         ("features: [a]", "features", "this is a list; it must be a mapping with keys like group."),
         (

@@ -18,7 +18,7 @@ limits each phase, another one each member's session.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -110,10 +110,10 @@ class ClassicGroup(Group):
         home: GroupHome,
         created_ms: int = -1,
         is_new: bool = False,
-        replaced: Sequence[LogRecord] = (),
+        replaced: Group | None = None,
     ) -> None:
         """`is_new`: created for the JoinGroup that follows, and not yet in the log.  `replaced`:
-        tombstones of the group of another kind that it takes the place of."""
+        the empty group of another kind that it takes the place of."""
         super().__init__(group_id, home)
         self._broker = home.broker
         self._timers = GroupTimers(home.broker.timers, group_id)
@@ -167,7 +167,14 @@ class ClassicGroup(Group):
 
         self._is_new = False
         record = new_classic_group(self.group_id, self.state_since_ms)
-        self._home.append([*self._replaced, record], stored, now_ms)
+        replaced = self._replaced
+        tombstones = [] if replaced is None else replaced.tombstones()
+        if not self._home.append([*tombstones, record], stored, now_ms):
+            self.abandon()
+            self._home.put_back(self.group_id, replaced)
+        elif replaced is not None:
+            replaced.abandon()
+        self._replaced = None
 
     def _join_without_id(self, call: JoinCall, now_ms: int) -> None:
         instance_id = call.instance_id

@@ -88,10 +88,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if member_id:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        replaced = [] if current is None else current.tombstones()
-        created = ClassicGroup(group_id, shard, now_ms, True, replaced)
-        if current is not None:
-            current.abandon()
+        created = ClassicGroup(group_id, shard, now_ms, True, current)
         shard.groups[group_id] = created
         return created
 

@@ -97,6 +97,9 @@ class GroupHome(Protocol):
     def groups(self) -> Mapping[str, object]:
         """The groups of this shard by id."""
 
+    def put_back(self, group_id: str, group: Any) -> None:
+        """What had this id before a group that could not be written; None: nothing had."""
+
     def write(self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int) -> bool:
         """Append `records` in one batch, and replay them at once; `on_settled` as below.  False:
         the append was refused, and nothing has changed."""
@@ -104,9 +107,9 @@ class GroupHome(Protocol):
     def after_writes(self, on_settled: Settled, now_ms: int) -> None:
         """Call back when everything written so far is committed; at once if it is."""
 
-    def append(self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int) -> None:
+    def append(self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int) -> bool:
         """Append `records` in one batch.  `on_settled` is called once, maybe before this returns:
-        when they are committed, or cannot be."""
+        when they are committed, or cannot be.  False: they are not in the log."""
 
 
 def ignore_outcome(_error: ErrorCode, _now_ms: int) -> None:

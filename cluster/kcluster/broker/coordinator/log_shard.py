@@ -120,8 +120,9 @@ class LogShard(ABC, Generic[R]):
 
     # ----------------------------------------------------------------------- writing
 
-    def append(self, records: Iterable[R], on_settled: Settled, now_ms: int) -> None:
-        """Append `records` in one batch; `on_settled` when they are committed, or cannot be."""
+    def append(self, records: Iterable[R], on_settled: Settled, now_ms: int) -> bool:
+        """Append `records` in one batch; `on_settled` when they are committed, or cannot be.
+        False: they are not in the log."""
         written = list(records)
         batch = encode_records(written, now_ms, compression=self.compression)
 
@@ -129,7 +130,7 @@ class LogShard(ABC, Generic[R]):
             for record in written:
                 self.apply(record, at_ms)
 
-        self.append_batch(batch, apply, on_settled, now_ms)
+        return self.append_batch(batch, apply, on_settled, now_ms)
 
     def append_batch(
         self,

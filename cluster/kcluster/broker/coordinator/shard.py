@@ -71,6 +71,12 @@ class GroupShard(LogShard[LogRecord]):
         batch = encode_records(written, now_ms, compression=self.compression)
         return self.append_batch(batch, apply, on_settled, now_ms, at_once=True)
 
+    def put_back(self, group_id: str, group: Group | None) -> None:
+        if group is None:
+            self.groups.pop(group_id, None)
+        else:
+            self.groups[group_id] = group
+
     def append_in_transaction(
         self, records: list[LogRecord], producer: ProducerIdentity, on_settled: Settled, now_ms: int
     ) -> None:
@@ -201,18 +207,12 @@ class GroupShard(LogShard[LogRecord]):
     # ---------------------------------------------------------------------- deletion
 
     def delete_group(self, group: Group, on_settled: Settled, now_ms: int) -> None:
-        """Delete a group without members, and its offsets.  If the deletion is not stored, the
-        group is restored."""
-
-        def settled(error: ErrorCode, at_ms: int) -> None:
-            if error is not ErrorCode.NONE:
-                self.groups.setdefault(group.group_id, group)
-            on_settled(error, at_ms)
-
-        group.abandon()
+        """Delete a group without members, and its offsets.  If that is not in the log, nothing has
+        changed."""
         records = [*self.offsets.tombstones(group.group_id), *group.tombstones()]
-        del self.groups[group.group_id]
-        self.append(records, settled, now_ms)
+        if self.append(records, on_settled, now_ms):
+            group.abandon()
+            del self.groups[group.group_id]
 
     def forget_topic(self, name: str, now_ms: int) -> None:
         """Delete the offsets of a deleted topic, and what else groups know of it: that is not valid
@@ -236,11 +236,13 @@ class GroupShard(LogShard[LogRecord]):
         """Delete offsets past offsets.retention.minutes, and groups that have nothing left."""
         retention_ms = self.broker.config.offsets_retention_minutes * MINUTE_MS
         records: list[LogRecord] = []
-        for group in list(self.groups.values()):
+        unused: list[str] = []
+        for group in self.groups.values():
             tombstones, all_expired = self.offsets.expired(group, now_ms, retention_ms)
             records.extend(tombstones)
             if all_expired and group.is_unused:
                 records.extend(group.tombstones())
-                del self.groups[group.group_id]
-        if records:
-            self.append(records, ignore_outcome, now_ms)
+                unused.append(group.group_id)
+        if records and self.append(records, ignore_outcome, now_ms):
+            for group_id in unused:
+                del self.groups[group_id]

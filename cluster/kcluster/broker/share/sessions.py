@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, final
 
 from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.ports import BrokerView
+from kcluster.broker.purgatory import DelayedOperation
 from kcluster.protocol.errors import ErrorCode
 
 INITIAL_EPOCH: Final = 0
@@ -30,6 +31,17 @@ class TopicIdPartition(NamedTuple):
     topic_id: bytes
     partition: int
     topic: str
+
+
+class ParkedShareFetch(DelayedOperation):
+    """A share fetch that waits for records or for a store; handlers/share/share_fetch.py answers
+    it."""
+
+    __slots__ = ()
+
+    def abandon(self) -> None:
+        """Stop waiting without an answer: its client is gone."""
+        raise AssertionError("a subclass knows where it is registered")
 
 
 @final

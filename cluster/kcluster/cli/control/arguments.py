@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kcluster.cli.control.protocol import ControlError
-from kcluster.contract import CONTROLLER_ID
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.operations.states import Chosen, StateVerb
 
@@ -42,7 +41,7 @@ def find_address(status: ClusterStatus, text: str) -> None:
             raise ControlError(f"{text} is the address of broker {broker.id}; use the id", 2)
 
 
-def find_nodes(cluster: Cluster, typed: str | int) -> tuple[int, ...]:
+def find_nodes(cluster: Cluster, typed: str | int, may_be_none: bool = False) -> tuple[int, ...]:
     """The nodes that are meant now, in the words of scenarios: `1,2`, `leader(orders-0)`."""
     from kcluster.operations.targets import BrokerTarget, NameTarget, targets
 
@@ -57,7 +56,7 @@ def find_nodes(cluster: Cluster, typed: str | int) -> tuple[int, ...]:
             find_broker(cluster.status(), str(target.broker_id))
         if isinstance(target, NameTarget) and any(char.isdecimal() for char in target.name):
             find_broker(cluster.status(), target.name)
-    return cluster.find(text)
+    return cluster.find(text, may_be_none)
 
 
 def check_how(how: str, ways: Sequence[str]) -> None:
@@ -104,6 +103,8 @@ def left_alone_lines(verb: StateVerb, chosen: Chosen) -> Iterator[str]:
 
 def brokers_text(nodes: Sequence[int]) -> str:
     """`broker 1`, `brokers 1 and 2`, or `the controller and broker 1`."""
+    from kcluster.contract import CONTROLLER_ID
+
     brokers = [node for node in nodes if node != CONTROLLER_ID]
     texts = ["the controller"] if CONTROLLER_ID in nodes else []
     if len(brokers) == 1:
@@ -192,4 +193,6 @@ def _them(nodes: Sequence[int]) -> str:
 
 
 def _ids(nodes: Sequence[int]) -> str:
+    from kcluster.contract import CONTROLLER_ID
+
     return ",".join("controller" if node == CONTROLLER_ID else str(node) for node in nodes)

@@ -60,7 +60,10 @@ def command(
 def handle(session: ControlSession, request: StartRequest) -> ChangeResult:
     """Start those of the brokers that are down."""
     cluster = session.cluster
-    sorted_out = choose(cluster, StateVerb.START, find_nodes(cluster, request.broker))
+    found = find_nodes(cluster, request.broker, may_be_none=True)
+    if not found:
+        return session.unchanged(f"{request.broker}: there is no such broker now")
+    sorted_out = choose(cluster, StateVerb.START, found)
     chosen, version = sorted_out.nodes, request.kafka_version
 
     def operation(say: Say) -> None:

@@ -3,7 +3,7 @@
 Owns: BrokerConfig, BROKER_CONFIGS: the configs that take effect here, and the defaults of all topic
 configs.  Never: reads text (values.py does); holds what the topology sets by other keys (node.id,
 broker.rack, listeners), or configs without an effect here (catalog.txt: TLS, SASL, tiered storage,
-the KRaft quorum, KIP-848 groups, thread pools, …).
+the KRaft quorum, thread pools, …).
 Kafka: KafkaConfig, AbstractKafkaConfig, GroupCoordinatorConfig, ReplicationConfigs, …
 
 `scaled` marks time constants of the machinery: `profile: fast` makes them 100 times shorter, `slow`
@@ -226,8 +226,10 @@ class BrokerConfig(Struct, frozen=True):
     group_streams_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
     group_streams_initial_rebalance_delay_ms: Annotated[int, _TIME_0] = 3_000
     group_streams_max_assignment_interval_ms: Annotated[int, _INT_0] = 15_000
-    group_streams_max_heartbeat_interval_ms: Annotated[int, _INT_1] = 15_000
-    group_streams_max_session_timeout_ms: Annotated[int, _INT_1] = 60_000
+    group_streams_max_heartbeat_interval_ms: Annotated[int, _int(1, scaled=True, fast=15_000)] = (
+        15_000
+    )
+    group_streams_max_session_timeout_ms: Annotated[int, _int(1, scaled=True, fast=60_000)] = 60_000
     group_streams_max_size: Annotated[int, _INT_1] = _MAX_INT
     group_streams_max_standby_replicas: Annotated[int, _INT_0] = 2
     group_streams_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
@@ -484,7 +486,7 @@ def check_broker_config(config: BrokerConfig) -> list[tuple[str, str]]:
     require(c.effective_retention_ms != 0, retention, "must be -1 (no limit) or at least 1")
     require(c.effective_roll_ms >= 1, "log.roll.ms", "must be at least 1")
     require(c.effective_roll_jitter_ms >= 0, "log.roll.jitter.ms", "must be at least 0")
-    return problems + _check_share_groups(c)
+    return problems + _check_share_groups(c) + _check_streams_groups(c)
 
 
 _BOUNDED_OF_SHARE_GROUPS: Final = (
@@ -498,6 +500,20 @@ def _check_share_groups(config: BrokerConfig) -> list[tuple[str, str]]:
     if config.group_share_max_share_sessions < config.group_share_max_size:
         reason = f"must be at least group.share.max.size ({config.group_share_max_size})"
         problems.append(("group.share.max.share.sessions", reason))
+    return problems
+
+
+_BOUNDED_OF_STREAMS_GROUPS: Final = (
+    "assignment.interval.ms", "heartbeat.interval.ms", "session.timeout.ms",
+)  # fmt: skip
+
+
+def _check_streams_groups(config: BrokerConfig) -> list[tuple[str, str]]:
+    problems = _check_bounds(config, "group.streams", _BOUNDED_OF_STREAMS_GROUPS)
+    most = config.group_streams_max_standby_replicas
+    if config.group_streams_num_standby_replicas > most:
+        reason = f"must be at most group.streams.max.standby.replicas ({most})"
+        problems.append(("group.streams.num.standby.replicas", reason))
     return problems
 
 

@@ -59,7 +59,10 @@ class StartBrokers(_OnBrokers, frozen=True):
     """Start brokers that are down, on the disks that they had."""
 
     def do(self, stage: Stage) -> None:
-        stage.verbs.on_each(StateVerb.START, stage.nodes(self.brokers), stage.verbs.start)
+        stage.verbs.on_each(StateVerb.START, self.affected(stage), stage.verbs.start)
+
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return stage.nodes(self.brokers, may_be_none=True)
 
 
 @action("pause", short="brokers", example="pause: any followers(orders-0)")

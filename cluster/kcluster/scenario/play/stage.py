@@ -79,9 +79,10 @@ class Stage(ABC):
         """The ids of the workload's clients in the fabric, by name."""
         return dict(self._client_ids)
 
-    def nodes(self, targets: Targets) -> tuple[int, ...]:
-        """The ids of the nodes that are meant now; ClusterError if there is none."""
-        return self._finder.find(targets)
+    def nodes(self, targets: Targets, may_be_none: bool = False) -> tuple[int, ...]:
+        """The ids of the nodes that are meant now; ClusterError if there is none, unless there may
+        be none."""
+        return self._finder.find(targets, may_be_none)
 
     def remember(self, name: str, nodes: tuple[int, ...]) -> None:
         """Give these nodes a name, which later targets may use."""

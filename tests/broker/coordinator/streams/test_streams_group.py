@@ -5,6 +5,15 @@ from __future__ import annotations
 import pytest
 
 from kcluster.broker.coordinator.streams.configured import StreamsStatus
+from kcluster.events.clients import (
+    AssignedPartitions,
+    Departure,
+    GroupAssigned,
+    GroupEvent,
+    GroupMemberExpired,
+    GroupMemberJoined,
+    GroupMemberLeft,
+)
 from kcluster.metadata.records import GROUP_RESOURCE, ConfigRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
@@ -308,3 +317,37 @@ def test_streams_group__takes_the_place_of_an_empty_classic_group_and_yields_to_
     assert committed(broker, "g") == 5
     assert a.join() is ErrorCode.GROUP_ID_NOT_FOUND
     assert a.answer.error_message == "Group g is not a streams group."
+
+
+def test_streams_group__what_happens_to_its_members_is_noted(broker: GroupBroker) -> None:
+    a = StreamsThread(broker, "a", LINES)
+    b = StreamsThread(broker, "b", LINES, rebalance_timeout_ms=500)
+    settled(broker, a)
+    broker.at(broker.now_ms + 1_000)
+    b.join()
+    a.leave()
+    broker.at(broker.now_ms + 45_000)
+    assert [event for event in broker.events if isinstance(event, GroupEvent)] == [
+        GroupMemberJoined("g", "a", "c", "127.0.0.1", ""),
+        GroupAssigned("g", 2, (AssignedPartitions("a", "lines", (0, 1, 2)),)),
+        GroupMemberJoined("g", "b", "c", "127.0.0.1", ""),
+        GroupAssigned(
+            "g",
+            3,
+            (AssignedPartitions("a", "lines", (0, 1)), AssignedPartitions("b", "lines", (2,))),
+        ),
+        GroupMemberLeft("g", "a", Departure.LEFT),
+        GroupMemberExpired("g", "b", 45_000),
+    ]
+
+
+def test_streams_group__a_silent_member_is_removed_as_soon_as_that_can_be_written(
+    broker: GroupBroker,
+) -> None:
+    settled(broker, StreamsThread(broker, "a", LINES))
+    broker.drop_follower()
+    broker.at(broker.now_ms + 45_000)
+    assert len(described(broker).members) == 1
+    broker.resume_follower()
+    broker.at(broker.now_ms + 500)
+    assert described(broker).members == []

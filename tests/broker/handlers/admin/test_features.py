@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from kcluster.broker.registry import SERVED_APIS
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.errors import ErrorCode, error_of
 from tests.rig.cluster import Simulated
 from tests.rig.one_broker import OneBroker, broker_records
 
@@ -95,3 +96,32 @@ def test_update_features__without_elr_no_elr_is_kept() -> None:
     t.ask(1, ApiKey.UPDATE_FEATURES, 2, updates((ELR, 0, SAFE)))
     t.run_for(1_000)
     assert list(t.verbs.partition("orders", 0).elr) == [3]
+
+
+OFF = {"group.version": 0, "share.version": 0, "streams.version": 0}
+OF_FEATURES = {
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: m.ConsumerGroupHeartbeatRequest(group_id="g"),
+    ApiKey.SHARE_GROUP_HEARTBEAT: m.ShareGroupHeartbeatRequest(group_id="g"),
+    ApiKey.SHARE_FETCH: m.ShareFetchRequest(group_id="g", member_id="m"),
+    ApiKey.SHARE_ACKNOWLEDGE: m.ShareAcknowledgeRequest(group_id="g", member_id="m"),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: m.StreamsGroupHeartbeatRequest(group_id="g"),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: m.ConsumerGroupDescribeRequest(group_ids=["g"]),
+    ApiKey.SHARE_GROUP_DESCRIBE: m.ShareGroupDescribeRequest(group_ids=["g"]),
+    ApiKey.STREAMS_GROUP_DESCRIBE: m.StreamsGroupDescribeRequest(group_ids=["g"]),
+}
+
+
+def error_for(t: Simulated, api_key: ApiKey) -> ErrorCode:
+    body = t.ask(1, api_key, SERVED_APIS[api_key].max_version, OF_FEATURES[api_key]).body
+    return error_of(getattr(body, "error_code", 0) or getattr(body, "groups", [body])[0].error_code)
+
+
+@pytest.mark.parametrize("api_key", OF_FEATURES)
+def test_features__apis_of_one_that_is_off_are_unsupported(api_key: ApiKey) -> None:
+    t = Simulated(features=OFF)
+    assert finalized(t, 1)[0].keys() == {"metadata.version", "transaction.version", ELR}
+    assert error_for(t, api_key) is ErrorCode.UNSUPPORTED_VERSION
+    on = updates(*((name, 1, UP) for name in OFF))
+    assert t.ask(1, ApiKey.UPDATE_FEATURES, 2, on).body.error_code == ErrorCode.NONE
+    t.run_for(100)
+    assert error_for(t, api_key) is not ErrorCode.UNSUPPORTED_VERSION

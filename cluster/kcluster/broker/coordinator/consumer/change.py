@@ -25,7 +25,7 @@ from kcluster.broker.coordinator.consumer.records import (
 )
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.modern.group import GroupRefusal
-from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment, metadata_hash
+from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
@@ -52,12 +52,26 @@ class MemberChange:
         self.now_ms = now_ms
         self.records = list(first)
         self.epoch = group.epoch
+        self.is_new = False
+        """Whether the group did not have the member."""
+        self.replaced: str | None = None
+        """The id of the static member whose place it takes."""
+        self.target: dict[str, Assignment] | None = None
+        """The new target assignment, if it was computed."""
+
+    def note(self, member: ConsumerMember) -> None:
+        """The records are in the log."""
+        if self.is_new:
+            self.group.note_joined(member, self.replaced)
+        if self.target is not None:
+            self.group.note_assigned(self.epoch, self.target)
 
     # --------------------------------------------------------------------- 1: the member
 
     def take_place_of(self, previous: ConsumerMember, member_id: str) -> ConsumerMember:
         """A static member is back: it takes its old place under a new id."""
         group_id = self.group.group_id
+        self.replaced = previous.member_id
         member = replace(previous, member_id=member_id, epoch=0, previous_epoch=0)
         target = self.group.targets.get(previous.member_id, NO_PARTITIONS)
         self.records += member_tombstones(group_id, previous.member_id)
@@ -68,6 +82,7 @@ class MemberChange:
 
     def update_member(self, member: ConsumerMember, updated: ConsumerMember) -> bool:
         """Write the member if it has changed; whether the names it subscribes to have."""
+        self.is_new = updated.member_id not in self.group.members
         if not updated.has_metadata_of(member):
             self.records.append(updated.metadata_record(self.group.group_id))
         return updated.topics != member.topics
@@ -83,13 +98,12 @@ class MemberChange:
         members[updated.member_id] = updated
         return members
 
-    def update_epoch(self, updated: ConsumerMember, bump: bool) -> None:
+    def update_epoch(self, member: ConsumerMember, updated: ConsumerMember, bump: bool) -> None:
         """Increase the group epoch if `bump`, or if the topics' metadata has changed."""
         group = self.group
         if not bump and group.has_checked_metadata():
             return
-        topics = group.subscribed_topics(self.members_with(updated).values())
-        hashed = metadata_hash(group.broker.image, topics)
+        hashed = group.hash_of(group.subscribed_topics((member, -1), (updated, 1)))
         if bump or hashed != group.metadata_hash:
             self.epoch += 1
             self.records.append(group.epoch_record(self.epoch, hashed))
@@ -104,15 +118,15 @@ class MemberChange:
     ) -> tuple[int, Assignment]:
         """Epoch of the target assignment, and this member's part."""
         group = self.group
-        previous = dict(group.targets)
         static = group.static_member(updated.instance_id)
-        if static is not None and static.member_id != updated.member_id:
-            previous[updated.member_id] = previous.pop(static.member_id, NO_PARTITIONS)
-        own = previous.get(updated.member_id, NO_PARTITIONS)
+        old_id = updated.member_id if static is None else static.member_id
+        own = group.targets.get(old_id, NO_PARTITIONS)
         if group.target_epoch >= self.epoch or not group.can_assign(self.now_ms):
             return group.target_epoch, own
+        previous = {**group.targets, updated.member_id: own}
         assignor = group.assignor_name((member, -1), (updated, 1))
         target = group.target_of(self.members_with(updated), previous, assignor)
+        self.target = target
         for member_id, partitions in target.items():
             if partitions != group.targets.get(member_id):
                 self.records.append(target_record(group.group_id, member_id, partitions))

@@ -41,6 +41,7 @@ from kcluster.broker.coordinator.consumer.migration import (
 from kcluster.broker.coordinator.consumer.regexes import RegexChange, change_regex
 from kcluster.broker.coordinator.modern.group import GroupRefusal
 from kcluster.contract import Request
+from kcluster.events.clients import Departure
 from kcluster.protocol import messages as m
 from kcluster.protocol.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
@@ -210,7 +211,7 @@ class ConsumerGroupClassicSide:
             nonlocal outcome
             outcome = error
 
-        if gone and not self.group.remove(list(gone.values()), settled, now_ms):
+        if gone and not self.group.remove(list(gone.values()), Departure.LEFT, settled, now_ms):
             return outcome
         return answers
 
@@ -262,7 +263,7 @@ class ClassicJoin(MemberChange):
         regex_change = change_regex(group, member, updated, self.records)
         assert not isinstance(regex_change, GroupRefusal), regex_change  # it has no expression
         changed = names_changed or regex_change is not RegexChange.NONE
-        self.update_epoch(updated, changed)
+        self.update_epoch(member, updated, changed)
         others = [] if replaced is None else [replaced]
         if replaced is not None and can_downgrade(
             [*(one for one in group.members.values() if one is not replaced), updated],
@@ -275,16 +276,17 @@ class ClassicJoin(MemberChange):
         reconciled = self.reconcile(updated, target_epoch, target, changed)
         assert isinstance(reconciled, ConsumerMember), reconciled
 
-        def settled(error: ErrorCode, at_ms: int) -> None:
+        def settled(error: ErrorCode, _at_ms: int) -> None:
             self._answer(reconciled, error)
-            if error is ErrorCode.NONE:
-                stored = group.stored
-                stored.timers.end_of_member("join", reconciled.member_id)
-                stored.start_session(reconciled.member_id, at_ms)
-                ends_ms = at_ms + call.rebalance_timeout_ms
-                stored.fence_at("sync", reconciled.member_id, ends_ms)
 
-        group.write(self.records, settled, self.now_ms)
+        if group.write(self.records, settled, self.now_ms):
+            # DIFFERS: Kafka sets these timers when the write is committed; a member whose write
+            # timed out has no session there, and stays for ever if it does not come back.
+            self.note(reconciled)
+            group.timers.end_of_member("join", reconciled.member_id)
+            group.start_session(reconciled.member_id, self.now_ms)
+            ends_ms = self.now_ms + call.rebalance_timeout_ms
+            group.fence_at("sync", reconciled.member_id, ends_ms)
 
     def _downgrade(
         self, updated: ConsumerMember, replaced: list[ConsumerMember], changed: bool

@@ -8,7 +8,7 @@ Kafka: modern.consumer.ConsumerGroup, GroupMetadataManager.replay; KIP-848.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -39,12 +39,21 @@ from kcluster.broker.coordinator.interface import GroupHome, Settled, ignore_out
 from kcluster.broker.coordinator.modern.assignors.assignor import Assignor, GroupSpec, MemberSpec
 from kcluster.broker.coordinator.modern.assignors.range import assign_ranges
 from kcluster.broker.coordinator.modern.assignors.uniform import assign_uniformly
-from kcluster.broker.coordinator.modern.group import LEAVE_EPOCH, GroupRefusal, ModernGroup, ToJoin
-from kcluster.broker.coordinator.modern.topics import (
-    NO_PARTITIONS,
-    Assignment,
-    metadata_hash,
-    topic_ids,
+from kcluster.broker.coordinator.modern.group import (
+    LEAVE_EPOCH,
+    RETRY_MS,
+    GroupRefusal,
+    ModernGroup,
+    ToJoin,
+)
+from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment, topic_ids
+from kcluster.events.clients import (
+    AssignedPartitions,
+    Departure,
+    GroupAssigned,
+    GroupMemberExpired,
+    GroupMemberJoined,
+    GroupMemberLeft,
 )
 from kcluster.events.rebalance_reasons import Leaver, MembersLeft
 from kcluster.protocol import messages as m
@@ -55,6 +64,10 @@ EPOCHS_SINCE: Final = 9
 """OffsetCommit version from which members with epochs may commit."""
 
 ASSIGNORS: Final[dict[str, Assignor]] = {"uniform": assign_uniformly, "range": assign_ranges}
+
+
+DEADLINES: Final = {"join": Departure.NOT_JOINED, "sync": Departure.NOT_SYNCED}
+"""Timers of a classic member -> why it is removed when one is over."""
 
 
 class ConsumerGroupState(StrEnum):
@@ -231,11 +244,19 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
         """Those of them that exist, in order of their names."""
         return tuple(topic_ids(self.broker.image, self.names_of(member)))
 
-    def subscribed_topics(self, members: Iterable[ConsumerMember]) -> set[str]:
-        """The topics of all these members, by name and by regular expression."""
-        names: set[str] = set()
-        for member in members:
-            names.update(self.names_of(member))
+    def subscribed_topics(self, *changes: tuple[ConsumerMember, int]) -> set[str]:
+        """The topics of all members, by name and by regular expression, when these have come (1)
+        or gone (-1)."""
+        by_name, by_regex = Counter(self.topic_counts), Counter(self.regex_counts)
+        for member, by in changes:
+            for name in member.topics:
+                _add(by_name, name, by)
+            if member.regex:
+                _add(by_regex, member.regex, by)
+        names = set(by_name)
+        for regex in by_regex:
+            if regex in self.regexes:
+                names |= self.regexes[regex].topics
         return names
 
     @property
@@ -306,14 +327,52 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
         return ASSIGNORS[assignor](spec)
 
     def fence(self, member_id: str, now_ms: int) -> None:
-        self.remove([self.members[member_id]], ignore_outcome, now_ms)
+        member = self.members[member_id]
+        if self._remove([member], ignore_outcome, now_ms):
+            session_ms = self._session_ms(member)
+            self.broker.note(GroupMemberExpired(self.group_id, member_id, session_ms))
 
-    def remove(self, leavers: Sequence[ConsumerMember], on_settled: Settled, now_ms: int) -> bool:
-        """Remove members.  If only classic members are left, they get a classic group, which
-        rebalances.  False: the write was refused, and nothing has changed."""
+    def fence_unrevoked(self, member_id: str, now_ms: int) -> None:
+        members = [self.members[member_id]]
+        self.remove(members, Departure.NOT_REVOKED, ignore_outcome, now_ms)
+
+    def remove(
+        self,
+        leavers: Sequence[ConsumerMember],
+        departure: Departure,
+        on_settled: Settled,
+        now_ms: int,
+    ) -> bool:
+        """Remove members.  False: the write was refused, and nothing has changed."""
+        written = self._remove(leavers, on_settled, now_ms)
+        if written:
+            for member in leavers:
+                self.broker.note(GroupMemberLeft(self.group_id, member.member_id, departure))
+        return written
+
+    def _remove(self, leavers: Sequence[ConsumerMember], on_settled: Settled, now_ms: int) -> bool:
+        """If only classic members are left, they get a classic group, which rebalances."""
         if can_downgrade(self.members.values(), leavers, self.broker.config):
             return self.downgrade([], leavers, None, self.epoch, True, on_settled, now_ms)
         return self.write(self._removal_records(leavers), on_settled, now_ms)
+
+    def note_joined(self, member: ConsumerMember, replaced: str | None) -> None:
+        """A new member has been written; `replaced`: the id of the static one before it."""
+        if replaced is not None:
+            self.broker.note(GroupMemberLeft(self.group_id, replaced, Departure.REPLACED))
+        host = member.client_host.removeprefix("/")
+        joined = GroupMemberJoined(self.group_id, member.member_id, member.client_id, host, "")
+        self.broker.note(joined)
+
+    def note_assigned(self, epoch: int, target: Mapping[str, Assignment]) -> None:
+        """A new target assignment has been written."""
+        names = self.broker.image.topic_names
+        rows = tuple(
+            AssignedPartitions(member_id, names[topic_id], tuple(sorted(partitions)))
+            for member_id, assignment in target.items()
+            for topic_id, partitions in assignment.items()
+        )
+        self.broker.note(GroupAssigned(self.group_id, epoch, rows))
 
     def downgrade(
         self,
@@ -349,13 +408,12 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
         records: list[LogRecord] = []
         for member in leavers:
             records += member_tombstones(self.group_id, member.member_id)
-        gone = {member.member_id for member in leavers}
         left = Counter(member.regex for member in leavers if member.regex)
         for regex, count in left.items():
             if self.regex_counts[regex] == count:
                 records.append(ConsumerGroupRegularExpression(self.group_id, regex, None))
-        rest = [one for one in self.members.values() if one.member_id not in gone]
-        hashed = metadata_hash(self.broker.image, self.subscribed_topics(rest))
+        topics = self.subscribed_topics(*((member, -1) for member in leavers))
+        hashed = self.hash_of(topics)
         records.append(self.epoch_record(self.epoch + 1, hashed))
         return records
 
@@ -429,23 +487,33 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
             self.watch_rebalance(member, now_ms)
 
     def start_session(self, member_id: str, now_ms: int) -> None:
-        """A classic member has named its own session timeout."""
         member = self.members.get(member_id)
-        if member is None or member.classic is None:
-            super().start_session(member_id, now_ms)
-            return
-        ends_ms = now_ms + member.classic.session_timeout_ms
-        self.timers.start_session(member_id, ends_ms, self.expire)
+        if member is not None:
+            ends_ms = now_ms + self._session_ms(member)
+            self.timers.start_session(member_id, ends_ms, self.expire)
+
+    def _session_ms(self, member: ConsumerMember) -> int:
+        """A classic member has named its own session timeout."""
+        if member.classic is not None:
+            return member.classic.session_timeout_ms
+        return self.config_ms(self.session_config)
 
     def fence_at(self, timer: str, member_id: str, ends_ms: int) -> None:
         """Fence a classic member that has not joined, or synced, by then."""
-        self.timers.start_of_member(
-            timer, member_id, ends_ms, lambda at_ms: self.expire(member_id, at_ms)
-        )
+        departure = DEADLINES[timer]
+
+        def over(at_ms: int) -> None:
+            member = self.members.get(member_id)
+            if member is not None:
+                self.remove([member], departure, ignore_outcome, at_ms)
+            if member_id in self.members:
+                self.fence_at(timer, member_id, at_ms + RETRY_MS)
+
+        self.timers.start_of_member(timer, member_id, ends_ms, over)
 
     def end_timers(self, member_id: str) -> None:
         super().end_timers(member_id)
-        for timer in ("join", "sync"):
+        for timer in DEADLINES:
             self.timers.end_of_member(timer, member_id)
 
     def abandon(self) -> None:

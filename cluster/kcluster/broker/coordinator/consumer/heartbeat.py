@@ -140,7 +140,7 @@ class Heartbeat(MemberChange):
             return regex_change
         resolve_if_due(group, member, updated, self.now_ms)
         bump = names_changed or regex_change is RegexChange.CHANGED_AND_RESOLVED
-        self.update_epoch(updated, bump)
+        self.update_epoch(member, updated, bump)
         target_epoch, target = self.update_target(member, updated)
         changed = names_changed or regex_change is not RegexChange.NONE
         reconciled = self.reconcile(updated, target_epoch, target, changed)

@@ -20,7 +20,6 @@ from kcluster.broker.coordinator.consumer.member import ConsumerMember
 from kcluster.broker.coordinator.consumer.records import ConsumerGroupRegularExpression
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.modern.group import GroupRefusal
-from kcluster.broker.coordinator.modern.topics import metadata_hash
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.patterns import InvalidPattern, Pattern, compile_pattern
@@ -121,7 +120,7 @@ def resolution(group: ConsumerGroup, regexes: Iterable[str], now_ms: int) -> lis
         records.append(ConsumerGroupRegularExpression(group.group_id, regex, value))
     topics_read = set(group.topic_counts)
     topics_read.update(name for one in resolved.values() for name in one.topics)
-    hashed = metadata_hash(image, topics_read)
+    hashed = group.hash_of(topics_read)
     if bump or hashed != group.metadata_hash:
         records.append(group.epoch_record(group.epoch + 1, hashed))
         group.note_checked_metadata(group.epoch + 1)

@@ -9,7 +9,7 @@ Kafka: ModernGroup; CoordinatorRuntime.append, CoordinatorTimer.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.group_timers import GroupTimers
 from kcluster.broker.coordinator.interface import GroupHome, Settled, ignore_outcome
 from kcluster.broker.coordinator.modern.configs import group_time_ms
+from kcluster.broker.coordinator.modern.topics import TopicHashes
 from kcluster.protocol.errors import ErrorCode
 
 FIRST_EPOCH: Final = 1
@@ -29,6 +30,10 @@ LEAVE_EPOCH: Final = -1
 """The member epoch of a heartbeat that leaves."""
 LEAVE_STATIC_EPOCH: Final = -2
 """As above, of a static member that will be back."""
+
+RETRY_MS: Final = 500
+"""When a member is fenced again after the write of that was refused.  Kafka: CoordinatorTimerImpl,
+which schedules a failed operation once more."""
 
 M = TypeVar("M")
 T = TypeVar("T")
@@ -80,6 +85,7 @@ class ModernGroup(Group, Generic[M, T]):
         self.is_stored = False
         """Whether any record of it is in the log."""
         self._checked: tuple[int, int] | None = None
+        self._hashes = TopicHashes()
 
     # ------------------------------------------------------------------ what a kind adds
 
@@ -153,16 +159,25 @@ class ModernGroup(Group, Generic[M, T]):
         """The member's session is over."""
         if member_id in self.members:
             self.fence(member_id, now_ms)
+        if member_id in self.members:
+            self.timers.start_session(member_id, now_ms + RETRY_MS, self.expire)
 
     def start_rebalance_timeout(self, member_id: str, ends_ms: int, member_epoch: int) -> None:
         """Fence the member at `ends_ms`, if it is still in this epoch then."""
 
         def over(at_ms: int) -> None:
             member = self.members.get(member_id)
-            if member is not None and self.epoch_of(member) == member_epoch:
-                self.fence(member_id, at_ms)
+            if member is None or self.epoch_of(member) != member_epoch:
+                return
+            self.fence_unrevoked(member_id, at_ms)
+            if member_id in self.members:
+                self.start_rebalance_timeout(member_id, at_ms + RETRY_MS, member_epoch)
 
         self.timers.start_of_member("rebalance", member_id, ends_ms, over)
+
+    def fence_unrevoked(self, member_id: str, now_ms: int) -> None:
+        """The member's rebalance timeout is over."""
+        self.fence(member_id, now_ms)
 
     def end_rebalance_timeout(self, member_id: str) -> None:
         self.timers.end_of_member("rebalance", member_id)
@@ -192,6 +207,10 @@ class ModernGroup(Group, Generic[M, T]):
     def note_checked_metadata(self, epoch: int) -> None:
         """`epoch`: the group epoch after it."""
         self._checked = (self.broker.image.offset, epoch)
+
+    def hash_of(self, topics: Iterable[str]) -> int:
+        """The hash of these topics' metadata now."""
+        return self._hashes.of_topics(self.broker.image, topics)
 
     # ----------------------------------------------------------------------- lifecycle
 

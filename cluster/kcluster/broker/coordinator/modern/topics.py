@@ -26,14 +26,30 @@ def metadata_hash(image: MetadataImage, topics: Iterable[str]) -> int:
 
     DIFFERS: Kafka's hash is XXH3, in a format of its own.  Nothing but its coordinators reads it.
     """
-    hashed = blake2b(digest_size=8)
-    is_empty = True
-    for name in sorted(topics):
-        topic = image.topics.get(name)
-        if topic is not None:
-            is_empty = False
-            hashed.update(repr(_metadata(image, topic)).encode())
-    return NO_HASH if is_empty else int.from_bytes(hashed.digest(), "big", signed=True)
+    return TopicHashes().of_topics(image, topics)
+
+
+class TopicHashes:
+    """The same, with the hash of each topic kept until the cluster's metadata changes."""
+
+    def __init__(self) -> None:
+        self._offset = -1
+        self._by_name: dict[str, bytes] = {}
+
+    def of_topics(self, image: MetadataImage, topics: Iterable[str]) -> int:
+        if self._offset != image.offset:
+            self._offset = image.offset
+            self._by_name.clear()
+        names = sorted(name for name in topics if name in image.topics)
+        if not names:
+            return NO_HASH
+        hashed = blake2b(digest_size=8)
+        for name in names:
+            if name not in self._by_name:
+                metadata = repr(_metadata(image, image.topics[name])).encode()
+                self._by_name[name] = blake2b(metadata, digest_size=8).digest()
+            hashed.update(self._by_name[name])
+        return int.from_bytes(hashed.digest(), "big", signed=True)
 
 
 def _metadata(image: MetadataImage, topic: TopicImage) -> tuple[object, ...]:

@@ -7,7 +7,7 @@ Kafka: DefaultStatePersister, PersisterStateManager.
 Requests go over the fabric, also to a coordinator on the same broker, so a fault can hit them.
 Writes of one share partition are sent one after the other.  What is to be written meanwhile is
 sent in one request when the last is answered: they take effect in order, and ten acknowledgements
-do not cost ten round trips.
+do not cost ten round trips.  A read waits for them: it must not miss what they store.
 """
 
 from __future__ import annotations
@@ -89,6 +89,8 @@ class RemotePersister(SharePersister):
         self._coordinators = coordinators
         self._writing: dict[SharePartition, _StateWrite | None] = {}
         """The share partitions with a write in flight, and what is to be written after it."""
+        self._reads_behind: dict[SharePartition, list[Callable[[int], None]]] = {}
+        """Reads that wait for these writes."""
         self._calls = 0
 
     # ------------------------------------------------------------------ share-partition leader
@@ -96,6 +98,13 @@ class RemotePersister(SharePersister):
     def read(
         self, partition: SharePartition, leader_epoch: int, on_read: OnRead, now_ms: int
     ) -> None:
+        if partition in self._writing:
+            # DIFFERS: in Kafka a read can overtake a write of the share partition that was dropped
+            # here before, and what that acknowledges is delivered again.
+            behind = self._reads_behind.setdefault(partition, [])
+            behind.append(lambda at_ms: self.read(partition, leader_epoch, on_read, at_ms))
+            return
+
         def done(results: Results, at_ms: int) -> None:
             row = results[partition]
             if isinstance(row, ErrorCode):
@@ -146,6 +155,9 @@ class RemotePersister(SharePersister):
                 self._send_write(partition, following, at_ms)
             for on_written in write.waiting:
                 on_written(error, at_ms)
+            if partition not in self._writing:
+                for read in self._reads_behind.pop(partition, ()):
+                    read(at_ms)
 
         row = m.WriteShareGroupStateRequest.PartitionData(
             partition=partition.partition,

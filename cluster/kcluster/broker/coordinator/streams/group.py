@@ -20,11 +20,11 @@ from msgspec.structs import replace
 from kcluster.broker.coordinator.classic_group import ClassicGroup
 from kcluster.broker.coordinator.group import Committer, Group
 from kcluster.broker.coordinator.group_log import LogRecord
-from kcluster.broker.coordinator.interface import GroupHome
+from kcluster.broker.coordinator.interface import GroupHome, ignore_outcome
 from kcluster.broker.coordinator.modern.group import FIRST_EPOCH, GroupRefusal, ModernGroup, ToJoin
 from kcluster.broker.coordinator.streams.configured import ConfiguredTopology
 from kcluster.broker.coordinator.streams.holders import Holders
-from kcluster.broker.coordinator.streams.member import LEAVING, StreamsMember
+from kcluster.broker.coordinator.streams.member import LEAVING, MemberDetails, StreamsMember
 from kcluster.broker.coordinator.streams.reconciliation import StreamsMemberState
 from kcluster.broker.coordinator.streams.records import (
     GroupState,
@@ -36,9 +36,16 @@ from kcluster.broker.coordinator.streams.records import (
     StreamsTopologyRecord,
     TargetMetadata,
 )
-from kcluster.broker.coordinator.streams.target import STANDBYS, new_target
+from kcluster.broker.coordinator.streams.target import STANDBYS, new_target, read_partitions
 from kcluster.broker.coordinator.streams.tasks import Task, Tasks
 from kcluster.broker.coordinator.streams.topology import InternalTopic, StreamsTopology
+from kcluster.events.clients import (
+    Departure,
+    GroupAssigned,
+    GroupMemberExpired,
+    GroupMemberJoined,
+    GroupMemberLeft,
+)
 from kcluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -68,6 +75,10 @@ class StreamsDecision(Struct):
     starts_initial_delay: bool = False
     has_progressed: bool = False
     """The member has taken a step: watch whether it gives its tasks back in time."""
+    joined: MemberDetails | None = None
+    """Of a new member."""
+    targets: dict[str, Tasks] | None = None
+    """The target assignment, if it was computed."""
 
 
 class StreamsGroupState(StrEnum):
@@ -94,6 +105,8 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         super().__init__(group_id, home)
         self.target_epoch = FIRST_EPOCH
         self.topology: StreamsTopology | None = None
+        self._reader_of: dict[str, str] = {}
+        """By topic that the application reads: the id of the subtopology that does."""
         self.validated_topology_epoch = 0
         """That of the topology for which the topics were found to be right; -1 if they are not."""
         self.assignment_configs: tuple[tuple[str, str], ...] = ()
@@ -158,8 +171,16 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         ]
 
     def fence(self, member_id: str, now_ms: int) -> None:
-        self.end_timers(member_id)
-        self.write_alone(self.without(member_id), now_ms)
+        if self.write(self.without(member_id), ignore_outcome, now_ms):
+            session_ms = self.config_ms(self.session_config)
+            self.broker.note(GroupMemberExpired(self.group_id, member_id, session_ms))
+
+    def fence_unrevoked(self, member_id: str, now_ms: int) -> None:
+        if self.write(self.without(member_id), ignore_outcome, now_ms):
+            self.note_left(member_id, Departure.NOT_REVOKED)
+
+    def note_left(self, member_id: str, departure: Departure) -> None:
+        self.broker.note(GroupMemberLeft(self.group_id, member_id, departure))
 
     def tombstones(self) -> list[LogRecord]:
         id_ = self.group_id
@@ -178,6 +199,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
                 self._replay_state(state)
             case StreamsTopologyRecord(topology=topology):
                 self.topology = topology
+                self._reader_of = {} if topology is None else topology.subtopology_of_topic
                 self.is_stored |= topology is not None
             case StreamsTargetRecord(metadata=metadata):
                 target = metadata or _NO_TARGET
@@ -226,6 +248,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
                 self.holders.remove(held, before.details.process_id)
         if after is None:
             self.members.pop(member_id, None)
+            self.end_timers(member_id)
         else:
             for held in (after.progress.assigned, after.progress.pending_revocation):
                 self.holders.add(held, after.details.process_id)
@@ -256,6 +279,12 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
     ) -> None:
         """The records of a heartbeat are in the log.  What is not in the log is kept by a group
         that was there before."""
+        if decision.joined is not None:
+            host = decision.joined.client_host.removeprefix("/")
+            client_id = decision.joined.client_id
+            self.broker.note(GroupMemberJoined(self.group_id, member_id, client_id, host, ""))
+        if decision.targets is not None and decision.configured is not None:
+            self._note_assigned(decision.targets, decision.configured)
         if is_known:
             self.configured = decision.configured
             self.endpoint_epoch = decision.endpoint_epoch
@@ -265,6 +294,11 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
             self._watch_revocation(member_id, now_ms)
         if decision.starts_initial_delay:
             self._start_initial_delay(now_ms)
+
+    def _note_assigned(self, targets: dict[str, Tasks], configured: ConfiguredTopology) -> None:
+        """A new target assignment has been written."""
+        rows = read_partitions(targets, configured, self.broker.image)
+        self.broker.note(GroupAssigned(self.group_id, self.target_epoch, rows))
 
     def request_shutdown(self, member_id: str) -> None:
         """Every heartbeat answers from now on that the application is to shut down."""
@@ -284,7 +318,8 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         new = new_target(
             self.group_id, self.members, self.targets, configured, self.assignment_configs, metadata
         )
-        self.write_alone(new.records, now_ms)
+        if self.write(new.records, ignore_outcome, now_ms):
+            self._note_assigned(new.targets, configured)
 
     def _watch_revocation(self, member_id: str, now_ms: int) -> None:
         """Fence the member if it does not give its tasks back in time."""
@@ -328,7 +363,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         if member is None or committer.generation == member.epoch or self.topology is None:
             return ErrorCode.NONE
         topic = self.broker.image.topic_names.get(topic_id, "")
-        subtopology_id = self.topology.subtopology_of_topic.get(topic)
+        subtopology_id = self._reader_of.get(topic)
         if subtopology_id is None:
             return ErrorCode.STALE_MEMBER_EPOCH
         task = Task(subtopology_id, partition)
@@ -349,9 +384,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         return ErrorCode.NONE
 
     def is_subscribed_to(self, topic: str) -> bool:
-        if not self.members or self.topology is None:
-            return False
-        return topic in self.topology.subtopology_of_topic
+        return bool(self.members) and topic in self._reader_of
 
     def retention_starts_ms(self, commit_timestamp_ms: int) -> int:
         return commit_timestamp_ms

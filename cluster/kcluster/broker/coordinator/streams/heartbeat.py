@@ -21,7 +21,6 @@ from msgspec.structs import replace
 
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, GroupRefusal
-from kcluster.broker.coordinator.modern.topics import metadata_hash
 from kcluster.broker.coordinator.streams.configured import (
     ConfiguredTopology,
     InvalidTopology,
@@ -112,6 +111,7 @@ class _StreamsHeartbeat:
         self._statuses: list[StatusDetail] = []
         self._bumps = False
         """Whether the group gets a new epoch."""
+        self._new_targets: dict[str, Tasks] | None = None
 
     def decide(self) -> StreamsDecision:
         group = self._group
@@ -134,6 +134,8 @@ class _StreamsHeartbeat:
             group_epoch=epoch,
             starts_initial_delay=starts_delay,
             has_progressed=has_progressed,
+            joined=after.details if before.member_id not in group.members else None,
+            targets=self._new_targets,
         )
         self._add_endpoints(decision, before, after)
         if configured.problem is not None:
@@ -234,7 +236,7 @@ class _StreamsHeartbeat:
         if group.topology is not None and configured is not None and group.has_checked_metadata():
             return configured, group.metadata_hash
         image = group.broker.image
-        hash_ = metadata_hash(image, topology.required_topics)
+        hash_ = group.hash_of(topology.required_topics)
         has_changed = hash_ != group.metadata_hash
         self._bumps |= has_changed
         if configured is None or group.topology is None or has_changed:
@@ -291,6 +293,7 @@ class _StreamsHeartbeat:
         metadata = TargetMetadata(epoch, self._now_ms)
         new = new_target(group.group_id, members, group.targets, configured, configs, metadata)
         self._records += new.records
+        self._new_targets = new.targets
         return epoch, new.targets[member.member_id]
 
     def _add_delay(self, config: str) -> None:

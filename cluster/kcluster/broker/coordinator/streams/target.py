@@ -1,7 +1,7 @@
 """The target assignment of a streams group: who should have what, and the records that say so.
 
-Owns: `NewTarget`, a function of the group's values.  Never: decides when a target is due
-(heartbeat.py, group.py).  Kafka: TargetAssignmentBuilder.
+Owns: `NewTarget`, a function of the group's values, and the partitions that it stands for.  Never:
+decides when a target is due (heartbeat.py, group.py).  Kafka: TargetAssignmentBuilder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from kcluster.broker.coordinator.streams.records import (
     StreamsTargetRecord,
     TargetMetadata,
 )
-from kcluster.broker.coordinator.streams.tasks import NOTHING, Tasks
+from kcluster.broker.coordinator.streams.tasks import NOTHING, Tasks, by_subtopology
+from kcluster.events.clients import AssignedPartitions
+from kcluster.metadata.image import MetadataImage
 
 STANDBYS = "num.standby.replicas"
 """The one config of the assignment."""
@@ -61,3 +63,19 @@ def new_target(
     ]
     records.append(StreamsTargetRecord(group_id, metadata))
     return NewTarget(targets, records)
+
+
+def read_partitions(
+    targets: Mapping[str, Tasks], configured: ConfiguredTopology, image: MetadataImage
+) -> tuple[AssignedPartitions, ...]:
+    """What the members read as active tasks, topic by topic."""
+    rows: list[AssignedPartitions] = []
+    for member_id, target in targets.items():
+        for subtopology_id, tasks in by_subtopology(target.active).items():
+            assert configured.subtopologies is not None
+            for name in configured.subtopologies[subtopology_id].subtopology.read_topics:
+                topic = image.topics.get(name)
+                count = 0 if topic is None else len(topic.partitions)
+                partitions = tuple(one for one in tasks if one < count)
+                rows.append(AssignedPartitions(member_id, name, partitions))
+    return tuple(rows)

@@ -29,6 +29,7 @@ from kcluster.broker.coordinator.modern.group import (
 from kcluster.broker.handlers.groups.groups import GROUP_OPERATIONS
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
+from kcluster.events.clients import Departure
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -131,10 +132,12 @@ def _heartbeat(
         if isinstance(known, GroupRefusal):
             return _refusal(known)
         group, first = known, ()
-    decided = Heartbeat(group, request, first, now_ms).decide()
+    heartbeat = Heartbeat(group, request, first, now_ms)
+    decided = heartbeat.decide()
     if isinstance(decided, GroupRefusal):
         return _refusal(decided)
     if _write(broker, request, group, decided, now_ms) and decided.member is not None:
+        heartbeat.note(decided.member)
         stored = group.stored
         if first:
             stored.resume(now_ms)
@@ -152,7 +155,7 @@ def _write(
         broker.reply(request, _refusal(GroupRefusal(error)) if failed else decided.answer)
 
     if decided.leaver is not None:
-        return group.remove([decided.leaver], settled, now_ms)
+        return group.remove([decided.leaver], Departure.LEFT, settled, now_ms)
     return group.write(decided.records, settled, now_ms)
 
 

@@ -31,6 +31,7 @@ from kcluster.broker.coordinator.streams.topology import fixed_changelog, named_
 from kcluster.broker.handlers.groups.groups import GROUP_OPERATIONS
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
+from kcluster.events.clients import Departure
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -155,10 +156,8 @@ def _leave(
     broker: Broker, request: Request, now_ms: int
 ) -> m.StreamsGroupHeartbeatResponse | Parked:
     body: m.StreamsGroupHeartbeatRequest = request.body
-    group = broker.coordinator.modern_group(body.group_id, StreamsGroup)
+    group = broker.coordinator.modern_group(body.group_id, StreamsGroup, "group")
     if isinstance(group, GroupRefusal):
-        if group.error is ErrorCode.GROUP_ID_NOT_FOUND:
-            group = GroupRefusal(group.error, _not_found(broker, body.group_id))
         return _refusal(group)
     if body.shutdown_application:
         group.request_shutdown(body.member_id)
@@ -166,7 +165,7 @@ def _leave(
     if isinstance(decision, GroupRefusal):
         return _refusal(decision)
     if _write(broker, request, group, decision, now_ms):
-        group.end_timers(body.member_id)
+        group.note_left(body.member_id, Departure.LEFT)
     return PARKED
 
 
@@ -254,12 +253,10 @@ def streams_group_describe(
 def _described(broker: Broker, group_id: str) -> m.StreamsGroupDescribeResponse.DescribedGroup:
     if not group_id:
         return _undescribed("", ErrorCode.INVALID_GROUP_ID)
-    group = broker.coordinator.modern_group(group_id, StreamsGroup)
-    if not isinstance(group, GroupRefusal):
-        return described_group(group)
-    if group.error is not ErrorCode.GROUP_ID_NOT_FOUND:
-        return _undescribed(group_id, group.error)
-    return _undescribed(group_id, group.error, _not_found(broker, group_id))
+    group = broker.coordinator.modern_group(group_id, StreamsGroup, "group")
+    if isinstance(group, GroupRefusal):
+        return _undescribed(group_id, group.error, group.message)
+    return described_group(group)
 
 
 def _undescribed(
@@ -268,9 +265,3 @@ def _undescribed(
     return m.StreamsGroupDescribeResponse.DescribedGroup(
         group_id=group_id, error_code=error, error_message=message
     )
-
-
-def _not_found(broker: Broker, group_id: str) -> str:
-    """As Kafka words it where nobody is to join."""
-    is_other = not isinstance(broker.coordinator.group(group_id), ErrorCode)
-    return f"Group {group_id} {'is not a streams group' if is_other else 'not found'}."

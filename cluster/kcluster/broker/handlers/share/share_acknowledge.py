@@ -33,7 +33,7 @@ HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 def share_acknowledge(broker: Broker, request: Request, now_ms: int) -> Answer | Parked:
     """Answer, or park until all is stored, one ShareAcknowledge."""
     body: m.ShareAcknowledgeRequest = request.body
-    if not broker.image.features.get(SHARE_VERSION):
+    if not broker.image.supports(SHARE_VERSION):
         return Answer(error_code=ErrorCode.UNSUPPORTED_VERSION)
     group_id, member_id = body.group_id, body.member_id
     if group_id is None or member_id is None or not is_member_id(member_id):

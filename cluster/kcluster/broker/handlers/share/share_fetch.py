@@ -27,11 +27,11 @@ from kcluster.broker.purgatory import DelayedOperation
 from kcluster.broker.registry import PARKED, handles
 from kcluster.broker.serving.leader_hints import current_leader, node_endpoints
 from kcluster.broker.serving.reading import PartitionRead
-from kcluster.broker.serving.sessions import ParkedFetch
 from kcluster.broker.share.acquisition import Acquired, Acquirer
 from kcluster.broker.share.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
+    ParkedShareFetch,
     PartitionKey,
     ShareSession,
     TopicIdPartition,
@@ -57,7 +57,7 @@ PartitionData = m.ShareFetchResponse.PartitionData
 def share_fetch(broker: Broker, request: Request, now_ms: int) -> Any:
     """Answer, or park, one share fetch."""
     body: m.ShareFetchRequest = request.body
-    if not broker.image.features.get(SHARE_VERSION):
+    if not broker.image.supports(SHARE_VERSION):
         return Answer(error_code=ErrorCode.UNSUPPORTED_VERSION)
     is_renewal = request.api_version >= FIRST_VERSION_WITH_RENEWAL and body.is_renew_ack
     if (
@@ -131,12 +131,12 @@ class _LateRefusal(DelayedOperation):
 
 
 @final
-class PendingShareFetch(ParkedFetch):
+class PendingShareFetch(ParkedShareFetch):
     """One share fetch, from its arrival to its answer.  Kafka: DelayedShareFetch."""
 
     __slots__ = (
         "_acknowledging", "_acquirer", "_answers", "_broker", "_group_id", "_is_fetched",
-        "_is_parked", "_leaders", "_max_bytes", "_min_bytes", "_request", "_session",
+        "_leaders", "_max_bytes", "_min_bytes", "_request", "_session",
     )  # fmt: skip
 
     def __init__(self, broker: Broker, request: Request, session: ShareSession) -> None:
@@ -165,7 +165,6 @@ class PendingShareFetch(ParkedFetch):
         self._answers: dict[TopicIdPartition, PartitionData] = {}
         self._is_fetched = False
         """There are records, or nothing to wait for."""
-        self._is_parked = False
 
     def start(self, is_renewal: bool, now_ms: int) -> Any:
         """The answer, or PARKED: `reply` follows."""
@@ -273,14 +272,14 @@ class PendingShareFetch(ParkedFetch):
     # -------------------------------------------------------------------------------- waiting
 
     def _park(self, now_ms: int) -> None:
-        self._is_parked = True
+        broker = self._broker
+        broker.parked_share_fetches[self._request.connection_id] = self
         self._acknowledging.on_settled = self._on_acknowledged
         if self._is_fetched:
+            self.done = True
             return
-        broker = self._broker
         for leader in self._leaders.values():
             leader.replica.fetches_waiting[self] = self.try_complete
-        broker.parked_fetches[self._request.connection_id] = self
         broker.purgatory.park(self, self._request.body.max_wait_ms, now_ms)
 
     def try_complete(self, now_ms: int) -> None:
@@ -292,23 +291,31 @@ class PendingShareFetch(ParkedFetch):
         self._on_fetched(now_ms)
 
     def abandon(self) -> None:
-        """Unregister it wherever it waits; also when it has what it waited for."""
-        self.done = True
-        parked = self._broker.parked_fetches
+        self._stop_waiting()
+        self._acknowledging.on_settled = None
+        parked = self._broker.parked_share_fetches
         if parked.get(self._request.connection_id) is self:
             del parked[self._request.connection_id]
+
+    def _stop_waiting(self) -> None:
+        """It has records, or nothing to wait for."""
+        self.done = True
         for leader in self._leaders.values():
             leader.replica.fetches_waiting.pop(self, None)
 
     def _on_fetched(self, now_ms: int) -> None:
-        self.abandon()
+        self._stop_waiting()
         self._is_fetched = True
         if self._acknowledging.is_settled:
-            self._broker.reply(self._request, self._answer(now_ms))
+            self._reply(now_ms)
 
     def _on_acknowledged(self, now_ms: int) -> None:
         if self._is_fetched:
-            self._broker.reply(self._request, self._answer(now_ms))
+            self._reply(now_ms)
+
+    def _reply(self, now_ms: int) -> None:
+        self.abandon()
+        self._broker.reply(self._request, self._answer(now_ms))
 
     # ------------------------------------------------------------------------------ answering
 

@@ -1,0 +1,76 @@
+"""Share groups as Kafka's own tools use them: Java's share consumer, kafka-share-groups, and the
+formatters that print the records of the internal topics."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kcluster import Cluster
+from tests.compat.kafka_tools.conftest import CONFIGS, TOOLS, Tool
+
+pytestmark = [
+    pytest.mark.clients,
+    pytest.mark.slow,
+    pytest.mark.timeout_s(240),
+    pytest.mark.xdist_group("kafka tools"),  # they share a cluster and archives
+]
+
+CONSUMER = f"{TOOLS}.consumer.ConsoleShareConsumer"
+SHARE_GROUPS = f"{TOOLS}.consumer.group.ShareGroupCommand"
+PRODUCER = f"{TOOLS}.ConsoleProducer"
+READER = f"{TOOLS}.consumer.ConsoleConsumer"
+GROUP = "sharers"
+TOPIC = "shared-orders"
+
+
+def described(kafka: Tool, *what: str) -> list[list[str]]:
+    """The table of kafka-share-groups --describe, without its head."""
+    text = kafka(SHARE_GROUPS, "--describe", "--group", GROUP, *what)
+    return [line.split() for line in text.splitlines() if line.startswith(GROUP)]
+
+
+def formatted(kafka: Tool, topic: str, formatter: str, count: int) -> list[Any]:
+    """The first records of an internal topic, as a formatter prints them: JSON, unseparated."""
+    text = kafka(
+        READER, "--topic", topic, "--from-beginning", "--formatter", formatter,
+        "--max-messages", str(count), "--timeout-ms", "8000",
+    )  # fmt: skip
+    text, found = text[text.index("{") :], []
+    while text.startswith("{"):
+        value, end = json.JSONDecoder().raw_decode(text)
+        found.append(value)
+        text = text[end:]
+    return found
+
+
+def test_share_groups__read_describe_reset_and_delete(cluster: Cluster, kafka: Tool) -> None:
+    kafka(PRODUCER, "--topic", TOPIC, text="".join(f"m{number}\n" for number in range(20)))
+    earliest = "share.auto.offset.reset=earliest"
+    kafka(CONFIGS, "--alter", "--entity-type", "groups", "--entity-name", GROUP,
+          "--add-config", earliest)  # fmt: skip
+    read = kafka(CONSUMER, "--topic", TOPIC, "--group", GROUP, "--max-messages", "20",
+                 "--timeout-ms", "30000")  # fmt: skip
+    assert {f"m{number}" for number in range(20)} <= set(read.split())
+    assert described(kafka, "--state")[0][-2:] == ["Empty", "0"]
+    kafka(SHARE_GROUPS, "--reset-offsets", "--group", GROUP, "--topic", TOPIC, "--to-earliest",
+          "--execute")  # fmt: skip
+    assert sum(int(row[-1]) for row in described(kafka, "--offsets")) == 20
+    assert "Successful" in kafka(
+        SHARE_GROUPS, "--delete-offsets", "--group", GROUP, "--topic", TOPIC
+    )
+    kafka(SHARE_GROUPS, "--delete", "--group", GROUP)
+    assert GROUP not in kafka(SHARE_GROUPS, "--list").split()
+
+    formatter = f"{TOOLS}.consumer.group.share.ShareGroupStateMessageFormatter"
+    states = formatted(kafka, "__share_group_state", formatter, 3)
+    assert {one["key"]["data"]["groupId"] for one in states} == {GROUP}
+    first = states[0]
+    assert first["key"]["type"] == 0  # a snapshot: the share partition was initialized
+    assert first["value"]["data"]["startOffset"] == -1
+    formatter = f"{TOOLS}.consumer.ShareGroupMessageFormatter"
+    records = formatted(kafka, "__consumer_offsets", formatter, 12)
+    of_group = [one for one in records if one["key"]["data"]["groupId"] == GROUP]
+    assert {one["key"]["type"] for one in of_group} == {10, 11, 12, 13, 14, 15}
