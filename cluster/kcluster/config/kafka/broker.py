@@ -298,9 +298,11 @@ class BrokerConfig(Struct, frozen=True):
     """Not scaled: it is the time that a client has to process what it got."""
     group_share_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
     share_coordinator_cold_partition_snapshot_interval_ms: Annotated[int, _TIME_1] = 300_000
+    share_coordinator_load_buffer_size: Annotated[int, _INT_1] = 5_242_880
     share_coordinator_snapshot_update_records_per_snapshot: Annotated[int, _int(0, maximum=500)] = (
         500
     )
+    share_coordinator_state_topic_compression_codec: Annotated[int, _int(check=_check_codec)] = 0
     share_coordinator_state_topic_min_isr: Annotated[int, _REPLICATION] = 2
     share_coordinator_state_topic_num_partitions: Annotated[int, _INT_1] = 50
     share_coordinator_state_topic_prune_interval_ms: Annotated[int, _TIME_1] = 300_000
