@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from kcluster.broker.node import BrokerNode
-from kcluster.checks.anomalies import Anomaly, explained, find_anomalies
+from kcluster.checks.anomalies import Anomaly, explained, find_anomalies, find_in_groups
 from kcluster.checks.anomalies.lost_write import LostWrite, lost_range
 from kcluster.checks.availability import Window, find_windows
 from kcluster.checks.settings import Setting
@@ -251,7 +251,7 @@ def judge(
     finals = read_finals(recorder, names)
     facts = Facts(recorder, whole, clients, names)
     present = _of_present_topics(recorder, whole)
-    anomalies = find_anomalies(present, finals.logs, drained)
+    anomalies = find_anomalies(present, finals.logs, drained) + find_in_groups(recorder)
     anomalies = explained(facts, [x for x in anomalies if x.at_ms < 0 or x.at_ms >= since_ms])
     anomalies += [lost_range(missing) for missing in recorder.missing(finals.logs)]
     broken = (*recorder.invariants.violations, *finals.violations)
@@ -329,7 +329,8 @@ def _client_names(ledger: Ledger) -> list[str]:
 def _joined(inside: Ledger, outside: Ledger) -> Ledger:
     if not (outside.sends or outside.reads or outside.commits or outside.errors):
         return inside
-    whole = Ledger()
+    whole = inside.without_records()
+    whole.read_committed |= outside.read_committed
     whole.sends = [*inside.sends, *outside.sends]
     whole.reads = [*inside.reads, *outside.reads]
     whole.commits = [*inside.commits, *outside.commits]
@@ -340,7 +341,7 @@ def _joined(inside: Ledger, outside: Ledger) -> Ledger:
 def _since(ledger: Ledger, since_ms: int) -> Ledger:
     if since_ms == FROM_THE_START:
         return ledger
-    later = Ledger()
+    later = ledger.without_records()
     later.sends = [send for send in ledger.sends if send.sent_ms >= since_ms]
     later.reads = [read for read in ledger.reads if read.at_ms >= since_ms]
     later.errors = [error for error in ledger.errors if error.at_ms >= since_ms]
@@ -358,7 +359,7 @@ def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
                 values.update(value for _, value in recorder.contents.of(append.batch))
     if not gone:
         return ledger
-    present = Ledger()
+    present = ledger.without_records()
     present.sends = [x for x in ledger.sends if x.value not in gone.get(x.partition, ())]
     present.reads = [x for x in ledger.reads if x.value not in gone.get(x.partition, ())]
     present.commits = [x for x in ledger.commits if x[1] not in gone]

@@ -138,5 +138,16 @@ class Ledger:
         self.transactions: list[ClientTransaction] = []
         self.read_committed: dict[str, None] = {}
         """The consumers with isolation level read_committed."""
+        self.unowned: list[tuple[str, Partition]] = []
+        """(group, partition) that no member of the group owned when the run should have come to
+        rest."""
         self.errors: list[ClientError] = []
         """Errors that clients received."""
+
+    def without_records(self) -> Ledger:
+        """A ledger of the same clients and transactions, without what they sent and read."""
+        other = Ledger()
+        other.transactions = self.transactions
+        other.read_committed = dict(self.read_committed)
+        other.unowned = self.unowned
+        return other

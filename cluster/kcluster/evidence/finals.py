@@ -12,7 +12,9 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from kcluster.broker.coordinator.transactions.transaction import Transaction
+from kcluster.broker.node import BrokerNode
 from kcluster.clients.ledger import Partition
+from kcluster.deaths import ProcessState
 from kcluster.evidence.history import FinalLog
 from kcluster.evidence.outside import Names
 from kcluster.evidence.recorder import Recorder
@@ -94,6 +96,9 @@ def _read(
         for entry, name in zip(contents.of(batch), names[batch], strict=True)
     }
     hidden, first_offsets = hidden_records(log.batches_from(start))
+    waiting = open_transactions(
+        partition, first_offsets, log.log_end_offset, owners, _calm_ms(recorder)
+    )
     finals.logs[partition] = FinalLog(
         start_offset=start,
         records=records,
@@ -103,8 +108,21 @@ def _read(
         epochs=log.epochs.entries,
         deleted_before=log.log_start_offset,
         hidden=hidden,
-        open_transactions=open_transactions(partition, first_offsets, owners),
+        open_transactions=waiting,
     )
+
+
+def _calm_ms(recorder: Recorder) -> int:
+    """The time, less that of a request without an answer, if every process runs and no link is
+    impaired; else 0."""
+    dispatcher = recorder.dispatcher
+    fabric = dispatcher.fabric
+    nodes = [each.node for each in dispatcher.processes.values()]
+    is_up = all(each.state is ProcessState.UP for each in dispatcher.processes.values())
+    if not is_up or fabric.has_cuts or fabric.shaped:
+        return 0
+    waits_ms = [node.config.request_timeout_ms for node in nodes if isinstance(node, BrokerNode)]
+    return dispatcher.now_ms - max(waits_ms, default=0)
 
 
 def _logs(recorder: Recorder, registration: PartitionRegistration) -> dict[int, Log]:

@@ -30,11 +30,13 @@ class Link(Struct, frozen=True):
 
 
 class OpenTransaction(Struct, frozen=True):
-    """A transaction that is open in a log.  `is_owned`: its coordinator knows that it is."""
+    """A transaction that is open in a log.  `is_owned`: its coordinator knows that it is.
+    `overdue_ms`: for how long its marker could have been written, as far as is known."""
 
     producer_id: int
     first_offset: int
     is_owned: bool
+    overdue_ms: int = 0
 
 
 class FinalLog(Struct, frozen=True):

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from kcluster.broker.serving.reading import READ_COMMITTED
+from kcluster.clients.consumer.completed_fetch import AbortedTransactions
 from kcluster.clients.ledger import ClientError, Ledger, Outcome, Partition, ReadRecord, SentRecord
 from kcluster.evidence.recorder import PartitionAnswer, Recorder
 from kcluster.invariants.observed import Append, ObservedPartition
@@ -170,7 +172,15 @@ def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
         if answer.error_code:
             _add_error(ledger, answer, "Fetch")
             continue
+        hiding: AbortedTransactions | None = None
+        if answer.reply.request.body.isolation_level == READ_COMMITTED:
+            ledger.read_committed[answer.client] = None
+            hiding = AbortedTransactions(list(answer.aborted))
         for batch in answer.batches:
+            if hiding is not None and batch.is_control:
+                hiding.pass_marker(batch)
+            elif hiding is not None and hiding.hides(batch):
+                continue
             for offset, value in recorder.contents.of(batch):
                 key = (answer.client, answer.partition)
                 position = positions.get(key, -1)

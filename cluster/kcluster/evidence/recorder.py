@@ -9,7 +9,7 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -44,6 +44,8 @@ class PartitionAnswer(Struct, frozen=True, gc=False):
     first: int = -1
     last: int = -1
     batches: tuple[Batch, ...] = ()
+    aborted: Sequence[Any] = ()
+    """Of a fetch with read_committed: the aborted transactions in the response."""
 
     @property
     def client(self) -> str:
@@ -206,6 +208,7 @@ def _fetched(
         batches[0].base_offset,
         batches[-1].last_offset,
         tuple(batches),
+        data.aborted_transactions or (),
     )
 
 

@@ -63,18 +63,31 @@ def _hide(hidden: dict[int, None], batches: Iterable[Batch]) -> None:
 
 
 def open_transactions(
-    partition: Partition, first_offsets: Mapping[int, int], owners: Owners
+    partition: Partition,
+    first_offsets: Mapping[int, int],
+    end_offset: int,
+    owners: Owners,
+    calm_ms: int,
 ) -> tuple[OpenTransaction, ...]:
-    """The transactions that are open in a log; `is_owned`: the coordinator will end them there."""
+    """The transactions that are open in a log, and those that their coordinator has decided and not
+    completed; `is_owned`: the coordinator will end them there.  `calm_ms`: the time, if nothing
+    keeps markers from being written; else a time in the past."""
+    offsets = dict(first_offsets)
+    for owner in owners.values():
+        if owner.is_prepared and partition in owner.partitions:
+            offsets.setdefault(owner.producer_id, end_offset)
     found = []
-    for producer_id, first_offset in first_offsets.items():
-        owner = owners.get(producer_id)
+    for producer_id, first_offset in offsets.items():
+        known = owners.get(producer_id)
         is_owned = (
-            owner is not None
-            and (owner.state is ONGOING or owner.is_prepared)
-            and partition in owner.partitions
+            known is not None
+            and (known.state is ONGOING or known.is_prepared)
+            and partition in known.partitions
         )
-        found.append(OpenTransaction(producer_id, first_offset, is_owned))
+        overdue_ms = 0
+        if known is not None and is_owned and known.is_prepared:
+            overdue_ms = max(0, calm_ms - known.last_update_ms)
+        found.append(OpenTransaction(producer_id, first_offset, is_owned, overdue_ms))
     return tuple(found)
 
 

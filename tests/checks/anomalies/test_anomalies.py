@@ -91,7 +91,7 @@ CASES = [
 def in_transaction(outcome: TransactionOutcome, *sends: SentRecord) -> Ledger:
     """The ledger of shop, whose second transaction has these records."""
     ledger = Ledger()
-    transaction = ClientTransaction("shop", "t", 2, version=2, outcome=outcome)
+    transaction = ClientTransaction("shop", "t", 2, version=2, outcome=outcome, producer_id=7)
     for one in sends:
         one.producer, one.transaction = "shop", transaction
     ledger.sends, ledger.transactions = [*sends], [transaction]
@@ -124,6 +124,16 @@ OF_TRANSACTIONS = [
         in_transaction(ABORTED, send(b"a", ACKED, 0)),
         FinalLog(0, AB[:1], hidden={0: None}, open_transactions=[OpenTransaction(7, 0, False)]),
         ["hanging-transaction: orders-0: the transaction of producer 7 is open from offset 0 on"],
+    ),
+    (
+        in_transaction(COMMITTED, send(b"a", ACKED, 0)),
+        FinalLog(
+            0, AB[:1], hidden={0: None}, open_transactions=[OpenTransaction(7, 0, True, 30_000)]
+        ),
+        [
+            "stuck-transaction: orders-0: producer 7 waits for its marker since 30 s, from offset 0"
+            " on",
+        ],
     ),
     (
         in_transaction(TransactionOutcome.OPEN, send(b"a", ACKED, 0)),
@@ -207,8 +217,19 @@ def test_anomalies__a_committed_offset_that_goes_back_is_named():
     assert str(back) == COMMITTED_BACK
 
 
+OWNED_TWICE = "owned-twice: orders-0: group g gave it to b while a held it"
+UNSETTLED = "unsettled-group: orders-0: no member of group g owns it"
+
+
+def test_anomalies__a_group_that_does_not_settle_is_named():
+    ledger = Ledger()
+    ledger.unowned = [("g", P)]
+    assert [str(anomaly) for anomaly in find_anomalies(ledger, {})] == [UNSETTLED]
+
+
 def test_anomalies__every_anomaly_has_an_example_and_its_class_shows_one():
     examples = [*(printed for *_, printed in CASES), COMMITTED_BACK]
+    examples += [OWNED_TWICE, UNSETTLED]
     examples += [printed for _, printed in OF_PROCESSORS if printed]
     examples += [line for *_, printed in OF_TRANSACTIONS for line in printed]
     assert {printed.split(":")[0] for printed in examples} == set(ANOMALIES)
@@ -227,6 +248,7 @@ def test_anomalies__are_listed_in_this_order_and_each_is_one_file():
         "torn-transaction",
         "swapped-transaction",
         "hanging-transaction",
+        "stuck-transaction",
         "processed-twice",
         "never-processed",
         "phantom",
@@ -234,6 +256,8 @@ def test_anomalies__are_listed_in_this_order_and_each_is_one_file():
         "nonmonotonic-poll",
         "unseen",
         "committed-offset-back",
+        "owned-twice",
+        "unsettled-group",
     ]
     for name, kind in ANOMALIES.items():
         assert (kind.NAME, kind.MEANING) != ("", "")

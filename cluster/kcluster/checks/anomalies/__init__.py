@@ -10,6 +10,7 @@ from kcluster.checks.anomalies import aborted_read as aborted_read
 from kcluster.checks.anomalies import torn_transaction as torn_transaction
 from kcluster.checks.anomalies import swapped_transaction as swapped_transaction
 from kcluster.checks.anomalies import hanging_transaction as hanging_transaction
+from kcluster.checks.anomalies import stuck_transaction as stuck_transaction
 from kcluster.checks.anomalies import processed_twice as processed_twice
 from kcluster.checks.anomalies import never_processed as never_processed
 from kcluster.checks.anomalies import phantom as phantom
@@ -17,9 +18,11 @@ from kcluster.checks.anomalies import poll_skip as poll_skip
 from kcluster.checks.anomalies import nonmonotonic_poll as nonmonotonic_poll
 from kcluster.checks.anomalies import unseen as unseen
 from kcluster.checks.anomalies import committed_offset_back as committed_offset_back
+from kcluster.checks.anomalies import owned_twice as owned_twice
+from kcluster.checks.anomalies import unsettled_group as unsettled_group
 # isort: on
 
 from kcluster.checks.anomalies.base import ANOMALIES, Anomaly
-from kcluster.checks.anomalies.search import explained, find_anomalies
+from kcluster.checks.anomalies.search import explained, find_anomalies, find_in_groups
 
-__all__ = ["ANOMALIES", "Anomaly", "explained", "find_anomalies"]
+__all__ = ["ANOMALIES", "Anomaly", "explained", "find_anomalies", "find_in_groups"]

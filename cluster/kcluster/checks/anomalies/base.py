@@ -23,6 +23,7 @@ from kcluster.clients.ledger import ClientTransaction, Ledger, Partition, ReadRe
 from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import FinalLog, Link
 from kcluster.evidence.lookups import Facts
+from kcluster.evidence.recorder import Recorder
 
 Places = Mapping[bytes | None, Sequence[int]]
 """By value, the offsets that hold it."""
@@ -107,6 +108,8 @@ class TransactionHistory(Struct, frozen=True):
 
     transaction: ClientTransaction
     records: Sequence[tuple[SentRecord, int, int]]
+    is_open: bool = False
+    """Its producer waits for a marker: it may still become visible."""
 
 
 class Explanation(Struct, frozen=True):
@@ -149,6 +152,17 @@ class CommitAnomaly(AnomalyKind):
     @abstractmethod
     def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
         """Each commit concerned, in the order of the ledger; each is an anomaly of its own."""
+
+    def follows(self, finding: Finding, before: Finding) -> bool:
+        return False
+
+
+class GroupAnomaly(AnomalyKind):
+    """An anomaly of a group, as its coordinators' answers show it."""
+
+    @abstractmethod
+    def find_in(self, recorder: Recorder) -> Iterator[tuple[Partition, Finding]]:
+        """Each partition concerned; each is an anomaly of its own."""
 
     def follows(self, finding: Finding, before: Finding) -> bool:
         return False

@@ -53,12 +53,12 @@ class HangingTransaction(PartitionAnomaly):
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         story = offset_story(facts, anomaly)
-        links = [*story.links, *_decisions(facts, anomaly), *_late_request(facts, anomaly)]
+        links = [*story.links, *decisions_before(facts, anomaly), *_late_request(facts, anomaly)]
         is_unverified = facts.recorder.plan.topology.config.get(VERIFICATION, "true") != "true"
         return Explanation(links, Setting.UNVERIFIED if is_unverified else story.allowed)
 
 
-def _decisions(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
+def decisions_before(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     """What coordinators decided about the producer's transactions before the batch came."""
     entries = facts.appends_at(anomaly.partition, anomaly.first)
     if not entries:

@@ -16,6 +16,7 @@ from kcluster.checks.anomalies.base import (
     Anomaly,
     CommitAnomaly,
     Finding,
+    GroupAnomaly,
     PartitionAnomaly,
     PartitionHistory,
     Places,
@@ -28,6 +29,7 @@ from kcluster.clients.ledger import Ledger, Partition, ReadRecord, SentRecord
 from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import FinalLog, Link
 from kcluster.evidence.lookups import Facts
+from kcluster.evidence.recorder import Recorder
 
 
 def find_anomalies(
@@ -70,6 +72,17 @@ def find_anomalies(
     return anomalies
 
 
+def find_in_groups(recorder: Recorder) -> list[Anomaly]:
+    """The anomalies of groups, in the order of ANOMALIES."""
+    return [
+        anomaly
+        for kind in ANOMALIES.values()
+        if isinstance(kind, GroupAnomaly)
+        for partition, finding in kind.find_in(recorder)
+        for anomaly in grouped(partition, [finding])
+    ]
+
+
 def _transactions(
     ledger: Ledger, final: Mapping[Partition, FinalLog], places: Mapping[Partition, Places]
 ) -> list[TransactionHistory]:
@@ -86,8 +99,18 @@ def _transactions(
             entry = (send, visible_at, hidden_at)
             key = (send.producer, send.transaction.number)
             records.setdefault(key, []).append(entry)
+    waiting = {
+        found.producer_id
+        for log in final.values()
+        for found in log.open_transactions
+        if found.is_owned
+    }
     return [
-        TransactionHistory(transaction, records.get((transaction.producer, transaction.number), ()))
+        TransactionHistory(
+            transaction,
+            records.get((transaction.producer, transaction.number), ()),
+            transaction.producer_id in waiting,
+        )
         for transaction in ledger.transactions
     ]
 

@@ -38,7 +38,11 @@ class SwappedTransaction(TransactionAnomaly):
             if history.transaction.outcome is not TransactionOutcome.COMMITTED:
                 continue
             hidden = [entry for entry in history.records if entry[2] >= 0]
-            if hidden and not any(entry[1] >= 0 for entry in history.records):
+            if (
+                hidden
+                and not history.is_open
+                and not any(entry[1] >= 0 for entry in history.records)
+            ):
                 send, _, at = hidden[0]
                 yield (
                     send.partition,

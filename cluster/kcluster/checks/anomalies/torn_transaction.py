@@ -41,7 +41,7 @@ class TornTransaction(TransactionAnomaly):
                 for entry in history.records
                 if entry[1] < 0 and (entry[2] >= 0 or entry[0].outcome is Outcome.ACKED)
             ]
-            if there and lacking:
+            if there and lacking and not history.is_open:
                 (first, at, _), (missing, _, _) = there[0], lacking[0]
                 yield (
                     first.partition,

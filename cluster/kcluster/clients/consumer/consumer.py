@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from kcluster.clients.base import ClientBase
 from kcluster.clients.consumer.commits import Commits
-from kcluster.clients.consumer.consumer_member import ConsumerMember
+from kcluster.clients.consumer.consumer_member import EpochMembership
 from kcluster.clients.consumer.coordinator import Coordinator, EpochState, MembershipState
 from kcluster.clients.consumer.fetcher import Fetcher
 from kcluster.clients.consumer.group import GroupMembership
-from kcluster.clients.consumer.membership import Membership
+from kcluster.clients.consumer.membership import ClientMembership
 from kcluster.clients.consumer.offset_lookups import OffsetLookups
 from kcluster.clients.consumer.positions import FetchState, Position, Positions
 from kcluster.clients.consumer.settings import (
@@ -67,10 +67,10 @@ class Consumer(ClientBase):
             coordinator=self.coordinator,
             member=member,
         )
-        self.group: Membership | None = None
-        self._epoch_member: ConsumerMember | None = None
+        self.group: ClientMembership | None = None
+        self._epoch_member: EpochMembership | None = None
         if isinstance(member, EpochState):
-            self._epoch_member = self.group = ConsumerMember(
+            self._epoch_member = self.group = EpochMembership(
                 settings=settings,
                 topics=plan.topics,
                 metadata=self.metadata,

@@ -27,7 +27,7 @@ from kcluster.clients.consumer.coordinator import (
     EpochState,
     MemberState,
 )
-from kcluster.clients.consumer.membership import Membership
+from kcluster.clients.consumer.membership import ClientMembership
 from kcluster.clients.consumer.positions import Positions
 from kcluster.clients.consumer.settings import ConsumerSettings
 from kcluster.clients.ledger import Partition
@@ -55,7 +55,7 @@ class Reconciliation(IntEnum):
     UNSUBSCRIBED = 5
 
 
-class ConsumerMember(Membership):
+class EpochMembership(ClientMembership):
     """The membership of one consumer with group.protocol=consumer."""
 
     def __init__(

@@ -30,7 +30,7 @@ from kcluster.clients.consumer.group_protocol import (
     encode_subscription,
 )
 from kcluster.clients.consumer.heartbeats import Heartbeats
-from kcluster.clients.consumer.membership import Membership
+from kcluster.clients.consumer.membership import ClientMembership
 from kcluster.clients.consumer.positions import Positions
 from kcluster.clients.consumer.settings import ConsumerSettings
 from kcluster.clients.ledger import Partition
@@ -55,7 +55,7 @@ _JOIN_AT_ONCE: Final = (
 )
 
 
-class GroupMembership(Membership):
+class GroupMembership(ClientMembership):
     """The membership of one consumer with group.protocol=classic."""
 
     def __init__(

@@ -10,7 +10,7 @@ from kcluster.clients.consumer.coordinator import MembershipState
 from kcluster.timers import NEVER_MS
 
 
-class Membership:
+class ClientMembership:
     """The membership of one consumer.  `fatal`: the error that poll() throws, "" for none.
     `retry_ms`: when `poll` must be called without a response.  `is_leaving`: the request by which
     it leaves is in flight."""

@@ -217,6 +217,14 @@ class ScenarioRun:
                     position = owner.position(*partition)
                     yield f"{owner.name} has read {name} up to {position} of {end}"
 
+    def _unowned(self) -> Iterator[tuple[str, Partition]]:
+        """The partitions that groups with members read and that no member owns."""
+        for group, readers in self._readers.items():
+            present = [reader for reader in readers if not reader.is_done and reader.plan.topics]
+            for partition in self._subscribed(present):
+                if not any(partition in reader.assignment for reader in present):
+                    yield group, partition
+
     def _subscribed(self, readers: list[WorkloadConsumer]) -> list[Partition]:
         wanted: dict[Partition, None] = {}
         for reader in readers:
@@ -235,6 +243,8 @@ class ScenarioRun:
 
     def stop_consumers(self) -> None:
         """Stop the consumers: they commit and leave their groups."""
+        if self.scenario.heal:
+            self.stage.ledger.unowned = list(self._unowned())
         for consumer in self._consumers:
             consumer.stop(self.stage.dispatcher.now_ms)
 

@@ -1,0 +1,60 @@
+"""owned-twice: a coordinator gave a partition to one member while another one held it.
+
+Owns: the check, the text and the story.  Never: guesses: each link is an answer or a note.
+Kafka: no counterpart; KIP-848 promises that it does not happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kcluster.checks.anomalies.base import (
+    Anomaly,
+    Explanation,
+    Finding,
+    Group,
+    GroupAnomaly,
+    anomaly,
+)
+from kcluster.clients.ledger import Partition
+from kcluster.evidence.group_holdings import held_twice
+from kcluster.evidence.history import Link
+from kcluster.evidence.lookups import Facts
+from kcluster.evidence.recorder import Recorder
+
+
+@anomaly("owned-twice", "a partition was given to a member of a group while another one held it")
+class OwnedTwice(GroupAnomaly):
+    """A coordinator assigned a partition to a member, and another member had not given it up, left
+    or been fenced: both read it, and both may commit.
+
+        owned-twice: orders-0: group g gave it to b while a held it
+    """
+
+    def find_in(self, recorder: Recorder) -> Iterator[tuple[Partition, Finding]]:
+        for found in held_twice(recorder):
+            yield (
+                found.partition,
+                Finding(
+                    name=self.NAME,
+                    client=found.group,
+                    offset=-1,
+                    value=None,
+                    other=found.since_ms,
+                    detail=f"{found.other} while {found.holder}",
+                    at_ms=found.at_ms,
+                ),
+            )
+
+    def text(self, group: Group) -> str:
+        first = group[0]
+        return f"group {first.client} gave it to {first.detail} held it"
+
+    def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
+        group = anomaly.client
+        return Explanation(
+            (
+                Link(anomaly.other, f"group {group} gave the partition to its holder"),
+                Link(anomaly.at_ms, f"group {group} gave it to another member"),
+            )
+        )

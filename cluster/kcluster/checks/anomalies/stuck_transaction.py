@@ -1,0 +1,57 @@
+"""stuck-transaction: a transaction is decided, and its markers do not come.
+
+Owns: the check, the text and the story: what was decided.  Never: looks into a node.
+Kafka: no counterpart; a last stable offset that stands still, as in KAFKA-16352 and KAFKA-19999.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kcluster.checks.anomalies.base import (
+    Anomaly,
+    Explanation,
+    Finding,
+    Group,
+    PartitionAnomaly,
+    PartitionHistory,
+    anomaly,
+)
+from kcluster.checks.anomalies.hanging_transaction import decisions_before
+from kcluster.evidence.lookups import Facts
+
+OVERDUE_MS: Final = 1_000
+"""Markers are sent again every 100 ms, and after a request's timeout."""
+
+
+@anomaly("stuck-transaction", "a transaction is decided, and its markers are not written")
+class StuckTransaction(PartitionAnomaly):
+    """A coordinator has decided to commit or abort, every broker can be reached, and the marker
+    does not come: the last stable offset never moves, and the producer waits for good.
+
+        stuck-transaction: orders-0: producer 7 waits for its marker since 30 s, from offset 0 on
+    """
+
+    def find(self, history: PartitionHistory) -> Iterator[Finding]:
+        for found in history.log.open_transactions:
+            if found.overdue_ms >= OVERDUE_MS:
+                values = [value for at, value in history.log.records if at == found.first_offset]
+                yield Finding(
+                    name=self.NAME,
+                    client="",
+                    offset=found.first_offset,
+                    value=values[0] if values else None,
+                    other=found.overdue_ms // 1_000,
+                    detail=str(found.producer_id),
+                )
+
+    def text(self, group: Group) -> str:
+        first = group[0]
+        return (
+            f"producer {first.detail} waits for its marker since {first.other} s, from offset"
+            f" {first.offset} on"
+        )
+
+    def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
+        return Explanation(decisions_before(facts, anomaly))
