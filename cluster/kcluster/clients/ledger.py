@@ -116,7 +116,7 @@ class ReadRecord(Struct, frozen=True):
     at_ms: int = -1
 
 
-class ShareDelivery(Struct):
+class SharedRecord(Struct):
     """One record that a share consumer's application received.  `count`: the delivery count that
     the leader gave.  `is_accepted`: the application accepts it; else it releases it.
     `is_acknowledged`: the leader has answered that it took the acceptance.  `is_gap`: an offset
@@ -157,7 +157,7 @@ class Ledger:
         self.transactions: list[ClientTransaction] = []
         self.read_committed: dict[str, None] = {}
         """The consumers with isolation level read_committed."""
-        self.deliveries: list[ShareDelivery] = []
+        self.deliveries: list[SharedRecord] = []
         """What share consumers received, in order."""
         self.delivery_limit = 5
         """How often a record may be delivered to a share group."""

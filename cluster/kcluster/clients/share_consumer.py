@@ -17,7 +17,7 @@ from kcluster.clients.base import ClientBase
 from kcluster.clients.connections import InFlightRequest
 from kcluster.clients.consumer.coordinator import COORDINATOR_GONE, Coordinator
 from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
-from kcluster.clients.ledger import Ledger, Partition, ShareDelivery
+from kcluster.clients.ledger import Ledger, Partition, SharedRecord
 from kcluster.clients.metadata import NO_BROKER, backoff_ms, is_stale_metadata
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -43,14 +43,14 @@ _NO_SESSION: Final = (
 )
 
 
-class ShareSession:
+class SessionOfMember:
     """A share session with one broker.  `epoch` 0: the next fetch opens it."""
 
     def __init__(self) -> None:
         self.epoch = 0
         self.partitions: dict[Partition, None] = {}
         """Those that the broker knows of."""
-        self.acks: dict[Partition, list[ShareDelivery]] = {}
+        self.acks: dict[Partition, list[SharedRecord]] = {}
         """To be sent with the next fetch."""
         self.is_in_flight = False
         self.fetch_at_ms = 0
@@ -93,7 +93,7 @@ class ShareConsumer(ClientBase):
         self._is_heartbeat_in_flight = False
         self._failures = 0
         self._assigned: list[tuple[bytes, list[int]]] = []
-        self._sessions: dict[int, ShareSession] = {}
+        self._sessions: dict[int, SessionOfMember] = {}
         self._start_ms = 0
         self._stop_ms = NEVER_MS
         self._close_at_ms = NEVER_MS
@@ -263,7 +263,7 @@ class ShareConsumer(ClientBase):
         due_ms = NEVER_MS
         for leader in (*by_leader, *(x for x in self._sessions if x not in by_leader)):
             wanted = by_leader.get(leader, {})
-            session = self._sessions.setdefault(leader, ShareSession())
+            session = self._sessions.setdefault(leader, SessionOfMember())
             if session.is_in_flight or not (wanted or session.epoch):
                 continue
             if session.fetch_at_ms > now_ms:
@@ -275,7 +275,7 @@ class ShareConsumer(ClientBase):
         return due_ms
 
     def _fetch(
-        self, leader: int, session: ShareSession, wanted: dict[Partition, None], now_ms: int
+        self, leader: int, session: SessionOfMember, wanted: dict[Partition, None], now_ms: int
     ) -> None:
         acks, session.acks = session.acks, {}
         kind = m.ShareFetchRequest
@@ -308,7 +308,7 @@ class ShareConsumer(ClientBase):
         session.is_in_flight = True
         self.network.send(leader, _FETCH, body, now_ms, self._on_fetched, context=(session, acks))
 
-    def _acknowledge(self, broker_id: int, session: ShareSession, now_ms: int) -> None:
+    def _acknowledge(self, broker_id: int, session: SessionOfMember, now_ms: int) -> None:
         """The last acknowledgements of a session, which ends it."""
         acks, session.acks = session.acks, {}
         kind = m.ShareAcknowledgeRequest
@@ -337,8 +337,8 @@ class ShareConsumer(ClientBase):
     def _on_fetched(
         self, request: InFlightRequest, response: Any, failure: str, now_ms: int
     ) -> None:
-        session: ShareSession
-        acks: dict[Partition, list[ShareDelivery]]
+        session: SessionOfMember
+        acks: dict[Partition, list[SharedRecord]]
         session, acks = request.context
         session.is_in_flight = False
         error = ErrorCode.NETWORK_EXCEPTION if failure else error_of(response.error_code)
@@ -369,7 +369,7 @@ class ShareConsumer(ClientBase):
 
     def _settle(
         self,
-        deliveries: list[ShareDelivery],
+        deliveries: list[SharedRecord],
         error: ErrorCode,
         api_key: int,
         key: Partition,
@@ -383,7 +383,7 @@ class ShareConsumer(ClientBase):
             delivery.ended_ms = now_ms
             self.active_ms = now_ms
 
-    def _take(self, session: ShareSession, key: Partition, data: Any, now_ms: int) -> bool:
+    def _take(self, session: SessionOfMember, key: Partition, data: Any, now_ms: int) -> bool:
         """Deliver what was acquired to the application.  Returns whether there was any."""
         error = error_of(data.error_code)
         if error:
@@ -412,7 +412,7 @@ class ShareConsumer(ClientBase):
         # DIFFERS: offsets without a record are accepted; Kafka's client sends them as gaps.
         for offset in counts:
             if offset not in seen:
-                gap = ShareDelivery(
+                gap = SharedRecord(
                     self.settings.group_id, self.name, key, offset, None, 0, True, is_gap=True
                 )
                 session.acks.setdefault(key, []).append(gap)
@@ -420,7 +420,7 @@ class ShareConsumer(ClientBase):
 
     def _deliver(
         self,
-        session: ShareSession,
+        session: SessionOfMember,
         key: Partition,
         offset: int,
         value: bytes | None,
@@ -430,7 +430,7 @@ class ShareConsumer(ClientBase):
         self._delivered += 1
         share, number = self._release_share, self._delivered
         is_released = int(number * share) > int((number - 1) * share)
-        delivery = ShareDelivery(
+        delivery = SharedRecord(
             group=self.settings.group_id,
             consumer=self.name,
             partition=key,
@@ -444,7 +444,7 @@ class ShareConsumer(ClientBase):
         session.acks.setdefault(key, []).append(delivery)
 
 
-def _batches(kind: Any, deliveries: list[ShareDelivery]) -> list[Any]:
+def _batches(kind: Any, deliveries: list[SharedRecord]) -> list[Any]:
     """One acknowledgement batch for each run of offsets, with a type for each."""
     batches: list[Any] = []
     for delivery in sorted(deliveries, key=lambda one: one.offset):

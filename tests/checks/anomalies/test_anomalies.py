@@ -13,7 +13,7 @@ from kcluster.clients.ledger import (
     Outcome,
     ReadRecord,
     SentRecord,
-    ShareDelivery,
+    SharedRecord,
     TransactionOffsets,
     TransactionOutcome,
 )
@@ -219,7 +219,7 @@ def test_anomalies__a_committed_offset_that_goes_back_is_named():
 
 
 def delivered(name, count, accepted=True, acknowledged=True, at_ms=0):
-    return ShareDelivery(
+    return SharedRecord(
         "g", name, P, 3, b"a", count, accepted, at_ms, acknowledged and accepted, at_ms
     )
 

@@ -17,7 +17,7 @@ from kcluster.checks.anomalies.base import (
     anomaly,
 )
 from kcluster.checks.stories.reads import changes_between
-from kcluster.clients.ledger import Ledger, Partition, ShareDelivery
+from kcluster.clients.ledger import Ledger, Partition, SharedRecord
 from kcluster.evidence.lookups import Facts
 
 
@@ -30,7 +30,7 @@ class DeliveredAfterAck(CommitAnomaly):
     """
 
     def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
-        accepted: dict[tuple[str, Partition, int], ShareDelivery] = {}
+        accepted: dict[tuple[str, Partition, int], SharedRecord] = {}
         for delivery in ledger.deliveries:
             key = (delivery.group, delivery.partition, delivery.offset)
             before = accepted.get(key)

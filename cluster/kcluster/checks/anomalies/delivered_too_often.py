@@ -17,7 +17,7 @@ from kcluster.checks.anomalies.base import (
     anomaly,
 )
 from kcluster.checks.stories.reads import changes_between
-from kcluster.clients.ledger import Ledger, Partition, ShareDelivery
+from kcluster.clients.ledger import Ledger, Partition, SharedRecord
 from kcluster.evidence.lookups import Facts
 
 
@@ -30,7 +30,7 @@ class DeliveredTooOften(CommitAnomaly):
     """
 
     def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
-        last: dict[tuple[str, Partition, int], ShareDelivery] = {}
+        last: dict[tuple[str, Partition, int], SharedRecord] = {}
         for delivery in ledger.deliveries:
             key = (delivery.group, delivery.partition, delivery.offset)
             before, last[key] = last.get(key), delivery
