@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from compare.bodies import commit, join
 from compare.case import COORDINATOR, NOT_COORDINATOR, Ask, Case
 from kcluster.protocol.apis import ApiKey
 
@@ -74,6 +75,34 @@ CASES = (
     case("heartbeat: another member", BEAT, beat("bert"), before=JOINED),
     case("heartbeat: of a classic group", BEAT, beat(), before=CLASSIC),
     case("heartbeat: wrong broker", BEAT, beat(), to=NOT_COORDINATOR),
+
+    case("another: join", ApiKey.JOIN_GROUP, join(), before=JOINED, mask={
+         "member_id": "may be drawn"}),
+    case("another: heartbeat of a consumer group", ApiKey.CONSUMER_GROUP_HEARTBEAT, {
+        "group_id": "{group}", "member_id": "m", "rebalance_timeout_ms": 1_000,
+        "subscribed_topic_names": ["{topic}"], "topic_partitions": []}, before=JOINED),
+    case("another: commit", ApiKey.OFFSET_COMMIT, commit(), before=JOINED),
+    case("another: commit as a member", ApiKey.OFFSET_COMMIT, commit(generation=2, member="anna"),
+         before=JOINED),
+    case("another: fetch offsets", ApiKey.OFFSET_FETCH, {"groups": [{"group_id": "{group}",
+         "topics": None}]}, versions="8+", before=JOINED),
+    case("another: fetch offsets as a member", ApiKey.OFFSET_FETCH, {"groups": [{
+         "group_id": "{group}", "member_id": "anna", "member_epoch": 2, "topics": None}]},
+         versions="9+", before=JOINED),
+    case("another: fetch an offset", ApiKey.OFFSET_FETCH, {"groups": [{
+         "group_id": "{group}", "member_id": "anna", "member_epoch": 2, "topics": [
+             {"name": "{topic}", "topic_id": "{topic_id}", "partition_indexes": [0]}]}]},
+         versions="9+", before=JOINED),
+    case("another: delete offsets", ApiKey.OFFSET_DELETE, {"group_id": "{group}", "topics": [
+         {"name": "{topic}", "partitions": [{"partition_index": 0}]}]}, before=JOINED),
+    case("another: describe as a consumer group", ApiKey.CONSUMER_GROUP_DESCRIBE,
+         {"group_ids": ["{group}"]}, before=JOINED),
+    case("another: describe as a classic group", ApiKey.DESCRIBE_GROUPS, {"groups": ["{group}"]},
+         before=JOINED),
+    case("another: delete with members", ApiKey.DELETE_GROUPS, {"groups_names": ["{group}"]},
+         before=JOINED),
+    case("another: delete", ApiKey.DELETE_GROUPS, {"groups_names": ["{group}"]},
+         before=(*JOINED, Ask(BEAT, beat(epoch=-1), to=COORDINATOR))),
 
     case("describe: a member", DESCRIBE, {"group_ids": ["{group}"]}, before=JOINED),
     case("describe: with operations", DESCRIBE,

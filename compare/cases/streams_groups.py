@@ -7,12 +7,14 @@ from typing import Any
 from compare.bodies import (
     assigned_group,
     beats_streams,
+    commit,
     join,
     joins_streams,
     streams_topology,
     subtopology,
 )
 from compare.case import COORDINATOR, NOT_COORDINATOR, Ask, Case
+from compare.transactions import ADD_GROUP_HERE, INIT, offsets
 from kcluster.protocol.apis import ApiKey
 
 BEAT, DESCRIBE = ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE
@@ -24,6 +26,25 @@ WORDS: dict[str, Any] = {"name": "{group}-words", "topic_configs": []}
 
 def case(name: str, body: Any, api: ApiKey = BEAT, **more: Any) -> Case:
     return Case(name, api, body, **{"to": COORDINATOR, **more})
+
+
+def in_transaction(name: str, offset: dict[str, Any]) -> Case:
+    """TxnOffsetCommit into the group of anna, by what it says of the member."""
+    before = (*JOINED, INIT, ADD_GROUP_HERE)
+    body = {**offsets(), **offset}
+    return case(
+        f"offsets in a transaction: {name}",
+        body,
+        ApiKey.TXN_OFFSET_COMMIT,
+        before=before,
+        versions="2-5",
+    )
+
+
+def fetched(name: str, **group: Any) -> Case:
+    """OffsetFetch of the group of anna, by what it says of the member."""
+    body = {"groups": [{"group_id": "{group}", "topics": None, **group}]}
+    return case(f"offset fetch: {name}", body, ApiKey.OFFSET_FETCH, before=JOINED, versions="9-10")
 
 
 def runs(name: str, *subtopologies: dict[str, Any]) -> Case:
@@ -125,6 +146,28 @@ CASES = (
     case("describe: nothing", {"group_ids": []}, DESCRIBE),
     case("describe: wrong broker", {"group_ids": ["{group}"]}, DESCRIBE, to=NOT_COORDINATOR),
 
+    in_transaction("without a member", {"generation_id": -1, "member_id": ""}),
+    in_transaction("member", {"generation_id": 1, "member_id": "anna"}),
+    in_transaction("old epoch", {"generation_id": 0, "member_id": "anna"}),
+    in_transaction("epoch to come", {"generation_id": 2, "member_id": "anna"}),
+    in_transaction("no epoch", {"generation_id": -1, "member_id": "anna"}),
+    in_transaction("unknown member", {"generation_id": 1, "member_id": "bert"}),
+    in_transaction("instance", {"generation_id": -1, "member_id": "", "group_instance_id": "i"}),
+    fetched("nobody's"),
+    fetched("member", member_id="anna", member_epoch=1),
+    fetched("old epoch", member_id="anna", member_epoch=0),
+    fetched("unknown member", member_id="bert", member_epoch=1),
+    fetched("no member", member_id=None, member_epoch=1),
+    case("offset delete: topic of the application", {"group_id": "{group}", "topics": [
+        {"name": "{topic}", "partitions": [{"partition_index": 0}]}]}, ApiKey.OFFSET_DELETE,
+        before=JOINED),
+    case("offset delete: another topic", {"group_id": "{group}", "topics": [
+        {"name": "{fresh}", "partitions": [{"partition_index": 0}]}]}, ApiKey.OFFSET_DELETE,
+        before=JOINED),
+    case("offset commit: admin, group with members", {**commit()}, ApiKey.OFFSET_COMMIT,
+         before=JOINED, versions="2-10"),
+    case("offset commit: admin, empty group", {**commit()}, ApiKey.OFFSET_COMMIT, versions="2-10",
+         before=(*JOINED, Ask(BEAT, beats_streams(-1), to=COORDINATOR))),
     case("join classic", {"group_id": "{group}", "session_timeout_ms": 10_000,
          "rebalance_timeout_ms": 10_000, "protocol_type": "consumer",
          "protocols": [{"name": "range", "metadata": b""}]}, ApiKey.JOIN_GROUP, before=JOINED,

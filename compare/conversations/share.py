@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compare.bodies import produce, share_acknowledge, share_fetch
+from compare.bodies import batch, produce, share_acknowledge, share_fetch
 from compare.case import Ask, Close, Conversation, Step, Wait
 from compare.filling import Values
 from kcluster.protocol.apis import ApiKey
@@ -50,6 +50,55 @@ def stored(note: str) -> Ask:
     topics = [{"topic_id": "{fresh_id}", "partitions": [{"partition": 0, "leader_epoch": -1}]}]
     body = {"group_id": "{group}", "topics": topics}
     return Ask(ApiKey.READ_SHARE_GROUP_STATE, body, to="{share_coordinator}", note=note)
+
+
+def configured(**configs: str) -> tuple[Step, ...]:
+    """Configs of the group; `_` in a name stands for `.`."""
+    entries = [
+        {"name": name.replace("_", "."), "config_operation": 0, "value": value}
+        for name, value in configs.items()
+    ]
+    resource = {"resource_type": 32, "resource_name": "{group}", "configs": entries}
+    body = {"resources": [resource]}
+    return (Ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, body, note="group configs"), Wait(500))
+
+
+def added() -> tuple[Step, ...]:
+    """{fresh}-0 is part of the transaction."""
+    body = {
+        "v3_and_below_transactional_id": "{group}",
+        "v3_and_below_producer_id": "{pid}",
+        "v3_and_below_producer_epoch": "{epoch}",
+        "v3_and_below_topics": [{"name": "{fresh}", "partitions": [0]}],
+    }
+    return (
+        Ask(ApiKey.ADD_PARTITIONS_TO_TXN, body, 3, to="{transaction_coordinator}",
+            retry=("CONCURRENT_TRANSACTIONS",), note="begins"),
+    )  # fmt: skip
+
+
+def written(count: int, sequence: int, note: str) -> Ask:
+    """Records of the transaction."""
+    records = batch(
+        count, producer_id="{pid}", producer_epoch="{epoch}", base_sequence=sequence,
+        transactional=True,
+    )  # fmt: skip
+    body = produce("{fresh}", "{fresh_id}", records, transactional_id="{group}")
+    return Ask(ApiKey.PRODUCE, body, 11, note=note)
+
+
+def ended(commit: bool) -> tuple[Step, ...]:
+    body = {
+        "transactional_id": "{group}",
+        "producer_id": "{pid}",
+        "producer_epoch": "{epoch}",
+        "committed": commit,
+    }
+    return (
+        Ask(ApiKey.END_TXN, body, 4, to="{transaction_coordinator}",
+            note="commits" if commit else "aborts"),
+        Wait(500),
+    )  # fmt: skip
 
 
 MASK = {
@@ -182,5 +231,70 @@ CONVERSATIONS = (
             fetches("anna", 2, "from the new start", max_wait_ms=3_000),
         ),
         mask=MASK,
+    ),
+    Conversation(
+        "share: a window of a hundred records",
+        (
+            *configured(share_partition_max_record_locks="100"),
+            *initialized(),
+            *(appended(30, f"batch {number}") for number in range(5)),
+            fetches("anna", 0, "four batches: the last is not divided", max_wait_ms=5_000),
+            fetches("bert", 0, "nothing for bert"),
+            acknowledges("anna", 1, "one in the middle is released", (40, 40, [RELEASE])),
+            fetches("bert", 1, "bert gets that one alone"),
+            acknowledges("anna", 2, "the first ten", (0, 9, [ACCEPT])),
+            fetches("bert", 2, "the window is still full"),
+            acknowledges("anna", 3, "the next thirty", (10, 39, [ACCEPT])),
+            fetches("bert", 3, "room for the last batch", mode=1),
+            stored("what is stored"),
+        ),
+        mask=MASK,
+    ),
+    Conversation(
+        "share: a lock that ends",
+        (
+            *configured(share_record_lock_duration_ms="15000", share_delivery_count_limit="2"),
+            *initialized(),
+            appended(3, "three records"),
+            fetches("anna", 0, "anna gets them", max_wait_ms=5_000),
+            Wait(10_000),
+            acknowledges("anna", 1, "she needs more time for one", (1, 1, [RENEW]), renew=True),
+            Wait(6_000),
+            fetches("bert", 0, "bert gets the others", max_wait_ms=3_000),
+            acknowledges("anna", 2, "too late", (0, 0, [ACCEPT])),
+            acknowledges("anna", 3, "in time", (1, 1, [ACCEPT])),
+            Wait(16_000),
+            fetches("bert", 1, "archived after two deliveries"),
+            stored("all is settled"),
+        ),
+        mask=MASK,
+    ),
+    Conversation(
+        "share: transactions",
+        (
+            *configured(share_isolation_level="read_committed"),
+            *initialized(),
+            Ask(ApiKey.FIND_COORDINATOR, {"key_type": 1, "coordinator_keys": ["{group}"]},
+                retry=("COORDINATOR_NOT_AVAILABLE",),
+                save={"transaction_coordinator": "coordinators[0].node_id"}, note="for it"),
+            Ask(ApiKey.INIT_PRODUCER_ID,
+                {"transactional_id": "{group}", "transaction_timeout_ms": 60_000}, 4,
+                to="{transaction_coordinator}", retry=("COORDINATOR", ),
+                save={"pid": "producer_id", "epoch": "producer_epoch"}, note="a producer"),
+            appended(1, "a record"),
+            *added(), written(2, 0, "two in a transaction"),
+            appended(1, "another record"),
+            fetches("anna", 0, "up to the transaction", max_wait_ms=5_000),
+            *ended(commit=False),
+            fetches("anna", 1, "behind it, with its marker", max_wait_ms=3_000),
+            acknowledges("anna", 2, "accepted, the marker is a gap", (0, 0, [ACCEPT]),
+                         (3, 4, [ACCEPT, GAP])),
+            stored("the aborted records are no state"),
+            *added(), written(2, 2, "two that will be committed"),
+            *ended(commit=True),
+            fetches("anna", 3, "with their marker", max_wait_ms=3_000),
+            stored("what is stored"),
+        ),
+        mask=MASK | {"transactional_id": "the group's name"},
     ),
 )  # fmt: skip

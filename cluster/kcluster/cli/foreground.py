@@ -209,11 +209,14 @@ class Printer:
         else:
             brokers = len(cluster.broker_ids)
             count = "1 broker" if brokers == 1 else f"{brokers} brokers"
-            profile = cluster.topology.profile
-            kafka = _versions(cluster)
+            topology = cluster.topology
+            config = topology.broker_config(topology.brokers[0].id)
+            replicas = config.default_replication_factor
+            topics = f"new topics get {replicas} replica{'s' * (replicas != 1)}"
             print(
                 f"ready: {cluster.bootstrap}  "
-                f"({name}: {count}{kafka}, profile {profile}; up in {took_s:.2f} s, Ctrl-C stops)"
+                f"({name}: {count}{_versions(cluster)}, profile {topology.profile}, {topics}; "
+                f"up in {took_s:.2f} s, Ctrl-C stops)"
             )
         sys.stdout.flush()
 

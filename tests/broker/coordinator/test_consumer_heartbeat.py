@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from kcluster.broker.coordinator.consumer.group import ConsumerGroup, ConsumerGroupState
+from kcluster.metadata.records import FeatureLevelRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.features import GROUP_VERSION
 from tests.broker.coordinator.group_broker import GroupBroker, fresh_broker, restarted
 from tests.broker.coordinator.members import Consumer, committed
 from tests.broker.coordinator.members import settle as settle_classic
@@ -154,6 +156,16 @@ def test_heartbeat__the_target_is_computed_once_per_assignment_interval() -> Non
     assert group_of(broker).target_epoch == 4
     settle(a, b, c)
     assert owned_by(a, b, c) == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_heartbeat__is_refused_where_the_protocol_is_off() -> None:
+    off = fresh_broker(group_coordinator_rebalance_protocols="classic")
+    assert refusal(off) == ("UNSUPPORTED_VERSION", None)
+    request = m.ConsumerGroupDescribeRequest(group_ids=["g"])
+    assert off.call(request).groups[0].error_code == ErrorCode.UNSUPPORTED_VERSION
+    old = fresh_broker()
+    old.publish([FeatureLevelRecord(GROUP_VERSION, 0)])
+    assert refusal(old) == ("UNSUPPORTED_VERSION", None)
 
 
 def test_heartbeat__v0_gets_its_member_id_from_the_broker() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from kcluster.broker.coordinator.modern.topics import Assignment
 from kcluster.broker.coordinator.share.assignor import ShareMemberSpec, assign_simply
+from kcluster.events.clients import AssignedPartitions, GroupAssigned, GroupEvent
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
@@ -217,6 +218,28 @@ def test_feature__share_version_is_off() -> None:
     assert rig.offsets() == rig.alter(1) == rig.delete_offsets() == "UNSUPPORTED_VERSION"
 
 
+def test_events__say_who_came_who_went_and_who_has_what() -> None:
+    rig, a = settled()
+    b = rig.member("b")
+    b.join()
+    rig.settle(a, b)
+    b.leave()
+    rig.run_for(50_000)
+    found = [
+        (note.event.kind, getattr(note.event, "member", ""))
+        for note in rig.notes
+        if isinstance(note.event, GroupEvent)
+    ]
+    assert [one for one in found if one[1]] == [
+        ("group_member_joined", "a"),
+        ("group_member_joined", "b"),
+        ("group_member_left", "b"),
+        ("group_member_expired", "a"),
+    ]
+    shared = AssignedPartitions("a", "orders", (0,)), AssignedPartitions("b", "orders", (0,))
+    assert shared in [one.assignments for one in rig.events_of(GroupAssigned)]
+
+
 # -------------------------------------------------------------------------------------- topics
 
 
@@ -248,6 +271,25 @@ def test_topic__deleted_takes_its_states_along() -> None:
     assert rig.group.states is not None
     assert rig.group.states.topic_ids == frozenset()
     rig.settle(a)
+    assert a.owned == {}
+
+
+def test_topic__deleted_while_the_group_had_no_coordinator() -> None:
+    rig, a = settled()
+    rig.kill(3)
+    rig.kill(1)
+    rig.run_for(20_000)
+    rig.delete_topic(via=2)
+    rig.run_for(1_000)
+    rig.start(3)
+    rig.start(1)
+    rig.wait(lambda: rig.group_coordinator > 0, "coordinator")
+    rig.run_for(2_000)
+    assert a.beat() == "NONE"
+    rig.settle(a)
+    epoch = a.epoch
+    rig.settle(a)
+    assert a.epoch == epoch
     assert a.owned == {}
 
 
@@ -294,6 +336,16 @@ def test_failover__while_states_are_being_initialized() -> None:
         rig.run_for(5_000)
         assert a.beat() == "NONE"
     assert a.owned == {"orders": [0]}  # it has been tried again after 30 s
+
+
+def test_persister__none_keeps_no_state() -> None:
+    rig = ShareGroupRig(of_brokers={"group.share.persister.class.name": ""})
+    a = rig.member("a")
+    a.join()
+    rig.settle(a)
+    assert a.owned == {"orders": [0]}
+    assert rig.stored is None
+    assert rig.offsets() == {("orders", 0): (-1, -1)}
 
 
 # ------------------------------------------------------------------------------------- offsets

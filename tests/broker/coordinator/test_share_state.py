@@ -150,6 +150,25 @@ def test_state__survives_its_coordinator() -> None:
     assert rig.write(leader_epoch=2) == "FENCED_LEADER_EPOCH"
 
 
+def test_state__is_stored_compressed_and_loaded_in_small_pieces() -> None:
+    rig = ShareStateRig(
+        of_brokers={
+            "share.coordinator.state.topic.compression.codec": 4,
+            "share.coordinator.load.buffer.size": 1,
+        }
+    )
+    rig.initialize(1, 0)
+    rig.write((0, 4, ACKNOWLEDGED, 1))
+    assert rig.shard.replica is not None
+    log = rig.shard.replica.log
+    batches = log.read(0, 1 << 20, log.log_end_offset, True)
+    assert [one.codec for one in batches] == [4, 4]
+    before = rig.stored
+    rig.kill(2)
+    rig.run_for(30_000)
+    assert rig.stored == before
+
+
 def test_state__an_answer_means_that_all_replicas_have_it() -> None:
     rig = ShareStateRig()
     rig.initialize(1, 0)
@@ -219,6 +238,17 @@ def test_persister__writes_and_reads_on_another_broker() -> None:
     rig.run_for(3_000)
     assert persisting.answers[1:] == ["NONE"] * 3
     assert rig.read() == (1, 5, [(5, 9, ACKNOWLEDGED, 1), (10, 14, AVAILABLE, 1)])
+
+
+def test_persister__a_start_offset_survives_a_write_without_one() -> None:
+    rig = ShareStateRig()
+    rig.initialize(1, 0)
+    persisting = Persisting(rig)
+    persisting.write((0, 4, ACKNOWLEDGED, 1))
+    persisting.write(start=5)
+    persisting.write((5, 5, ACKNOWLEDGED, 1))  # sent together with the one before
+    rig.run_for(3_000)
+    assert rig.read() == (1, 5, [(5, 5, ACKNOWLEDGED, 1)])
 
 
 def test_persister__a_write_outlives_the_coordinators_death() -> None:

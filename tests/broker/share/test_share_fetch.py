@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from kcluster.broker.coordinator.share_state.state import ReadState, StateBatch
+from kcluster.broker.share.acquisition import Acquirer, acquire
+from kcluster.broker.share.in_flight import RecordState
+from kcluster.broker.share.window import InFlightWindow, ShareLimits
 from kcluster.contract import ConnectionClosed
+from kcluster.metadata.records import FeatureLevelRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.records.batches import Batch
 from tests.broker.share.share_rig import (
     ACCEPT,
     REJECT,
@@ -120,6 +126,29 @@ def test_record_limit_divides_batches_batch_optimized_does_not():
     assert acquired(other.fetch(0, max_records=3)) == [(3, 9, 1)]
 
 
+def test_a_member_that_leaves_releases_its_part_of_a_batch():
+    """KAFKA-19953: the batch begins with records of another member."""
+    broker = with_records(6)
+    first, second = ShareMember(broker, "a"), ShareMember(broker, "b", connection=2)
+    assert acquired(first.fetch(0, max_records=2, share_acquire_mode=1)) == [(0, 1, 1)]
+    assert acquired(second.fetch(0, max_records=2, share_acquire_mode=1)) == [(2, 3, 1)]
+    second.leave()
+    assert acquired(ShareMember(broker, "c", connection=3).fetch(0)) == [(2, 3, 2), (4, 5, 1)]
+
+
+def test_a_batch_of_the_log_is_acquired_around_what_was_stored_of_it():
+    """KAFKA-19954: its records are not acquired twice."""
+    stored = StateBatch(5, 9, RecordState.ACKNOWLEDGED, 1)
+    window = InFlightWindow.load(ReadState(0, 0, (stored,)), 0)
+    assert window is not None
+    whole = [Batch(0, 14, 0, 0, 0, 0, -1, -1, -1, 15, 100, b"")]
+    got = []
+    while window.next_fetch_offset() < 15:
+        offset = window.next_fetch_offset()
+        got += acquire(window, Acquirer("a", 1, 500), ShareLimits(), offset, whole, 0)
+    assert got == [(0, 4, 1), (10, 14, 1)]
+
+
 # -------------------------------------------------------------------------------- beginnings
 
 
@@ -209,6 +238,16 @@ def test_an_answer_names_what_is_new():
     assert errors(member.fetch(2)) == {2: "NONE"}
     assert errors(member.fetch(7)) == {7: "UNKNOWN_TOPIC_OR_PARTITION"}
     assert errors(member.fetch(forget=(7,))) == {}
+
+
+def test_without_the_feature_there_are_no_share_groups():
+    broker = with_records(1)
+    member = ShareMember(broker)
+    member.fetch(0)
+    broker.publish([FeatureLevelRecord("metadata.version", 30)])
+    broker.publish([FeatureLevelRecord("share.version", 0)])
+    assert error(member.fetch()) == "UNSUPPORTED_VERSION"
+    assert error(member.acknowledge({0: [(0, 0, ACCEPT)]})) == "UNSUPPORTED_VERSION"
 
 
 # ------------------------------------------------------------------------------- bad requests

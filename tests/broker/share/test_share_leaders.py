@@ -199,6 +199,31 @@ def test_what_the_log_has_lost_is_settled_and_the_start_never_goes_back():
     assert rig.read()[1:] == (5, [(5, 5, 2, 2)])
 
 
+# ------------------------------------------------------------------------------------ quotas
+
+
+def test_what_a_quota_holds_back_is_delivered_again_when_its_lock_has_ended():
+    """As in Kafka, which acquires first and empties the answer afterwards."""
+    rig = cluster()
+    rig.produce(*[b"v" * 1_000] * 20, to=1)
+    kind = m.AlterClientQuotasRequest
+    entity = [kind.EntityData("client-id", None)]
+    entry = kind.EntryData(entity, [kind.OpData("consumer_byte_rate", 1_000.0, False)])
+    rig.call(1, ApiKey.ALTER_CLIENT_QUOTAS, 1, kind([entry]))
+    rig.run_for(1_000)
+    member = ClusterMember(rig, at=1)
+    held_back = member.fetch(0)
+    assert held_back.throttle_time_ms > 0
+    assert acquired(held_back) == []
+    assert acquired(member.fetch()) == [], "they are acquired"
+    rig.run_for(LOCK_MS)
+    assert member.fetch().throttle_time_ms > 0
+    kind_of_all = kind.EntryData(entity, [kind.OpData("consumer_byte_rate", 0.0, True)])
+    rig.call(1, ApiKey.ALTER_CLIENT_QUOTAS, 1, kind([kind_of_all]))
+    rig.run_for(2 * LOCK_MS)
+    assert acquired(member.fetch()) == [(0, 19, 3)]
+
+
 # -------------------------------------------------------------------------------- what is known
 
 

@@ -42,9 +42,6 @@ TOPOLOGY: Final = Topology.of(
 """One broker with id 0, as theirs: one test wants the records of six partitions from a single poll,
 which no client gets from more than one broker."""
 
-LEFT_OUT: Final = ("test_transactional_producer_messages", "test_transactional_producer_offsets")
-"""Each waits a minute for something that does not exist here (FINDINGS.md)."""
-
 SERVICE: Final = '''
 """Stands in for the module of the same name, which the distribution does not carry."""
 
@@ -117,7 +114,6 @@ def fetch(directory: Path) -> Path | None:
 
 def run(unpacked: Path, bootstrap: str, arguments: Sequence[str]) -> Outcome:
     """Their tests, in a process of their own, against one broker's address."""
-    expression = "not " + " and not ".join(LEFT_OUT)
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "report.xml"
         subprocess.run(
@@ -130,7 +126,6 @@ def run(unpacked: Path, bootstrap: str, arguments: Sequence[str]) -> Outcome:
                 os.devnull,
                 "--ignore-glob=*_ssl_*",
                 "--ignore-glob=*_sasl_*",
-                f"-k={expression}",
                 f"--rootdir={unpacked}",
                 "-p",
                 "no:cacheprovider",

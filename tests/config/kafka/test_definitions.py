@@ -160,6 +160,12 @@ def test_broker_config__an_unknown_name_or_a_bad_value_is_an_error() -> None:
         ({"log.retention.ms": "0"}, "log.retention.ms"),
         ({"log.retention.hours": "0"}, "log.retention.hours"),
         ({"log.roll.ms": "0"}, "log.roll.ms"),
+        ({"group.consumer.session.timeout.ms": "44000"}, "group.consumer.session.timeout.ms"),
+        ({"group.consumer.heartbeat.interval.ms": "16000"}, "group.consumer.heartbeat.interval.ms"),
+        (
+            {"group.coordinator.rebalance.protocols": "consumer"},
+            "group.coordinator.rebalance.protocols",
+        ),
     ],
 )
 def test_broker_config__configs_that_prevent_a_start_of_kafka_are_named(

@@ -161,7 +161,7 @@ class ClientQuotas:
         if api_key == ApiKey.PRODUCE:
             size_bytes = self._produced_bytes.pop(request.connection_id, 0)
             mute_ms = self._use(PRODUCER_RATE, client_id, size_bytes, now_ms)
-        elif api_key == ApiKey.FETCH:
+        elif api_key == ApiKey.FETCH or api_key == ApiKey.SHARE_FETCH:
             size_bytes = self._answer_bytes(request, body)
             mute_ms = self._use(CONSUMER_RATE, client_id, size_bytes, now_ms)
         elif api_key in MUTATIONS:
@@ -173,11 +173,13 @@ class ClientQuotas:
             mute_ms = max(mute_ms, min(busy_ms, longest_ms))
         if not mute_ms:
             return body
-        if api_key == ApiKey.FETCH and size_bytes:
+        if api_key != ApiKey.PRODUCE and size_bytes:
             self._use(CONSUMER_RATE, client_id, -size_bytes, now_ms)
         self._muted_until_ms[request.connection_id] = now_ms + mute_ms
         if api_key == ApiKey.FETCH:
             return self._without_records(request, body, mute_ms)
+        if api_key == ApiKey.SHARE_FETCH:
+            body = _without_acquired(body)
         return _with_throttle_time(body, mute_ms)
 
     def _without_records(self, request: Request, body: Any, mute_ms: int) -> m.FetchResponse:
@@ -238,7 +240,7 @@ class ClientQuotas:
         return rate
 
     def _answer_bytes(self, request: Request, body: Any) -> int:
-        """The size of a Fetch answer; 0 where no quota asks for it."""
+        """The size of a Fetch or ShareFetch answer; 0 where no quota asks for it."""
         if self._limit(CONSUMER_RATE, request.client_id or "") is None:
             return 0
         buffers = codec(request.api_key, request.api_version).encode_response(body)
@@ -251,6 +253,16 @@ def _request_bytes(request: Request) -> int:
     header_bytes = 10 + len((request.client_id or "").encode())
     buffers = spoken.encode_request(request.body)
     return header_bytes + (spoken.request_header_version >= 2) + sum(map(len, buffers))
+
+
+def _without_acquired(body: m.ShareFetchResponse) -> m.ShareFetchResponse:
+    """The answer in place of one that is too large.  As from Kafka the member does not learn what
+    it has acquired: it is delivered again when the locks end."""
+    for topic in body.responses:
+        for partition in topic.partitions:
+            partition.records = b""
+            partition.acquired_records = []
+    return body
 
 
 def _with_throttle_time(body: Any, mute_ms: int) -> Any:

@@ -104,18 +104,16 @@ def read_partition(
             return diverging
     if not log.log_start_offset <= offset <= log_end_offset:
         return refusal(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
-    end_offset = log_end_offset if reader.is_follower else replica.high_watermark
+    high_watermark = replica.high_watermark
+    end_offset = log_end_offset if reader.is_follower else high_watermark
     producers = log.producer_table
-    stable_offset = -1
-    if producers is not None and producers.has_unstable:
-        stable_offset = replica.last_stable_offset
-        if reader.isolation_level == READ_COMMITTED:
-            end_offset = stable_offset
-    is_cut = last_offset < end_offset
-    if is_cut:
-        batch_end_offset = log.end_of_batch_with(last_offset)
-        is_cut = batch_end_offset < end_offset
-        end_offset = min(end_offset, batch_end_offset)
+    if last_offset != ANY_OFFSET or (
+        producers is not None
+        and (producers.has_unstable or reader.isolation_level == READ_COMMITTED)
+    ):
+        return _read_within(
+            replica, wanted, reader, max_bytes, at_least_one, end_offset, last_offset
+        )
     batches: list[Batch] | None = None
     size_bytes = 0
     if offset < end_offset:
@@ -126,16 +124,47 @@ def read_partition(
             batches = log.read(offset, limit, end_offset, at_least_one)
             for batch in batches:
                 size_bytes += batch.size_bytes
+    return PartitionRead(
+        wanted, NO_ERROR, high_watermark, log.log_start_offset, batches, size_bytes
+    )
+
+
+def _read_within(
+    replica: Replica,
+    wanted: SessionPartition,
+    reader: Reader,
+    max_bytes: int,
+    at_least_one: bool,
+    end_offset: int,
+    last_offset: int,
+) -> PartitionRead:
+    """`read_partition` where transactions, or a last offset, may end it before `end_offset`."""
+    log, offset, producers = replica.log, wanted.fetch_offset, replica.log.producer_table
+    is_committed = reader.isolation_level == READ_COMMITTED
+    stable_offset = replica.last_stable_offset
+    if is_committed and producers is not None and producers.has_unstable:
+        end_offset = stable_offset
+    is_cut = last_offset < end_offset
+    if is_cut:
+        batch_end_offset = log.end_of_batch_with(last_offset)
+        is_cut = batch_end_offset < end_offset
+        end_offset = min(end_offset, batch_end_offset)
+    limit = min(max_bytes, wanted.max_bytes)
+    if offset < end_offset and limit < 0:
+        return refusal(wanted, ErrorCode.UNKNOWN_SERVER_ERROR)
+    batches: list[Batch] | None = None
+    size_bytes = 0
+    if offset < end_offset and (limit > 0 or at_least_one):
+        batches = log.read(offset, limit, end_offset, at_least_one)
+        for batch in batches:
+            size_bytes += batch.size_bytes
     read = PartitionRead(
         wanted, NO_ERROR, replica.high_watermark, log.log_start_offset, batches, size_bytes
     )
-    if is_cut:
-        read.is_cut = True
-    if producers is not None:
-        if stable_offset >= 0:
-            read.last_stable_offset = stable_offset
-        if batches and reader.isolation_level == READ_COMMITTED:
-            read.aborted = producers.aborted_within(offset, batches[-1].last_offset + 1)
+    read.is_cut = is_cut
+    read.last_stable_offset = stable_offset
+    if batches and is_committed and producers is not None:
+        read.aborted = producers.aborted_within(offset, batches[-1].last_offset + 1)
     return read
 
 

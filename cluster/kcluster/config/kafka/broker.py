@@ -211,8 +211,12 @@ class BrokerConfig(Struct, frozen=True):
     group_consumer_assignors: Annotated[tuple[str, ...], _ASSIGNORS] = CONSUMER_ASSIGNORS
     group_consumer_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
     group_consumer_max_assignment_interval_ms: Annotated[int, _INT_0] = 15_000
-    group_consumer_max_heartbeat_interval_ms: Annotated[int, _INT_1] = 15_000
-    group_consumer_max_session_timeout_ms: Annotated[int, _INT_1] = 60_000
+    group_consumer_max_heartbeat_interval_ms: Annotated[int, _int(1, scaled=True, fast=15_000)] = (
+        15_000
+    )
+    group_consumer_max_session_timeout_ms: Annotated[int, _int(1, scaled=True, fast=60_000)] = (
+        60_000
+    )
     group_consumer_max_size: Annotated[int, _INT_1] = _MAX_INT
     group_consumer_migration_policy: Annotated[str, _MIGRATION] = "bidirectional"
     group_consumer_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
@@ -294,9 +298,11 @@ class BrokerConfig(Struct, frozen=True):
     """Not scaled: it is the time that a client has to process what it got."""
     group_share_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
     share_coordinator_cold_partition_snapshot_interval_ms: Annotated[int, _TIME_1] = 300_000
+    share_coordinator_load_buffer_size: Annotated[int, _INT_1] = 5_242_880
     share_coordinator_snapshot_update_records_per_snapshot: Annotated[int, _int(0, maximum=500)] = (
         500
     )
+    share_coordinator_state_topic_compression_codec: Annotated[int, _int(check=_check_codec)] = 0
     share_coordinator_state_topic_min_isr: Annotated[int, _REPLICATION] = 2
     share_coordinator_state_topic_num_partitions: Annotated[int, _INT_1] = 50
     share_coordinator_state_topic_prune_interval_ms: Annotated[int, _TIME_1] = 300_000
@@ -486,9 +492,18 @@ def check_broker_config(config: BrokerConfig) -> list[tuple[str, str]]:
     require(c.effective_retention_ms != 0, retention, "must be -1 (no limit) or at least 1")
     require(c.effective_roll_ms >= 1, "log.roll.ms", "must be at least 1")
     require(c.effective_roll_jitter_ms >= 0, "log.roll.jitter.ms", "must be at least 0")
+    require(
+        "classic" in c.group_coordinator_rebalance_protocols,
+        "group.coordinator.rebalance.protocols",
+        "must have classic: Kafka cannot do without it",
+    )
+    problems += _check_bounds(c, "group.consumer", _BOUNDED_OF_CONSUMER_GROUPS)
     return problems + _check_share_groups(c) + _check_streams_groups(c)
 
 
+_BOUNDED_OF_CONSUMER_GROUPS: Final = (
+    "assignment.interval.ms", "heartbeat.interval.ms", "session.timeout.ms",
+)  # fmt: skip
 _BOUNDED_OF_SHARE_GROUPS: Final = (
     "assignment.interval.ms", "delivery.count.limit", "heartbeat.interval.ms",
     "partition.max.record.locks", "record.lock.duration.ms", "session.timeout.ms",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,6 +73,33 @@ def test_assignor__a_standby_takes_over_when_its_member_is_gone() -> None:
     }
     assigned = assign_tasks(left, [TaskGroup("0", 2, is_stateful=True)], 0)
     assert assigned == {"b": Tasks(tasks("0_1")), "c": Tasks(tasks("0_0"))}
+
+
+def held(names: str) -> frozenset[Task]:
+    return frozenset(
+        Task(id_, int(partition))
+        for id_, _, partition in (name.partition("_") for name in names.split(",") if name)
+    )
+
+
+def test_assignor__assigns_as_kafka_s_does() -> None:
+    """Each pair of lines: standbys, subtopologies (id:tasks:is stateful), members (id|process|what
+    was active|what was standby); then what StickyTaskAssignor of 4.3.1 makes of it."""
+    lines = (Path(__file__).with_name("sticky_assignments.txt")).read_text("utf-8").splitlines()
+    assert len(lines) == 84
+    for asked, answered in zip(lines[::2], lines[1::2], strict=True):
+        standbys, subtopologies, *rows = asked.split(" ")
+        split = [one.split(":") for one in subtopologies.split(";")]
+        groups = [TaskGroup(id_, int(count), stateful == "1") for id_, count, stateful in split]
+        processes = {
+            name: AssignedMember(process, Tasks(held(active), held(standby)))
+            for name, process, active, standby in (row.split("|") for row in rows)
+        }
+        expected = {
+            name: Tasks(held(active), held(standby))
+            for name, active, standby in (row.split("|") for row in answered[2:].split(" "))
+        }
+        assert assign_tasks(processes, groups, int(standbys)) == expected, asked
 
 
 GROUPS = st.lists(st.tuples(st.integers(1, 8), st.booleans()), min_size=1, max_size=4).map(

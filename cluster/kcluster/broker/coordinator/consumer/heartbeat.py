@@ -26,7 +26,6 @@ from kcluster.broker.coordinator.consumer.member import (
     AssignedPartitions,
     ConsumerMember,
 )
-from kcluster.broker.coordinator.consumer.reconcile import Owned
 from kcluster.broker.coordinator.consumer.regexes import RegexChange, change_regex, resolve_if_due
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH, GroupRefusal
@@ -119,10 +118,11 @@ class Heartbeat(MemberChange):
         """`first`: records that turn another group into this one."""
         self.request = request
         self.body: m.ConsumerGroupHeartbeatRequest = request.body
-        owned: Owned | None = None
-        if self.body.topic_partitions is not None:
-            owned = {one.topic_id: one.partitions for one in self.body.topic_partitions}
-        super().__init__(group, first, owned, now_ms)
+        owned: dict[bytes, list[int]] = {}
+        for one in self.body.topic_partitions or ():
+            owned.setdefault(one.topic_id, []).extend(one.partitions)
+        said = self.body.topic_partitions is not None
+        super().__init__(group, first, owned if said else None, now_ms)
 
     def decide(self) -> Decided | GroupRefusal:
         group, body = self.group, self.body

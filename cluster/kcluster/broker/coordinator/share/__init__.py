@@ -8,8 +8,7 @@ Kafka: modern.share; GroupMetadataManager's part about share groups.
     member.py             a member, as a value
     state_partitions.py   which share partitions are being initialized, are initialized, or deleted
     assignor.py           the simple assignor: a partition may go to several members
-    group.py              the group: what its records add up to
+    group.py              the group: what its records add up to; what it asks of the persister
     heartbeat.py          ShareGroupHeartbeat: what one heartbeat changes
-    offsets.py            AlterShareGroupOffsets, DeleteShareGroupOffsets, deletion of the group
-    initialization.py     having states initialized and deleted, by the persister
+    offsets.py            AlterShareGroupOffsets, DeleteShareGroupOffsets
 """

@@ -1,6 +1,7 @@
 """A share group: the state that its records add up to.
 
-Owns: what each record changes, the group's state, who may commit (nobody).
+Owns: what each record changes, the group's state, having the persister initialize and delete share
+partitions, who may commit (nobody).
 Never: decides what is written on a request (heartbeat.py, offsets.py), assigns (assignor.py).
 Kafka: modern.share.ShareGroup, GroupMetadataManager.replay; KIP-932.
 """
@@ -14,14 +15,9 @@ from msgspec.structs import replace
 
 from kcluster.broker.coordinator.group import Committer
 from kcluster.broker.coordinator.group_log import LogRecord
-from kcluster.broker.coordinator.interface import GroupHome, Settled
+from kcluster.broker.coordinator.interface import GroupHome, Settled, ignore_outcome
 from kcluster.broker.coordinator.modern.group import LEAVE_EPOCH, ModernGroup
-from kcluster.broker.coordinator.modern.topics import (
-    NO_PARTITIONS,
-    Assignment,
-    metadata_hash,
-    topic_ids,
-)
+from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment, topic_ids
 from kcluster.broker.coordinator.share.assignor import ShareMemberSpec, assign_simply
 from kcluster.broker.coordinator.share.member import ShareMember, share_member_tombstones
 from kcluster.broker.coordinator.share.records import (
@@ -38,6 +34,14 @@ from kcluster.broker.coordinator.share.state_partitions import (
     state_partitions_of,
 )
 from kcluster.broker.coordinator.share_state.state import SharePartition
+from kcluster.events.clients import (
+    AssignedPartitions,
+    Departure,
+    GroupAssigned,
+    GroupMemberExpired,
+    GroupMemberJoined,
+    GroupMemberLeft,
+)
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
@@ -127,7 +131,11 @@ class ShareGroup(ModernGroup[ShareMember, Assignment]):
     @property
     def has_unassigned(self) -> bool:
         """Whether initialized partitions of a topic that members subscribe to are not the same as
-        the assigned ones."""
+        the assigned ones.
+
+        DIFFERS: in Kafka a topic that was deleted while the group had no coordinator counts too,
+        and the group epoch increases with each heartbeat.
+        """
         if self.states is None or not self.members:
             return False
         assigned: dict[bytes, set[int]] = {}
@@ -135,8 +143,11 @@ class ShareGroup(ModernGroup[ShareMember, Assignment]):
             for topic_id, partitions in target.items():
                 assigned.setdefault(topic_id, set()).update(partitions)
         subscribed = self.subscribed_topics(self.members.values())
+        names = self.broker.image.topic_names
         return any(
-            one.name in subscribed and assigned.get(topic_id, set()) != one.partitions
+            topic_id in names
+            and one.name in subscribed
+            and assigned.get(topic_id, set()) != one.partitions
             for topic_id, one in self.states.initialized.items()
         )
 
@@ -207,12 +218,14 @@ class ShareGroup(ModernGroup[ShareMember, Assignment]):
         return assign_simply(specs, states.assignable)
 
     def fence(self, member_id: str, now_ms: int) -> None:
-        self.write_alone(self.removal_records(self.members[member_id]), now_ms)
+        timeout_ms = self.config_ms(self.session_config)
+        if self.write(self.removal_records(self.members[member_id]), ignore_outcome, now_ms):
+            self.broker.note(GroupMemberExpired(self.group_id, member_id, timeout_ms))
 
     def removal_records(self, leaver: ShareMember) -> list[LogRecord]:
         """What removes a member and increases the group epoch."""
         rest = [one for one in self.members.values() if one.member_id != leaver.member_id]
-        hashed = metadata_hash(self.broker.image, self.subscribed_topics(rest))
+        hashed = self.hash_of(self.subscribed_topics(rest))
         return [
             *share_member_tombstones(self.group_id, leaver.member_id),
             self.epoch_record(self.epoch + 1, hashed),
@@ -227,6 +240,29 @@ class ShareGroup(ModernGroup[ShareMember, Assignment]):
         records.append(ShareGroupStatePartitionMetadata(self.group_id, None))
         records.append(ShareGroupMetadata(self.group_id, None))
         return records
+
+    # ---------------------------------------------------------------------------- events
+
+    def note_joined(self, member: ShareMember) -> None:
+        """A new member has been written."""
+        host = member.client_host.removeprefix("/")
+        joined = GroupMemberJoined(self.group_id, member.member_id, member.client_id, host, "")
+        self.broker.note(joined)
+
+    def note_left(self, member_id: str) -> None:
+        """The removal of a member that leaves has been written."""
+        self.broker.note(GroupMemberLeft(self.group_id, member_id, Departure.LEFT))
+
+    def note_assigned(self, epoch: int, target: Mapping[str, Assignment]) -> None:
+        """A new target assignment has been written."""
+        names = self.broker.image.topic_names
+        rows = tuple(
+            AssignedPartitions(member_id, names[topic_id], tuple(sorted(partitions)))
+            for member_id, assignment in target.items()
+            for topic_id, partitions in assignment.items()
+            if topic_id in names
+        )
+        self.broker.note(GroupAssigned(self.group_id, epoch, rows))
 
     # ------------------------------------------------------------------ share partitions
 
@@ -269,7 +305,7 @@ class ShareGroup(ModernGroup[ShareMember, Assignment]):
     @property
     def is_current(self) -> bool:
         """Whether this is the group of its id, on the broker that coordinates it."""
-        return not self._is_unloaded and self._home.groups.get(self.group_id) is self
+        return not self._is_unloaded and self.home.groups.get(self.group_id) is self
 
     def prepare_deletion(self, on_ready: Settled, now_ms: int) -> None:
         """Have the states of all share partitions deleted."""
@@ -310,9 +346,6 @@ class ShareGroup(ModernGroup[ShareMember, Assignment]):
 
     def admit_commit(self, committer: Committer, now_ms: int) -> ErrorCode:
         """Its progress is per record, and kept by share coordinators."""
-        return ErrorCode.GROUP_ID_NOT_FOUND
-
-    def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
         return ErrorCode.GROUP_ID_NOT_FOUND
 
     def check_offset_deletion(self) -> ErrorCode:

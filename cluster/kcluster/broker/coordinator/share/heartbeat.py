@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, GroupRefusal
-from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment, metadata_hash
+from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment
 from kcluster.broker.coordinator.share.group import ShareGroup
 from kcluster.broker.coordinator.share.member import ShareMember, share_target_record
 from kcluster.broker.coordinator.share.records import ShareGroupTargetAssignmentMetadata
@@ -44,6 +44,10 @@ class ShareDecision(Struct):
     initialize: Topics = {}
     epoch: int = 0
     """Group epoch afterwards: the state epoch of what is to be initialized."""
+    is_new: bool = False
+    """Whether the member has just joined."""
+    target: dict[str, Assignment] | None = None
+    """The new target assignment, if there is one."""
 
 
 def decide_share_leave(
@@ -75,6 +79,7 @@ class ShareHeartbeat:
         self.now_ms = now_ms
         self.records: list[LogRecord] = []
         self.epoch = group.epoch
+        self.new_target: dict[str, Assignment] | None = None
 
     def decide(self) -> ShareDecision | GroupRefusal:
         group, body = self.group, self.body
@@ -101,8 +106,15 @@ class ShareHeartbeat:
         if moved != updated:
             self.records.append(moved.current_record(group.group_id))
         missing = self._initialize(names)
-        answer = self._answer(member, moved)
-        return ShareDecision(self.records, answer, moved, missing, self.epoch)
+        return ShareDecision(
+            records=self.records,
+            answer=self._answer(member, moved),
+            member=moved,
+            initialize=missing,
+            epoch=self.epoch,
+            is_new=body.member_id not in group.members,
+            target=self.new_target,
+        )
 
     # --------------------------------------------------------------------- 1: the member
 
@@ -149,7 +161,7 @@ class ShareHeartbeat:
     def _update_epoch(self, names: set[str], bump: bool) -> bool:
         """Whether the group epoch increases."""
         group = self.group
-        hashed = metadata_hash(group.broker.image, names)
+        hashed = group.hash_of(names)
         if bump or hashed != group.metadata_hash:
             bump = True
             self.epoch += 1
@@ -165,6 +177,7 @@ class ShareHeartbeat:
         if group.target_epoch >= self.epoch or not group.can_assign(self.now_ms):
             return group.target_epoch, group.targets.get(member_id, NO_PARTITIONS)
         target = group.target_of(self._members_with(updated), group.targets)
+        self.new_target = target
         for each, partitions in target.items():
             if partitions != group.targets.get(each):
                 self.records.append(share_target_record(group.group_id, each, partitions))

@@ -1,7 +1,7 @@
 """Which share partitions of a group have a state, or are on the way to one.
 
 Owns: `StatePartitions`, its changes and its record.  Never: has a state initialized
-(initialization.py does), keeps one (share_state/ does).
+(group.py does), keeps one (share_state/ does).
 Kafka: ShareGroup.ShareGroupStatePartitionMetadataInfo, GroupMetadataManager.combineInitMaps.
 
     initializing   the persister has been asked; asked again after

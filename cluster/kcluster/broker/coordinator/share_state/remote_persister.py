@@ -29,6 +29,7 @@ from kcluster.broker.coordinator.share_state.persister import (
 from kcluster.broker.coordinator.share_state.share_state_log import batches_of
 from kcluster.broker.coordinator.share_state.state import (
     NO_EPOCH,
+    UNINITIALIZED,
     ReadState,
     SharePartition,
     ShareSummary,
@@ -142,6 +143,8 @@ class RemotePersister(SharePersister):
         if before is not None:
             new.batches = before.batches + new.batches
             new.waiting = before.waiting + new.waiting
+            if new.start_offset == UNINITIALIZED:
+                new.start_offset = before.start_offset
         self._writing[partition] = new
 
     def _send_write(self, partition: SharePartition, write: _StateWrite, now_ms: int) -> None:

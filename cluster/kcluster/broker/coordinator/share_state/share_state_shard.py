@@ -86,6 +86,14 @@ class ShareStateShard(LogShard[StateRecord]):
     def write_timeout_ms(self) -> int:
         return self.broker.config.share_coordinator_write_timeout_ms
 
+    @property
+    def load_bytes(self) -> int:
+        return self.broker.config.share_coordinator_load_buffer_size
+
+    @property
+    def compression(self) -> int:
+        return self.broker.config.share_coordinator_state_topic_compression_codec
+
     # ----------------------------------------------------------------------- requests
 
     def state(self, partition: SharePartition) -> ShareState | None:
@@ -246,8 +254,7 @@ class ShareStateShard(LogShard[StateRecord]):
         """Append records, which take effect at once if they come into the log."""
         replica = self.replica
         offset = -1 if replica is None else replica.log.log_end_offset
-        self.append(records, on_settled, now_ms)
-        if replica is not None and replica.log.log_end_offset > offset:
+        if self.append(records, on_settled, now_ms):
             for index, record in enumerate(records):
                 self._put(record, offset + index)
 

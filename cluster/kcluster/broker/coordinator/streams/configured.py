@@ -114,7 +114,7 @@ def configure(
             each.subtopology_id: _configured(each, decided, existing)
             for each in sorted(subtopologies, key=lambda each: each.subtopology_id)
         }
-        missing = _missing_topics(configured, topology, existing)
+        missing = _missing_topics(configured, subtopologies, existing)
     except _Stop as stop:
         if isinstance(stop.reason, InvalidTopology):
             return stop.reason
@@ -218,12 +218,12 @@ def _widest_source(
 # ----------------------------------------------------------------------- copartitioning
 
 
-def _copartition_groups(each: Subtopology) -> Iterator[set[str]]:
+def _copartition_groups(each: Subtopology) -> Iterator[list[str]]:
     """The topics of each group, by name."""
     for group in each.copartition_groups:
         sources = _at(each.source_topics, group.source_topics)
         repartition = _at(each.repartition_source_topics, group.repartition_source_topics)
-        yield {*sources, *(topic.name for topic in repartition)}
+        yield [*sources, *(topic.name for topic in repartition)]
 
 
 def _at(items: tuple[T, ...], positions: tuple[int, ...]) -> list[T]:
@@ -234,7 +234,7 @@ def _at(items: tuple[T, ...], positions: tuple[int, ...]) -> list[T]:
 
 def _enforce_copartitioning(
     subtopologies: list[Subtopology],
-    groups: list[list[set[str]]],
+    groups: list[list[list[str]]],
     decided: dict[str, int],
     existing: PartitionCounts,
 ) -> None:
@@ -251,13 +251,14 @@ def _enforce_copartitioning(
 
 
 def _enforce(
-    group: set[str],
+    group: list[str],
     fixed: set[str],
     flexible: set[str],
     decided: dict[str, int],
     existing: PartitionCounts,
 ) -> None:
-    counts = {topic: _count(topic, decided, existing) for topic in sorted(group)}
+    topics = hash_order(group, java_hash_code)
+    counts = {topic: _count(topic, decided, existing) for topic in topics}
     repartition = {
         topic: count for topic, count in counts.items() if topic in fixed or topic in flexible
     }
@@ -326,7 +327,7 @@ def _configured(
 
 def _missing_topics(
     configured: dict[str, ConfiguredSubtopology],
-    topology: StreamsTopology,
+    subtopologies: list[Subtopology],
     existing: PartitionCounts,
 ) -> dict[str, InternalTopic]:
     needed: dict[str, InternalTopic] = {}
@@ -338,7 +339,10 @@ def _missing_topics(
                 topic.replication_factor,
                 tuple(dict(topic.configs).items()),
             )
-    for name in hash_order(topology.required_topics & existing.keys(), java_hash_code):
+    required = [name for each in subtopologies for name in each.required_topics]
+    for name in hash_order(required, java_hash_code):
+        if name not in existing:
+            continue
         expected = needed.pop(name, None)
         if expected is not None and expected.partitions != existing[name]:
             raise _unready(

@@ -373,9 +373,9 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         return ErrorCode.STALE_MEMBER_EPOCH if is_fenced else ErrorCode.NONE
 
     def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
-        if member_id is None and epoch < 0:
-            return ErrorCode.NONE
-        member = None if member_id is None else self.members.get(member_id)
+        if member_id is None:
+            return ErrorCode.NONE if epoch < 0 else ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka does
+        member = self.members.get(member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.NONE if member.epoch == epoch else ErrorCode.STALE_MEMBER_EPOCH

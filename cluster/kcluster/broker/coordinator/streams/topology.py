@@ -66,6 +66,13 @@ class Subtopology(Struct, frozen=True):
         for topic in self.repartition_source_topics:
             yield topic.name
 
+    @property
+    def required_topics(self) -> Iterator[str]:
+        """All topics that its tasks read or restore from."""
+        yield from self.read_topics
+        for log in self.state_changelog_topics:
+            yield log.name
+
 
 class StreamsTopology(Struct, frozen=True):
     """All subtopologies, by the order of the request; each has its own id."""
@@ -88,12 +95,8 @@ class StreamsTopology(Struct, frozen=True):
 
     @property
     def required_topics(self) -> set[str]:
-        """All topics that the tasks read or restore from."""
-        return {
-            topic
-            for each in self.subtopologies
-            for topic in (*each.read_topics, *(log.name for log in each.state_changelog_topics))
-        }
+        """Those of all subtopologies."""
+        return {topic for each in self.subtopologies for topic in each.required_topics}
 
     @property
     def subtopology_of_topic(self) -> dict[str, str]:

@@ -18,7 +18,6 @@ Versions:
 - ListGroups v4: states (KIP-518)
 - ListGroups v5: types (KIP-848)
 - DescribeGroups v6: GROUP_ID_NOT_FOUND (KIP-1043)
-Not done: share groups.
 """
 
 from __future__ import annotations

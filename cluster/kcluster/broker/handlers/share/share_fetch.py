@@ -10,7 +10,6 @@ Behaviour:
 - the final epoch ends the session and releases what the member still holds.
 Versions:
 - v2: acquire mode record_limit (KIP-1206), renewal of acquisition locks (KIP-1222)
-Not done: quotas count an answer, but never empty it.
 """
 
 from __future__ import annotations

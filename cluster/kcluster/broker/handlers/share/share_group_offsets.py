@@ -34,12 +34,13 @@ from kcluster.broker.coordinator.share_state.state import (
     SharePartition,
     ShareSummary,
 )
-from kcluster.broker.handlers.share.share_groups import find_share_group, has_share_groups
+from kcluster.broker.handlers.share.share_groups import find_share_group
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.features import SHARE_VERSION
 
 LATEST: Final = -1
 """As a timestamp of ListOffsets."""
@@ -86,7 +87,7 @@ def _describe(
     names: dict[bytes, str] = {}
     partitions: list[SharePartition] = []
     unknown: list[TopicRow] = []
-    if not has_share_groups(broker.image):
+    if not broker.image.supports(SHARE_VERSION):
         row.error_code = ErrorCode.UNSUPPORTED_VERSION
     elif wanted.topics is None:
         group = broker.coordinator.group(wanted.group_id)
@@ -228,7 +229,7 @@ def alter_share_group_offsets(
     broker: Broker, request: Request, now_ms: int
 ) -> m.AlterShareGroupOffsetsResponse | Parked:
     body: m.AlterShareGroupOffsetsRequest = request.body
-    if not has_share_groups(broker.image):
+    if not broker.image.supports(SHARE_VERSION):
         return alter_failed(ErrorCode.UNSUPPORTED_VERSION)
     if not body.group_id:
         return alter_failed(ErrorCode.INVALID_GROUP_ID)
@@ -248,7 +249,7 @@ def delete_share_group_offsets(
     broker: Broker, request: Request, now_ms: int
 ) -> m.DeleteShareGroupOffsetsResponse | Parked:
     body: m.DeleteShareGroupOffsetsRequest = request.body
-    if not has_share_groups(broker.image):
+    if not broker.image.supports(SHARE_VERSION):
         return delete_failed(ErrorCode.UNSUPPORTED_VERSION)
     if not body.group_id:
         return delete_failed(ErrorCode.INVALID_GROUP_ID)

@@ -26,7 +26,6 @@ from kcluster.broker.coordinator.share.heartbeat import (
 from kcluster.broker.handlers.groups.groups import GROUP_OPERATIONS
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
-from kcluster.metadata.image import MetadataImage
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -35,17 +34,12 @@ from kcluster.protocol.features import SHARE_VERSION
 MAX_MEMBER_ID_LENGTH: Final = 36
 
 
-def has_share_groups(image: MetadataImage) -> bool:
-    """Whether the feature is on."""
-    return image.features.get(SHARE_VERSION, 0) > 0
-
-
 @handles(ApiKey.SHARE_GROUP_HEARTBEAT, versions=(1, 1))
 def share_group_heartbeat(
     broker: Broker, request: Request, now_ms: int
 ) -> m.ShareGroupHeartbeatResponse | Parked:
     body: m.ShareGroupHeartbeatRequest = request.body
-    if not has_share_groups(broker.image):
+    if not broker.image.supports(SHARE_VERSION):
         return m.ShareGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not 0 < len(body.member_id) <= MAX_MEMBER_ID_LENGTH:
         return m.ShareGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST)
@@ -110,11 +104,19 @@ def _write(
         if not failed and decided.initialize and stored.is_current:
             stored.initialize_states(decided.initialize, decided.epoch, at_ms)
 
-    if group.write(decided.records, settled, now_ms) and decided.member is not None:
-        stored = group.stored
-        stored.start_session(decided.member.member_id, now_ms)
-        if decided.initialize:
-            stored.note_states_written(now_ms)
+    if not group.write(decided.records, settled, now_ms):
+        return
+    stored, member = group.stored, decided.member
+    if member is None:
+        stored.note_left(decided.answer.member_id or "")
+        return
+    stored.start_session(member.member_id, now_ms)
+    if decided.initialize:
+        stored.note_states_written(now_ms)
+    if decided.is_new:
+        stored.note_joined(member)
+    if decided.target is not None:
+        stored.note_assigned(decided.epoch, decided.target)
 
 
 @handles(ApiKey.SHARE_GROUP_DESCRIBE, versions=(1, 1))
@@ -133,7 +135,7 @@ def share_group_describe(
 
 def _described(broker: Broker, group_id: str) -> m.ShareGroupDescribeResponse.DescribedGroup:
     row_of = m.ShareGroupDescribeResponse.DescribedGroup
-    if not has_share_groups(broker.image):
+    if not broker.image.supports(SHARE_VERSION):
         return row_of(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not group_id:
         return row_of(group_id="", error_code=ErrorCode.INVALID_GROUP_ID)
