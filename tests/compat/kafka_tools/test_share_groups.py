@@ -36,7 +36,7 @@ def formatted(kafka: Tool, topic: str, formatter: str, count: int) -> list[Any]:
     """The first records of an internal topic, as a formatter prints them: JSON, unseparated."""
     text = kafka(
         READER, "--topic", topic, "--from-beginning", "--formatter", formatter,
-        "--max-messages", str(count), "--timeout-ms", "8000",
+        "--max-messages", str(count), "--timeout-ms", "30000",
     )  # fmt: skip
     text, found = text[text.index("{") :], []
     while text.startswith("{"):
