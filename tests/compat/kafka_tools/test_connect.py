@@ -33,7 +33,7 @@ from tests.foreign_clients.real_clients import confluent_settings
 pytestmark = [
     pytest.mark.clients,
     pytest.mark.slow,
-    pytest.mark.timeout_s(180),
+    pytest.mark.timeout_s(300),
     pytest.mark.xdist_group("kafka programs"),
     pytest.mark.skipif(
         not os.environ.get("KCLUSTER_LONG_PROGRAMS"), reason="half a minute each: make tools"
@@ -187,6 +187,7 @@ emit.checkpoints.interval.seconds=2
                 lambda: any(one.topic == "a.orders" for one in b.status().partitions),
                 "the mirrored topic",
                 [first],
+                2 * LIMIT_S,
             )
             nodes = [first, stack.enter_context(Program(command, tmp_path))]
             kills = [

@@ -270,7 +270,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
         self._topics_seen = frozenset(self.broker.image.topic_names)
 
     def assignor_name(self, *members: tuple[ConsumerMember, int]) -> str:
-        """The assignor that most members want; the broker's first if none says."""
+        """The assignor that most members want; the broker's first if none names one."""
         counts = Counter(self._assignor_counts)
         for member, by in members:
             if member.assignor:
@@ -530,7 +530,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
 
 
 def _stale(member: ConsumerMember) -> ErrorCode:
-    """How a member of its protocol is told that its epoch is not the current one."""
+    """The error for an epoch that is not the current one, in the member's protocol."""
     return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
 
 
