@@ -83,11 +83,11 @@ BANNED = {
     "secrets": "take the node's `rng`, which the driver seeds",
     "socket": _DRIVER, "select": _DRIVER, "selectors": _DRIVER, "ssl": _DRIVER,
     "os": _DRIVER, "io": _DRIVER, "pathlib": _DRIVER, "subprocess": _DRIVER, "signal": _DRIVER,
-    "logging": "leave a Note; events/words.py makes a line of it",
+    "logging": "leave a Note; events/words/ makes a line of it",
 }  # fmt: skip
 BANNED_CALLS = {
     "open": _DRIVER,
-    "print": "leave a Note; events/words.py makes a line of it",
+    "print": "leave a Note; events/words/ makes a line of it",
     "input": _DRIVER,
     "hash": "differs from process to process; zlib.crc32 does not",
     "id": "differs from run to run; number things yourself",

@@ -221,7 +221,7 @@ class CloseConnection(Struct, gc=False):
 class Event(Protocol):
     """What happened, as facts: one of the types in `kcluster.events`, which has one for each kind.
 
-    Its text is made from these fields in one place, cluster/kcluster/events/words.py.
+    Its text is made from these fields in one place, cluster/kcluster/events/words/.
     """
 
     @property

@@ -1,7 +1,7 @@
 """The ways for a broker's process to end or to pause, with what each means, and its state after.
 
 Owns: DeathKind, WAYS_TO_FAIL, the phrase for each; ProcessState.  Never: carries one out
-(runtime/dispatch.py), words an event (events/words.py); imports anything of ours, or msgspec:
+(runtime/dispatch.py), words an event (events/words/); imports anything of ours, or msgspec:
 `kcluster kill` and `kcluster --help` load it at their start.
 Kafka: SIGTERM, SIGKILL, a power cut, a replaced disk, SIGSTOP.
 """

@@ -1,0 +1,21 @@
+"""The function that makes the text of an event; each kind registers its own.
+
+Owns: `text_of` without any kind, counting nouns.  Never: knows an event.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from kcluster.contract import Event
+
+
+@singledispatch
+def text_of(event: Event) -> str:
+    """What happened and why, in one line."""
+    raise TypeError(f"no words for {type(event).__name__}")
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 link`, `4 links`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
