@@ -91,7 +91,9 @@ def console_sessions() -> Iterator[pytest.param]:
         else:
             texts = {one.line: one.text for one in shown}
         for line, text in texts.items():
-            yield pytest.param(document, text, id=f"{document}:{line}")
+            # One after the other, those that show a cluster on Kafka's own port.
+            marks = [pytest.mark.xdist_group("port 9092")] if "127.0.0.1:9092" in text else []
+            yield pytest.param(document, text, id=f"{document}:{line}", marks=marks)
 
 
 def python_tests() -> Iterator[pytest.param]:
