@@ -146,6 +146,7 @@ def test_audit__agrees_with_the_verdict_of_every_run(audited: Audited) -> None:
         ("lost", "unclean.leader.election.enable=true"),
         ("duplicated", "enable.idempotence=false"),
         ("reordered", "enable.idempotence=false"),
+        ("aborted_read", "a client with transactions of version 1"),
     }
 
 
