@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from kcluster.broker.coordinator.consumer import heartbeat
+from kcluster.broker.coordinator.consumer import change
 from kcluster.broker.coordinator.coordinator import GroupCoordinator
 from kcluster.broker.coordinator.log_shard import LogShard
 from kcluster.broker.coordinator.shard import GroupShard
 from kcluster.broker.coordinator.transactions import transaction as t
 from kcluster.broker.coordinator.transactions.markers import MarkerSender
 from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
+from kcluster.broker.share import window
+from kcluster.broker.share.acquisition import _Acquisition
 from kcluster.partition import producers
 from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import ErrorCode
@@ -177,12 +179,27 @@ def a_tombstone_alone_breaks_the_load(patch: pytest.MonkeyPatch) -> None:
 
 def holders_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     """KAFKA-16147: a partition counts as free while its member has not revoked it."""
-    sound = heartbeat.reconcile
+    sound = change.reconcile
 
     def reconcile(member: Any, to: Any) -> Any:
         return sound(member, structs.replace(to, is_taken=lambda *_: False))
 
-    patch.setattr(heartbeat, "reconcile", reconcile)
+    patch.setattr(change, "reconcile", reconcile)
+
+
+def accepted_records_are_released(patch: pytest.MonkeyPatch) -> None:
+    patch.setitem(window._STATE_AFTER, window.AcknowledgeType.ACCEPT, window.AVAILABLE)
+
+
+def delivery_counts_stand_still(patch: pytest.MonkeyPatch) -> None:
+    sound = _Acquisition._take
+
+    def take(self: Any, batch: Any, run: Any, *more: Any) -> Any:
+        if run.delivery_count:
+            run.delivery_count -= 1
+        return sound(self, batch, run, *more)
+
+    patch.setattr(_Acquisition, "_take", take)
 
 
 BROKEN: tuple[tuple[Patch, str, str], ...] = (
@@ -198,17 +215,19 @@ BROKEN: tuple[tuple[Patch, str, str], ...] = (
     (a_pending_write_stops_the_unload, "unload_with_a_pending_write", "owned-twice"),
     (a_tombstone_alone_breaks_the_load, "reload_of_a_compacted_log", "unsettled-group"),
     (holders_are_forgotten, "partition_of_two_members", "owned-twice"),
+    (accepted_records_are_released, "share_group_failover", "delivered-after-ack"),
+    (delivery_counts_stand_still, "share_group_failover", "delivered-too-often"),
     (markers_are_answered_before_they_take_effect, "offsets_after_markers", "never-processed"),
 )
 
 
-@pytest.mark.timeout_s(60)
+@pytest.mark.timeout_s(180)
 @pytest.mark.parametrize(("mutation", "incident", "name"), BROKEN)
 def test_coordinators__a_bug_put_back_is_found_by_its_name(
     mutation: Patch, incident: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutation(monkeypatch)
-    monkeypatch.setattr(virtual, "CALM_LIMIT_MS", 8_000)
+    monkeypatch.setattr(virtual, "CALM_LIMIT_MS", 4_000)
     result = run_scenario(Scenario.load(INCIDENTS / f"{incident}.yaml"), "virtual")
     assert not result.passed
     assert name in result.verdict.counts(), result.verdict.lines()[:20]

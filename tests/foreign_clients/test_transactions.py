@@ -19,12 +19,10 @@ from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPI
 from tests.foreign_clients.conftest import MakeTopic
 from tests.foreign_clients.real_clients import (
     LIMIT_S,
+    confluent_consumer,
     confluent_producer,
     confluent_settings,
-    python_consumer,
-    python_filled,
     python_producer,
-    python_take,
     until,
 )
 
@@ -270,22 +268,16 @@ def test_transactions__kafka_python_copies_exactly_once_through_a_kill() -> None
     3.0.12 finds the new coordinator and then sends it nothing."""
     shape = {"assignment": [[1, 2, 3]]}
     topology = Topology.of(brokers=3, profile="fast", topics={"source": shape, "sink": shape})
+    values = [b"%d" % number for number in range(RECORDS)]
     with (
         Cluster(topology) as cluster,
         python_producer(cluster.bootstrap, transactional_id="copier") as producer,
-        python_consumer(
-            cluster.bootstrap,
-            "source",
-            group_id="copiers",
-            enable_auto_commit=False,
-            isolation_level="read_committed",
-        ) as consumer,
+        confluent_consumer(cluster.bootstrap, group_id="copiers") as group,
     ):
-        python_filled(cluster.bootstrap, "source", RECORDS)
         producer.init_transactions()
-        for number, record in enumerate(python_take(consumer, RECORDS)):
+        for number, value in enumerate(values):
             producer.begin_transaction()
-            producer.send("sink", record.value)
+            producer.send("sink", value)
             if number == RECORDS // 2:
                 coordinators = {
                     coordinator(cluster, GROUP_METADATA_TOPIC, "copiers"),
@@ -294,10 +286,8 @@ def test_transactions__kafka_python_copies_exactly_once_through_a_kill() -> None
                 victim = next(one for one in (1, 2, 3) if one not in coordinators)
                 cluster.move("sink-0", to=victim)
                 cluster.kill(victim)
-            place = PythonPartition("source", 0)
-            offset = OffsetAndMetadata(record.offset + 1, "", -1)
-            producer.send_offsets_to_transaction({place: offset}, consumer.group_metadata())
+            offset = OffsetAndMetadata(number + 1, "", -1)
+            producer.send_offsets_to_transaction({PythonPartition("source", 0): offset}, "copiers")
             producer.commit_transaction()
-        assert consumer.committed(place) == RECORDS
-        expected = [b"%d" % number for number in range(RECORDS)]
-        assert confluent_read(cluster.bootstrap, "sink", "read_committed") == expected
+        assert group.committed([ck.TopicPartition("source", 0)], LIMIT_S)[0].offset == RECORDS
+        assert confluent_read(cluster.bootstrap, "sink", "read_committed") == values

@@ -116,6 +116,25 @@ class ReadRecord(Struct, frozen=True):
     at_ms: int = -1
 
 
+class SharedRecord(Struct):
+    """One record that a share consumer's application received.  `count`: the delivery count that
+    the leader gave.  `is_accepted`: the application accepts it; else it releases it.
+    `is_acknowledged`: the leader has answered that it took the acceptance.  `is_gap`: an offset
+    without a record."""
+
+    group: str
+    consumer: str
+    partition: Partition
+    offset: int
+    value: bytes | None
+    count: int
+    is_accepted: bool
+    at_ms: int = -1
+    is_acknowledged: bool = False
+    ended_ms: int = -1
+    is_gap: bool = False
+
+
 class ClientError(Struct, frozen=True):
     """An error that a client received: `api` and `error` are Kafka's names.  If no response came,
     the client's own `DISCONNECTED` or `REQUEST_TIMED_OUT`."""
@@ -138,6 +157,10 @@ class Ledger:
         self.transactions: list[ClientTransaction] = []
         self.read_committed: dict[str, None] = {}
         """The consumers with isolation level read_committed."""
+        self.deliveries: list[SharedRecord] = []
+        """What share consumers received, in order."""
+        self.delivery_limit = 5
+        """How often a record may be delivered to a share group."""
         self.unowned: list[tuple[str, Partition]] = []
         """(group, partition) that no member of the group owned when the run should have come to
         rest."""
@@ -150,4 +173,6 @@ class Ledger:
         other.transactions = self.transactions
         other.read_committed = dict(self.read_committed)
         other.unowned = self.unowned
+        other.deliveries = self.deliveries
+        other.delivery_limit = self.delivery_limit
         return other

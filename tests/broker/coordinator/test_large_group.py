@@ -11,7 +11,7 @@ MEMBERS = 1_000
 FAST = BrokerConfig.resolve("fast")
 INTERVAL_MS = FAST.group_consumer_heartbeat_interval_ms
 SLICES = 10
-"""The members' heartbeats are spread evenly over the interval, in so many slices."""
+"""The members' heartbeats are spread evenly over the interval, in this many slices."""
 
 
 def beat_all(members: list[ModernMember], first_ms: int) -> None:

@@ -73,7 +73,7 @@ def group_of(broker: GroupBroker) -> Any:
 
 
 def settle(classic: ClassicMember, modern: ModernMember) -> None:
-    """Both do what they are told until nothing changes."""
+    """Both obey the answers until nothing changes."""
     broker = modern.broker
     broker.at(broker.now_ms + 1_000)
     for _ in range(8):
@@ -118,7 +118,7 @@ def test_upgrade__survives_a_failover() -> None:
     assert (old.owned, new.owned) == ([0, 1, 2], {"orders": [3, 4, 5]})
 
 
-def test_upgrade__requests_that_wait_are_told_to_join_again() -> None:
+def test_upgrade__requests_that_wait_are_answered_with_a_rebalance() -> None:
     broker = fresh_broker()
     classic_group(broker)
     waiting = ClassicMember(broker, protocols={"range": subscription()}).join()
@@ -182,7 +182,7 @@ def test_classic_member__is_fenced_if_it_does_not_join_again_in_time() -> None:
     assert list(group_of(broker).members) == ["new"]
 
 
-def test_classic_member__is_refused_where_the_policy_says_so() -> None:
+def test_classic_member__is_refused_by_the_policy() -> None:
     broker = fresh_broker(group_consumer_migration_policy="Disabled")
     ModernMember(broker, "new").join()
     old = ClassicMember(broker, protocols={"range": subscription()})

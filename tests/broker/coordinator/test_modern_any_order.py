@@ -1,5 +1,5 @@
 """Whatever members of a consumer group do, of either protocol and in whatever order: what the
-coordinator knows is what its log says, and no partition has two owners."""
+coordinator knows is what its log holds, and no partition has two owners."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def one_step(
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_any_order__the_coordinator_knows_what_its_log_says(seed: int) -> None:
+def test_any_order__the_coordinator_knows_what_its_log_holds(seed: int) -> None:
     rng = Random(seed)
     broker = fresh_broker()
     broker.create_topic("bills", 2)

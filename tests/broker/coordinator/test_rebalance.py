@@ -261,3 +261,14 @@ def test_events__a_member_that_does_not_join_again_in_time_was_removed() -> None
     (left,) = [one for one in broker.events if isinstance(one, GroupMemberLeft)]
     assert (left.member, left.departure) == (b.member_id, Departure.NOT_JOINED)
     assert text_of(left).endswith("removed: it sent no JoinGroup within the rebalance timeout")
+
+
+def test_rebalance__a_static_member_without_a_rebalance_timeout_does_not_stop_time() -> None:
+    broker = fresh_broker()
+    static = Consumer(broker, instance_id="one", rebalance_timeout_ms=-1).join()
+    other = Consumer(broker).join()
+    broker.at(6_000)
+    settle(static, other)
+    assert other.leave() is ErrorCode.NONE
+    broker.at(6_100)
+    assert broker.now_ms == 6_100

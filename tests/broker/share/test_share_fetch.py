@@ -25,7 +25,7 @@ from tests.broker.share.share_rig import (
     partitions_of,
     shared,
 )
-from tests.rig.one_broker import TOPIC, OneBroker, produce_body
+from tests.rig.one_broker import TOPIC, OneBroker, leader, produce_body
 from tests.rig.requests import batch
 
 LOCK_MS = 30_000
@@ -248,6 +248,12 @@ def test_without_the_feature_there_are_no_share_groups():
     broker.publish([FeatureLevelRecord("share.version", 0)])
     assert error(member.fetch()) == "UNSUPPORTED_VERSION"
     assert error(member.acknowledge({0: [(0, 0, ACCEPT)]})) == "UNSUPPORTED_VERSION"
+
+
+def test_a_broker_without_metadata_is_asked_again():
+    member = ShareMember(leader())
+    assert error(member.fetch(0)) == "SHARE_SESSION_NOT_FOUND"
+    assert error(member.acknowledge({})) == "SHARE_SESSION_NOT_FOUND"
 
 
 # ------------------------------------------------------------------------------- bad requests

@@ -129,6 +129,24 @@ def test_what_cannot_be_stored_is_delivered_again_when_its_lock_has_ended():
     assert errors(member.acknowledge({0: [(0, 1, ACCEPT)]})) == {0: "NONE"}
 
 
+def test_a_lock_that_comes_back_from_a_failed_store_still_ends():
+    """Meanwhile the timer of the locks has looked, and found nothing to wait for."""
+    rig = cluster(1, 1, of_brokers={"request.timeout.ms": 1_000})
+    member = ClusterMember(rig, at=1)
+    assert acquired(member.fetch(0, max_records=1)) == [(0, 0, 1)]
+    rig.run_for(20_000)
+    assert acquired(member.fetch(max_records=1)) == [(1, 1, 1)]
+    rig.run_for(7_000)
+    for broker in (2, 3):
+        rig.cut(1, broker)
+    assert errors(member.acknowledge({0: [(1, 1, ACCEPT)]})) == {0: "UNKNOWN_SERVER_ERROR"}
+    for broker in (2, 3):
+        rig.heal(1, broker)
+    assert acquired(member.fetch()) == [(0, 0, 2)], "its lock ended while the store was tried"
+    rig.run_for(20_000)
+    assert acquired(member.fetch()) == [(1, 1, 2)]
+
+
 def test_a_state_is_loaded_behind_the_writes_of_whoever_held_it_before():
     """The group's last session ends while an acknowledgement is still to be stored."""
     rig = cluster(2, 1)

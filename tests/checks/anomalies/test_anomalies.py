@@ -13,6 +13,7 @@ from kcluster.clients.ledger import (
     Outcome,
     ReadRecord,
     SentRecord,
+    SharedRecord,
     TransactionOffsets,
     TransactionOutcome,
 )
@@ -217,6 +218,46 @@ def test_anomalies__a_committed_offset_that_goes_back_is_named():
     assert str(back) == COMMITTED_BACK
 
 
+def delivered(name, count, accepted=True, acknowledged=True, at_ms=0):
+    return SharedRecord(
+        "g", name, P, 3, b"a", count, accepted, at_ms, acknowledged and accepted, at_ms
+    )
+
+
+OF_SHARES = [
+    (
+        [delivered("a", 1), delivered("b", 2, at_ms=5)],
+        "delivered-after-ack: orders-0: group g accepted offset 3, and b received it again",
+    ),
+    (
+        [delivered("a", 6)],
+        "delivered-too-often: orders-0: group g: a received offset 3 with count 6, the limit is 5",
+    ),
+    (
+        [delivered("a", 1, accepted=False), delivered("b", 1, at_ms=5)],
+        "delivered-too-often: orders-0: group g: b received offset 3 again with count 1, the limit"
+        " is 5",
+    ),
+]
+
+
+@pytest.mark.parametrize(("deliveries", "printed"), OF_SHARES)
+def test_anomalies__of_share_groups_are_named(deliveries, printed):
+    ledger = Ledger()
+    ledger.deliveries = deliveries
+    assert [str(anomaly) for anomaly in find_anomalies(ledger, {})] == [printed]
+
+
+def test_anomalies__a_record_that_was_released_or_timed_out_may_come_again():
+    ledger = Ledger()
+    ledger.deliveries = [
+        delivered("a", 1, accepted=False),
+        delivered("b", 2, acknowledged=False, at_ms=5),
+        delivered("c", 3, at_ms=9),
+    ]
+    assert find_anomalies(ledger, {}) == []
+
+
 OWNED_TWICE = "owned-twice: orders-0: group g gave it to b while a held it"
 UNSETTLED = "unsettled-group: orders-0: no member of group g owns it"
 
@@ -229,7 +270,7 @@ def test_anomalies__a_group_that_does_not_settle_is_named():
 
 def test_anomalies__every_anomaly_has_an_example_and_its_class_shows_one():
     examples = [*(printed for *_, printed in CASES), COMMITTED_BACK]
-    examples += [OWNED_TWICE, UNSETTLED]
+    examples += [OWNED_TWICE, UNSETTLED, *(printed for _, printed in OF_SHARES)]
     examples += [printed for _, printed in OF_PROCESSORS if printed]
     examples += [line for *_, printed in OF_TRANSACTIONS for line in printed]
     assert {printed.split(":")[0] for printed in examples} == set(ANOMALIES)
@@ -258,6 +299,8 @@ def test_anomalies__are_listed_in_this_order_and_each_is_one_file():
         "committed-offset-back",
         "owned-twice",
         "unsettled-group",
+        "delivered-after-ack",
+        "delivered-too-often",
     ]
     for name, kind in ANOMALIES.items():
         assert (kind.NAME, kind.MEANING) != ("", "")

@@ -21,13 +21,14 @@ import pytest
 
 from kcluster import Cluster, Topology
 from kcluster.metadata.placement import coordinator_partition
-from tests.compat.kafka_tools.conftest import JVM, LIBS, TOOLS, missing
+from tests.compat.kafka_tools.conftest import JVM, LIBS, LONG, TOOLS, missing
 
 pytestmark = [
     pytest.mark.clients,
     pytest.mark.slow,
     pytest.mark.timeout_s(180),
     pytest.mark.xdist_group("kafka streams"),
+    LONG,
 ]
 
 APPLICATION = Path(__file__).with_name("WordCount.java")

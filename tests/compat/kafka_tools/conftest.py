@@ -34,6 +34,11 @@ with which the next ones start in half the CPU time."""
 
 Tool = Callable[..., str]
 
+LONG = pytest.mark.skipif(
+    not os.environ.get("KCLUSTER_LONG_PROGRAMS"), reason="takes long: make tools"
+)
+"""A test that only `make tools` runs, so that `make test` takes minutes."""
+
 
 def missing() -> str:
     """The missing requirements of these tests; empty if there are none."""

@@ -6,7 +6,6 @@ Each takes half a minute, so `make tools` runs them and `make test` does not.
 from __future__ import annotations
 
 import json
-import os
 import socket
 import threading
 import urllib.error
@@ -19,7 +18,7 @@ import confluent_kafka as ck
 import pytest
 
 from kcluster import Cluster, Topology
-from tests.compat.kafka_tools.conftest import java
+from tests.compat.kafka_tools.conftest import LONG, java
 from tests.compat.programs.processes import (
     Program,
     break_along,
@@ -33,11 +32,9 @@ from tests.foreign_clients.real_clients import confluent_settings
 pytestmark = [
     pytest.mark.clients,
     pytest.mark.slow,
-    pytest.mark.timeout_s(180),
+    pytest.mark.timeout_s(300),
     pytest.mark.xdist_group("kafka programs"),
-    pytest.mark.skipif(
-        not os.environ.get("KCLUSTER_LONG_PROGRAMS"), reason="half a minute each: make tools"
-    ),
+    LONG,
 ]
 
 COUNT = 900
@@ -187,6 +184,7 @@ emit.checkpoints.interval.seconds=2
                 lambda: any(one.topic == "a.orders" for one in b.status().partitions),
                 "the mirrored topic",
                 [first],
+                2 * LIMIT_S,
             )
             nodes = [first, stack.enter_context(Program(command, tmp_path))]
             kills = [

@@ -9,13 +9,14 @@ import confluent_kafka
 import pytest
 
 from kcluster import Cluster
-from tests.compat.kafka_tools.conftest import GROUPS, TOOLS, TOPICS, Tool
+from tests.compat.kafka_tools.conftest import GROUPS, LONG, TOOLS, TOPICS, Tool
 
 pytestmark = [
     pytest.mark.clients,
     pytest.mark.slow,
     pytest.mark.timeout_s(120),
     pytest.mark.xdist_group("kafka tools"),  # they share a cluster and archives
+    LONG,
 ]
 
 PRODUCE = f"{TOOLS}.ConsoleProducer"
@@ -32,7 +33,7 @@ def printed(kafka: Tool, formatter: str) -> str:
         "__consumer_offsets",
         "--from-beginning",
         "--timeout-ms",
-        "3000",
+        "6000",
         "--formatter",
         f"{FORMATTERS}.{formatter}",
     )

@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 
 from kcluster import Cluster
-from tests.compat.kafka_tools.conftest import CONFIGS, TOOLS, Tool
+from kcluster.metadata.placement import coordinator_partition
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
+from tests.compat.kafka_tools.conftest import CONFIGS, LONG, TOOLS, Tool
 
 pytestmark = [
     pytest.mark.clients,
     pytest.mark.slow,
     pytest.mark.timeout_s(240),
     pytest.mark.xdist_group("kafka tools"),  # they share a cluster and archives
+    LONG,
 ]
 
 CONSUMER = f"{TOOLS}.consumer.ConsoleShareConsumer"
@@ -24,6 +27,8 @@ PRODUCER = f"{TOOLS}.ConsoleProducer"
 READER = f"{TOOLS}.consumer.ConsoleConsumer"
 GROUP = "sharers"
 TOPIC = "shared-orders"
+OFFSETS_PARTITIONS = 50
+"""offsets.topic.num.partitions."""
 
 
 def described(kafka: Tool, *what: str) -> list[list[str]]:
@@ -32,11 +37,11 @@ def described(kafka: Tool, *what: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines() if line.startswith(GROUP)]
 
 
-def formatted(kafka: Tool, topic: str, formatter: str, count: int) -> list[Any]:
-    """The first records of an internal topic, as a formatter prints them: JSON, unseparated."""
+def formatted(kafka: Tool, formatter: str, count: int, topic: str, *where: str) -> list[Any]:
+    """Records of an internal topic, as a formatter prints them: JSON, unseparated."""
     text = kafka(
-        READER, "--topic", topic, "--from-beginning", "--formatter", formatter,
-        "--max-messages", str(count), "--timeout-ms", "8000",
+        READER, "--topic", topic, *where, "--formatter", formatter,
+        "--max-messages", str(count), "--timeout-ms", "30000",
     )  # fmt: skip
     text, found = text[text.index("{") :], []
     while text.startswith("{"):
@@ -65,12 +70,15 @@ def test_share_groups__read_describe_reset_and_delete(cluster: Cluster, kafka: T
     assert GROUP not in kafka(SHARE_GROUPS, "--list").split()
 
     formatter = f"{TOOLS}.consumer.group.share.ShareGroupStateMessageFormatter"
-    states = formatted(kafka, "__share_group_state", formatter, 3)
+    states = formatted(kafka, formatter, 3, "__share_group_state", "--from-beginning")
     assert {one["key"]["data"]["groupId"] for one in states} == {GROUP}
     first = states[0]
     assert first["key"]["type"] == 0  # a snapshot: the share partition was initialized
     assert first["value"]["data"]["startOffset"] == -1
     formatter = f"{TOOLS}.consumer.ShareGroupMessageFormatter"
-    records = formatted(kafka, "__consumer_offsets", formatter, 12)
+    # Only the group's partition: in the others are the groups of the tools themselves.
+    partition = str(coordinator_partition(GROUP, OFFSETS_PARTITIONS))
+    where = "--partition", partition, "--offset", "earliest"
+    records = formatted(kafka, formatter, 12, GROUP_METADATA_TOPIC, *where)
     of_group = [one for one in records if one["key"]["data"]["groupId"] == GROUP]
     assert {one["key"]["type"] for one in of_group} == {10, 11, 12, 13, 14, 15}

@@ -432,7 +432,9 @@ class ClassicGroup(Group):
         self._timers.start_phase(JOIN, now_ms + delay_ms, delay_over)
 
     def _limit_join_phase(self, now_ms: int) -> None:
-        ends_ms = now_ms + self.roster.rebalance_timeout_ms
+        # A client may have named a timeout of -1: with static members that stay away, the phase
+        # would begin again at once, for ever.
+        ends_ms = now_ms + max(self.roster.rebalance_timeout_ms, 1)
         self._timers.start_phase(JOIN, ends_ms, self._complete_join)
 
     def _complete_join_if_ready(self, now_ms: int) -> None:

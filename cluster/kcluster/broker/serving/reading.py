@@ -24,7 +24,6 @@ NO_EPOCH: Final = -1
 """Of a fetch that names no leader epoch; any number below means the same."""
 NO_DIVERGENCE: Final = m.FetchResponse.EpochEndOffset()
 """Shared by all answers without a divergence: it is replaced, never changed."""
-ANY_OFFSET: Final = 1 << 62
 _NONE_ABORTED: Final[list[AbortedTransaction]] = []
 
 
@@ -79,7 +78,7 @@ def read_partition(
     reader: Reader,
     max_bytes: int,
     at_least_one: bool,
-    last_offset: int = ANY_OFFSET,
+    last_offset: int | None = None,
 ) -> PartitionRead:
     """Read from `wanted.fetch_offset` on: whole batches, `max_bytes` at most.
 
@@ -107,7 +106,7 @@ def read_partition(
     high_watermark = replica.high_watermark
     end_offset = log_end_offset if reader.is_follower else high_watermark
     producers = log.producer_table
-    if last_offset != ANY_OFFSET or (
+    if last_offset is not None or (
         producers is not None
         and (producers.has_unstable or reader.isolation_level == READ_COMMITTED)
     ):
@@ -136,7 +135,7 @@ def _read_within(
     max_bytes: int,
     at_least_one: bool,
     end_offset: int,
-    last_offset: int,
+    last_offset: int | None,
 ) -> PartitionRead:
     """`read_partition` where transactions, or a last offset, may end it before `end_offset`."""
     log, offset, producers = replica.log, wanted.fetch_offset, replica.log.producer_table
@@ -144,8 +143,8 @@ def _read_within(
     stable_offset = replica.last_stable_offset
     if is_committed and producers is not None and producers.has_unstable:
         end_offset = stable_offset
-    is_cut = last_offset < end_offset
-    if is_cut:
+    is_cut = False
+    if last_offset is not None and last_offset < end_offset:
         batch_end_offset = log.end_of_batch_with(last_offset)
         is_cut = batch_end_offset < end_offset
         end_offset = min(end_offset, batch_end_offset)

@@ -65,7 +65,6 @@ _MEANING: Final = {
 """What an error of the persister means to a member."""
 FENCING: Final = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ErrorCode.FENCED_STATE_EPOCH,
     ErrorCode.GROUP_ID_NOT_FOUND,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
@@ -283,6 +282,7 @@ class ShareLeader:
             self.window.complete(transition, not error, self.limits, at_ms)
             self._replicas.touch(self.replica)
             if error:
+                self._await_locks(self.window.next_deadline_ms)  # members have them again
                 meaning = _MEANING.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)
                 if meaning in FENCING:
                     self._on_useless(self.key)
@@ -311,16 +311,14 @@ class ShareLeader:
 
     def _await_locks(self, deadline_ms: int) -> None:
         """One timer for all locks, not later than the first of them."""
-        if deadline_ms < self._timer_ms:
+        if deadline_ms < self._timer_ms and self.is_active:
             self._timer_ms = deadline_ms
             self._timers.set(self._timer, deadline_ms, self._on_timer)
 
     def _on_timer(self, now_ms: int) -> None:
         self._timer_ms = NEVER_MS
         expired = self.window.expire_locks(self.limits, now_ms)
-        next_ms = self.window.next_deadline_ms
-        if next_ms != NEVER_MS:
-            self._await_locks(next_ms)
+        self._await_locks(self.window.next_deadline_ms)
         if expired:
             self._replicas.touch(self.replica)
             self._note_expired(expired)

@@ -271,13 +271,15 @@ class InFlightWindow:
             for run in batch.overlapping(first, last):
                 if run.state is not ACQUIRED or run.member_id != member_id:
                     return _NOT_ACQUIRED
-            for from_, to, kind in acknowledgement.ranges():
-                if to < first:
-                    continue
+        for from_, to, kind in acknowledgement.ranges():
+            if to < first:
+                continue
+            if kind is AcknowledgeType.RENEW and not limits.is_renewal_enabled:
+                return _NO_RENEWAL
+            at = max(self.index_of(max(from_, first)), 0)
+            for batch in self.batches[at : self.index_of(to) + 1]:
                 for run in batch.within(max(from_, first), to):
                     if kind is AcknowledgeType.RENEW:
-                        if not limits.is_renewal_enabled:
-                            return _NO_RENEWAL
                         run.lock_deadline_ms = now_ms + limits.lock_duration_ms
                     else:
                         self._begin(run, _STATE_AFTER[kind], limits, transition)
@@ -353,6 +355,7 @@ class InFlightWindow:
                 expired.append(
                     StateBatch(run.first_offset, run.last_offset, run.state, run.delivery_count)
                 )
+            batch.join()
         return expired
 
     def _from_start(self, batch: InFlightBatch) -> list[InFlightRun]:

@@ -20,6 +20,8 @@ from kcluster.checks.anomalies import unseen as unseen
 from kcluster.checks.anomalies import committed_offset_back as committed_offset_back
 from kcluster.checks.anomalies import owned_twice as owned_twice
 from kcluster.checks.anomalies import unsettled_group as unsettled_group
+from kcluster.checks.anomalies import delivered_after_ack as delivered_after_ack
+from kcluster.checks.anomalies import delivered_too_often as delivered_too_often
 # isort: on
 
 from kcluster.checks.anomalies.base import ANOMALIES, Anomaly

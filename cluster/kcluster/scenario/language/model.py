@@ -171,6 +171,14 @@ class ConsumerSpec(Struct, frozen=True):
     ] = ""
     group: Annotated[str | None, text(), "The consumer group (group.id)."] = None
     group_protocol: Annotated[str, _GROUP_PROTOCOL, "Kafka's group.protocol."] = "classic"
+    share: Annotated[bool, Flag(), "It is a share consumer (KIP-932), and group a share group."] = (
+        False
+    )
+    release: Annotated[
+        float,
+        fraction(),
+        "With share: the share of records that the application releases, evenly spread.",
+    ] = 0.0
     members: Annotated[
         int, Whole(1, 100), "The number of equal members, named name-1, name-2, ..."
     ] = 1

@@ -149,6 +149,10 @@ def _workload_problems(
         plan = consumer_plan(consumer, settings)
         for problem in (*settings.problems(), *plan.problems(settings)):
             yield path, problem
+        if consumer.share and not consumer.group:
+            yield path, "share needs group and topics"
+        if consumer.release and not consumer.share:
+            yield path, "release needs share: true"
     for processor in workload.processors:
         for key, name in (("topic", processor.topic), ("to", processor.to)):
             if problem := names.topic_problem(name):

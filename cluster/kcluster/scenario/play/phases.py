@@ -18,6 +18,7 @@ from msgspec import Struct
 from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.clients.consumer.settings import READ_COMMITTED
 from kcluster.clients.ledger import Ledger, Partition
+from kcluster.clients.share_consumer import ShareConsumer
 from kcluster.contract import Note
 from kcluster.evidence.recorder import Recorder
 from kcluster.runs.build_record import record_of
@@ -36,6 +37,9 @@ hundredth of it."""
 
 ARRIVAL_MS: Final = 1_000
 """Records sent with acks=0 have arrived after this time; no answer reports when."""
+SHARE_CALM_MS: Final = 1_000
+"""A share group is at rest when nothing was delivered for this long: longer than the locks of
+profile fast."""
 MAX_UNFINISHED: Final = 10
 """A report shows this much of what a run still waited for."""
 
@@ -135,6 +139,7 @@ class ScenarioRun:
         self._began_ms = self._first_note = 0
         self._readers: dict[str, list[WorkloadConsumer]] = {}
         """By group; a consumer without a group, by its name."""
+        self._sharing: list[ShareConsumer] = []
         self._arrived_ms: int | None = None
 
     def begin(self) -> None:
@@ -145,8 +150,14 @@ class ScenarioRun:
             self.scenario.workload, self.scenario.topology.profile, self.stage.ledger
         )
         for consumer in self._consumers:
+            if isinstance(consumer, ShareConsumer):
+                self._sharing.append(consumer)
+                continue
             key = consumer.settings.group_id or f"consumer {consumer.name}"
             self._readers.setdefault(key, []).append(consumer)
+        limit = self.scenario.topology.config.get("group.share.delivery.count.limit")
+        if limit is not None:
+            self.stage.ledger.delivery_limit = int(limit)
         clients: list[WorkloadProducer | WorkloadConsumer] = [*self._producers, *self._consumers]
         for client in clients:
             self.stage.add_client(client.name, client)
@@ -175,6 +186,7 @@ class ScenarioRun:
             yield from self.stage.unsettled()
             yield from self._undecided()
         yield from self._unread()
+        yield from self._unshared()
 
     def _have_sends_arrived(self) -> bool:
         if not all(producer.is_done for producer in self._producers):
@@ -216,6 +228,13 @@ class ScenarioRun:
                 for owner in owners:
                     position = owner.position(*partition)
                     yield f"{owner.name} has read {name} up to {position} of {end}"
+
+    def _unshared(self) -> Iterator[str]:
+        """What share groups may still be working on: nobody knows what was not delivered."""
+        now_ms = self.stage.dispatcher.now_ms
+        for consumer in self._sharing:
+            if not consumer.is_done and now_ms - consumer.active_ms < SHARE_CALM_MS:
+                yield f"{consumer.name} received a record less than {SHARE_CALM_MS} ms ago"
 
     def _unowned(self) -> Iterator[tuple[str, Partition]]:
         """The partitions that groups with members read and that no member owns."""

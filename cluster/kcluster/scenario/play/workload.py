@@ -15,6 +15,7 @@ from kcluster.clients.processor import Processor
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings, TransactionPlan
 from kcluster.clients.producer.transactional import TransactionalProducer
+from kcluster.clients.share_consumer import ShareConsumer
 from kcluster.clients.wire import ClientStateMachine
 from kcluster.scenario.language.client_configs import defaults_of
 from kcluster.scenario.language.model import (
@@ -82,9 +83,7 @@ def make_clients(
         make_producer(spec, profile, ledger) for spec in workload.producers
     ]
     consumers: list[WorkloadConsumer] = [
-        consumer
-        for spec in workload.consumers
-        for consumer in make_consumers(spec, profile, ledger)
+        consumer for spec in workload.consumers for consumer in make_readers(spec, profile, ledger)
     ]
     for processor in workload.processors:
         consumers += make_processors(processor, profile, ledger)
@@ -190,17 +189,32 @@ def processor_plans(
 
 def make_processors(spec: ProcessorSpec, profile: str, ledger: Ledger) -> list[Processor]:
     """The processors of a spec; several are called name-1, name-2, ..."""
-    names = [spec.name]
-    if spec.members > 1:
-        names = [f"{spec.name}-{number}" for number in range(1, spec.members + 1)]
+    names = names_of_members(spec.name, spec.members)
     return [Processor(name, ledger, *processor_plans(spec, name, profile)) for name in names]
+
+
+def make_readers(spec: ConsumerSpec, profile: str, ledger: Ledger) -> list[WorkloadConsumer]:
+    """The consumers, or share consumers, of a spec."""
+    if not spec.share:
+        return [*make_consumers(spec, profile, ledger)]
+    settings = consumer_settings(spec, profile)
+    plan = consumer_plan(spec, settings)
+    return [
+        ShareConsumer(name, ledger, plan, settings, spec.release)
+        for name in names_of_members(spec.name, spec.members)
+    ]
+
+
+def names_of_members(name: str, members: int) -> list[str]:
+    """One has the name itself; several are called name-1, name-2, ..."""
+    if members == 1:
+        return [name]
+    return [f"{name}-{number}" for number in range(1, members + 1)]
 
 
 def make_consumers(spec: ConsumerSpec, profile: str, ledger: Ledger) -> list[Consumer]:
     """The consumers of a spec; several are called name-1, name-2, ..."""
     settings = consumer_settings(spec, profile)
     plan = consumer_plan(spec, settings)
-    names = [spec.name]
-    if spec.members > 1:
-        names = [f"{spec.name}-{number}" for number in range(1, spec.members + 1)]
+    names = names_of_members(spec.name, spec.members)
     return [Consumer(name, ledger, plan, settings) for name in names]

@@ -46,7 +46,7 @@ class MemberChange:
         self, group: ConsumerGroup, first: Sequence[LogRecord], owned: Owned | None, now_ms: int
     ) -> None:
         """`first`: records that turn another group into this one.  `owned`: the partitions that
-        the member reports as its own; None: it does not say."""
+        the member reports as its own; None: it reports nothing."""
         self.group = group
         self.owned = owned
         self.now_ms = now_ms

@@ -3,7 +3,7 @@
 Owns: what these requests do in a consumer group.  Never: serves a classic group (classic_group.py).
 Kafka: GroupMetadataManager.classicGroup*ToConsumerGroup; KIP-848 (upgrade and downgrade).
 
-To such a member each step of its reconciliation is a rebalance: Heartbeat says
+To such a member each step of its reconciliation is a rebalance: Heartbeat returns
 REBALANCE_IN_PROGRESS, JoinGroup takes the step and is answered at once, SyncGroup brings what the
 member has then.  Its member epoch is its generation.
 """

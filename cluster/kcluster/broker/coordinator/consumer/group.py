@@ -151,12 +151,12 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
             case ConsumerGroupMemberMetadata(member_id=member_id, value=value):
                 member = self._member(member_id)
                 self._put(member_id, None if value is None else member.with_metadata(value))
-            case ConsumerGroupTargetAssignmentMetadata(value=None):
+            case ConsumerGroupTargetAssignmentMetadata(value=None as value):
                 self.target_epoch, self.target_timestamp_ms = -1, 0
             case ConsumerGroupTargetAssignmentMetadata(value=value):
                 self.target_epoch = value.assignment_epoch
                 self.target_timestamp_ms = value.assignment_timestamp
-            case ConsumerGroupTargetAssignmentMember(member_id=member_id, value=None):
+            case ConsumerGroupTargetAssignmentMember(member_id=member_id, value=None as value):
                 self.targets.pop(member_id, None)
             case ConsumerGroupTargetAssignmentMember(member_id=member_id, value=value):
                 self.targets[member_id] = {
@@ -164,7 +164,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
                 }
             case ConsumerGroupCurrentMemberAssignment(member_id=member_id, value=value):
                 self._replay_current(member_id, value)
-            case ConsumerGroupRegularExpression(regular_expression=regex, value=None):
+            case ConsumerGroupRegularExpression(regular_expression=regex, value=None as value):
                 self.regexes.pop(regex, None)
             case ConsumerGroupRegularExpression(regular_expression=regex, value=value):
                 topics = frozenset(value.topics)
@@ -270,7 +270,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
         self._topics_seen = frozenset(self.broker.image.topic_names)
 
     def assignor_name(self, *members: tuple[ConsumerMember, int]) -> str:
-        """The assignor that most members want; the broker's first if none says."""
+        """The assignor that most members want; the broker's first if none names one."""
         counts = Counter(self._assignor_counts)
         for member, by in members:
             if member.assignor:
@@ -530,7 +530,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
 
 
 def _stale(member: ConsumerMember) -> ErrorCode:
-    """How a member of its protocol is told that its epoch is not the current one."""
+    """The error for an epoch that is not the current one, in the member's protocol."""
     return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
 
 

@@ -198,7 +198,7 @@ class Heartbeat(MemberChange):
         )
 
     def _updated(self, member: ConsumerMember) -> ConsumerMember:
-        """With what this heartbeat says about itself."""
+        """With the fields that this heartbeat reports."""
         body = self.body
         names, timeout_ms = body.subscribed_topic_names, body.rebalance_timeout_ms
         regex = body.subscribed_topic_regex
@@ -220,7 +220,7 @@ class Heartbeat(MemberChange):
     def _answer(
         self, before: ConsumerMember, after: ConsumerMember
     ) -> m.ConsumerGroupHeartbeatResponse:
-        """The assignment is sent to who joins, who says everything, and when it has changed."""
+        """A member gets its assignment when it joins, reports all fields, or when it changed."""
         body = self.body
         is_full = (
             body.rebalance_timeout_ms != NO_TIMEOUT

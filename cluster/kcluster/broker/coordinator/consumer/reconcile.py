@@ -43,7 +43,7 @@ class Destination(Struct, frozen=True):
     is_taken: Callable[[bytes, int], bool]
     """(topic id, partition): whether any member has it."""
     owned: Owned | None
-    """None: the heartbeat did not say."""
+    """None: the heartbeat did not report them."""
     subscription_changed: bool = False
 
 
@@ -70,7 +70,7 @@ def reconcile(member: ConsumerMember, to: Destination) -> ConsumerMember | Group
 
 
 def _owns_any(revoking: AssignedPartitions, owned: Owned | None) -> bool:
-    """Whether the client still has a partition to revoke; if it does not say, it has."""
+    """Whether the client still has a partition to revoke; without a report, it has."""
     if owned is None:
         return True
     return any(

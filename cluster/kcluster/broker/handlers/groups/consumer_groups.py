@@ -56,7 +56,7 @@ def consumer_group_heartbeat(
 def _is_enabled(broker: Broker) -> bool:
     """By group.version and group.coordinator.rebalance.protocols."""
     allowed = ConsumerGroup.protocol in broker.config.group_coordinator_rebalance_protocols
-    return allowed and broker.image.features.get(GROUP_VERSION, 0) > 0
+    return allowed and broker.image.supports(GROUP_VERSION)
 
 
 def _check(

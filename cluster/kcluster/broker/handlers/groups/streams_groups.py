@@ -46,7 +46,7 @@ _HEARTBEATS_OF_AN_ERROR: Final = 2
 def is_enabled(broker: Broker) -> bool:
     """Whether streams groups are served: the feature is on, and so is the protocol here."""
     return (
-        broker.image.features.get(STREAMS_VERSION, 0) > 0
+        broker.image.supports(STREAMS_VERSION)
         and StreamsGroup.protocol in broker.config.group_coordinator_rebalance_protocols
     )
 

@@ -58,6 +58,10 @@ def share_fetch(broker: Broker, request: Request, now_ms: int) -> Any:
     body: m.ShareFetchRequest = request.body
     if not broker.image.supports(SHARE_VERSION):
         return Answer(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    if not broker.image.features:
+        # Just started, without metadata: a member asks again with a new session.  Kafka's brokers
+        # take no requests before they have it.
+        return Answer(error_code=ErrorCode.SHARE_SESSION_NOT_FOUND)
     is_renewal = request.api_version >= FIRST_VERSION_WITH_RENEWAL and body.is_renew_ack
     if (
         body.group_id is None

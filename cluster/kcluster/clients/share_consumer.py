@@ -1,0 +1,457 @@
+"""The project's own share consumer, which behaves as Kafka's Java share consumer does.
+
+Owns: a member of a share group (ShareGroupHeartbeat), its share sessions with the leaders
+(ShareFetch, ShareAcknowledge), and its application: a loop of poll() that accepts or releases
+what it got.  Never: decides which member gets a record (the leaders do).
+Kafka: KafkaShareConsumer with implicit acknowledgement, ShareConsumeRequestManager; KIP-932.
+
+What a poll returned is acknowledged with the next fetch of the same broker.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from kcluster.clients.base import ClientBase
+from kcluster.clients.connections import InFlightRequest
+from kcluster.clients.consumer.coordinator import COORDINATOR_GONE, Coordinator
+from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
+from kcluster.clients.ledger import Ledger, Partition, SharedRecord
+from kcluster.clients.metadata import NO_BROKER, backoff_ms, is_stale_metadata
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.records.batches import Batch, parse_batches
+from kcluster.protocol.records.records import read_records
+from kcluster.timers import NEVER_MS
+
+ACCEPT: Final = 1
+RELEASE: Final = 2
+LEAVE_EPOCH: Final = -1
+FINAL_EPOCH: Final = -1
+CLOSE_LIMIT_MS: Final = 1_000
+"""How long the last acknowledgements may take.  DIFFERS: Kafka waits up to 30 s in close()."""
+_HEARTBEAT: Final = int(ApiKey.SHARE_GROUP_HEARTBEAT)
+_FETCH: Final = int(ApiKey.SHARE_FETCH)
+_ACKNOWLEDGE: Final = int(ApiKey.SHARE_ACKNOWLEDGE)
+_FENCED: Final = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
+_NO_SESSION: Final = (
+    ErrorCode.SHARE_SESSION_NOT_FOUND,
+    ErrorCode.INVALID_SHARE_SESSION_EPOCH,
+    ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+)
+
+
+class SessionOfMember:
+    """A share session with one broker.  `epoch` 0: the next fetch opens it."""
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.partitions: dict[Partition, None] = {}
+        """Those that the broker knows of."""
+        self.acks: dict[Partition, list[SharedRecord]] = {}
+        """To be sent with the next fetch."""
+        self.is_in_flight = False
+        self.fetch_at_ms = 0
+
+    def reset(self) -> None:
+        """The session is over: what was not acknowledged will be delivered again."""
+        self.epoch = 0
+        self.partitions = {}
+        self.acks = {}
+
+
+class ShareConsumer(ClientBase):
+    """A member of a share group and its application.  `release_share`: the share of records that
+    the application releases, so that they are delivered again.  `failed`: the error that ended
+    it."""
+
+    def __init__(
+        self,
+        name: str,
+        ledger: Ledger,
+        plan: ConsumerPlan,
+        settings: ConsumerSettings,
+        release_share: float = 0.0,
+    ) -> None:
+        assert settings.group_id, name
+        super().__init__(name, ledger, settings)
+        self.ledger = ledger
+        self.plan = plan
+        self.settings = settings
+        self.failed = ""
+        self.active_ms = 0
+        """When it last received or acknowledged a record."""
+        self._release_share = release_share
+        self._delivered = 0
+        self._coordinator = Coordinator(settings, self.metadata, self.network)
+        self._member_id = ""
+        self._epoch = 0
+        self._interval_ms = settings.heartbeat_interval_ms
+        self._heartbeat_at_ms = 0
+        self._is_heartbeat_in_flight = False
+        self._failures = 0
+        self._assigned: list[tuple[bytes, list[int]]] = []
+        self._sessions: dict[int, SessionOfMember] = {}
+        self._start_ms = 0
+        self._stop_ms = NEVER_MS
+        self._close_at_ms = NEVER_MS
+        self._has_left = False
+
+    @property
+    def assignment(self) -> tuple[Partition, ...]:
+        """The assigned partitions, as far as their topics are known."""
+        return tuple(
+            sorted(
+                (name, number)
+                for topic_id, numbers in self._assigned
+                if (name := self.metadata.topic_name(topic_id)) is not None
+                for number in numbers
+            )
+        )
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that it received is acknowledged."""
+        return not any(session.acks or session.is_in_flight for session in self._sessions.values())
+
+    def position(self, topic: str, partition: int) -> int:
+        """A share consumer has none: the group's leaders do."""
+        return -1
+
+    def stop(self, now_ms: int) -> None:
+        """Acknowledge what is left, and leave.  Kafka: close()."""
+        if self._close_at_ms == NEVER_MS:
+            self._close_at_ms = now_ms + CLOSE_LIMIT_MS
+        self._turn(now_ms)
+
+    def abort(self, now_ms: int) -> None:
+        """The process dies: nothing more is sent."""
+        self._close()
+
+    # ---------------------------------------------------------------------------- a turn
+
+    def _start_application(self, now_ms: int) -> None:
+        self._start_ms = now_ms + self.plan.start_ms
+        if self.plan.stop_ms >= 0:
+            self._stop_ms = now_ms + self.plan.stop_ms
+        for topic in self.plan.topics:
+            self.metadata.add_topic(topic)
+        self._member_id = str(UUID(int=self.network.rng.randrange(1 << 128), version=4))
+
+    def _turn(self, now_ms: int) -> None:
+        if self.is_done or now_ms < self._start_ms:
+            self.deadline_ms = None if self.is_done else self._start_ms
+            return
+        network = self.network
+        self._coordinator.retry_ms = NEVER_MS
+        if now_ms >= network.due_ms:
+            network.poll(now_ms)
+        if now_ms >= self._stop_ms:
+            self._stop_ms = NEVER_MS
+            self._close_at_ms = now_ms + CLOSE_LIMIT_MS
+        is_closing = self._close_at_ms < NEVER_MS or bool(self.failed)
+        if is_closing and self._continue_closing(now_ms):
+            return
+        self._heartbeat(now_ms)
+        due_ms = NEVER_MS
+        if not is_closing:
+            due_ms = self._fetch_all(now_ms)
+        if not self._is_heartbeat_in_flight:
+            due_ms = min(due_ms, max(self._heartbeat_at_ms, now_ms + 1))
+        due_ms = min(due_ms, network.due_ms, self._coordinator.retry_ms, self._close_at_ms)
+        self.deadline_ms = due_ms if due_ms < NEVER_MS else None
+
+    def _continue_closing(self, now_ms: int) -> bool:
+        """Send the last acknowledgements, then leave; True when the client is closed."""
+        for broker_id, session in self._sessions.items():
+            may_send = session.epoch and not session.is_in_flight
+            if may_send and self.network.is_ready(broker_id, now_ms):
+                self._acknowledge(broker_id, session, now_ms)
+        is_over = now_ms >= self._close_at_ms or bool(self.failed)
+        if not is_over and any(session.epoch for session in self._sessions.values()):
+            return False
+        if not self._has_left and not is_over:
+            self._heartbeat(now_ms, leaves=True)
+            return False
+        if is_over or not self._is_heartbeat_in_flight:
+            self._close()
+            return True
+        return False
+
+    def _close(self) -> None:
+        self.network.close()
+        self._assigned = []
+        self.is_done = True
+        self.deadline_ms = None
+
+    # ------------------------------------------------------------------------ membership
+
+    def _heartbeat(self, now_ms: int, *, leaves: bool = False) -> None:
+        if self._is_heartbeat_in_flight or self._has_left:
+            return
+        is_due = leaves or now_ms >= self._heartbeat_at_ms
+        if not is_due or not self._coordinator.is_ready(now_ms):
+            return
+        if leaves and not self._epoch:
+            self._has_left = True
+            return
+        joins = not self._epoch
+        body = m.ShareGroupHeartbeatRequest(
+            self.settings.group_id,
+            self._member_id,
+            LEAVE_EPOCH if leaves else self._epoch,
+            self.settings.client_rack or None if joins else None,
+            list(self.plan.topics) if joins else None,
+        )
+        self._is_heartbeat_in_flight = True
+        self._has_left = leaves
+        self._heartbeat_at_ms = now_ms + self._interval_ms
+        self._coordinator.send(_HEARTBEAT, body, now_ms, self._on_heartbeat)
+
+    def _on_heartbeat(
+        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+    ) -> None:
+        self._is_heartbeat_in_flight = False
+        if self._has_left:
+            return
+        error = ErrorCode.NETWORK_EXCEPTION if failure else error_of(response.error_code)
+        if not error:
+            self._failures = 0
+            self._epoch = response.member_epoch
+            self._interval_ms = response.heartbeat_interval_ms
+            if response.assignment is not None:
+                self._assigned = [
+                    (topic.topic_id, list(topic.partitions))
+                    for topic in response.assignment.topic_partitions
+                ]
+            return
+        if not failure:
+            self.network.record_error(now_ms, _HEARTBEAT, error.name)
+        if error in _FENCED:
+            self._epoch = 0
+            self._assigned = []
+            self._heartbeat_at_ms = now_ms
+        elif error.retriable or error in COORDINATOR_GONE:
+            if error in COORDINATOR_GONE:
+                self._coordinator.mark_unknown(now_ms)
+            settings = self.settings
+            self._heartbeat_at_ms = now_ms + backoff_ms(
+                self._failures,
+                settings.retry_backoff_ms,
+                settings.retry_backoff_max_ms,
+                self.network.rng,
+            )
+            self._failures += 1
+        else:
+            self.failed = error.name
+
+    # -------------------------------------------------------------------------- sessions
+
+    def _fetch_all(self, now_ms: int) -> int:
+        """Send a fetch to each leader without one in flight.  Returns when to try again."""
+        by_leader: dict[int, dict[Partition, None]] = {}
+        for topic, number in self.assignment:
+            leader = self.metadata.leader(topic, number)
+            if leader == NO_BROKER:
+                self.metadata.request_update()
+            else:
+                by_leader.setdefault(leader, {})[topic, number] = None
+        if len(self.assignment) < sum(len(numbers) for _, numbers in self._assigned):
+            self.metadata.request_update()
+        due_ms = NEVER_MS
+        for leader in (*by_leader, *(x for x in self._sessions if x not in by_leader)):
+            wanted = by_leader.get(leader, {})
+            session = self._sessions.setdefault(leader, SessionOfMember())
+            if session.is_in_flight or not (wanted or session.epoch):
+                continue
+            if session.fetch_at_ms > now_ms:
+                due_ms = min(due_ms, session.fetch_at_ms)
+            elif self.network.is_ready(leader, now_ms):
+                self._fetch(leader, session, wanted, now_ms)
+            elif self.network.connection_failed(leader):
+                session.reset()
+        return due_ms
+
+    def _fetch(
+        self, leader: int, session: SessionOfMember, wanted: dict[Partition, None], now_ms: int
+    ) -> None:
+        acks, session.acks = session.acks, {}
+        kind = m.ShareFetchRequest
+        added = [one for one in wanted if one not in session.partitions]
+        topics = {
+            one: kind.FetchPartition(
+                partition_index=one[1],
+                acknowledgement_batches=_batches(kind.AcknowledgementBatch, acks.get(one, [])),
+            )
+            for one in (*added, *(x for x in acks if x not in added))
+        }
+        removed = [one for one in session.partitions if one not in wanted]
+        settings = self.settings
+        body = kind(
+            group_id=settings.group_id,
+            member_id=self._member_id,
+            share_session_epoch=session.epoch,
+            max_wait_ms=settings.fetch_max_wait_ms,
+            min_bytes=settings.fetch_min_bytes,
+            max_bytes=settings.fetch_max_bytes,
+            max_records=settings.max_poll_records,
+            batch_size=settings.max_poll_records,
+            topics=self._by_topic(topics, kind.FetchTopic),
+            forgotten_topics_data=[
+                kind.ForgottenTopic(self.metadata.topic_id(topic), [number])
+                for topic, number in removed
+            ],
+        )
+        session.partitions = dict(wanted)
+        session.is_in_flight = True
+        self.network.send(leader, _FETCH, body, now_ms, self._on_fetched, context=(session, acks))
+
+    def _acknowledge(self, broker_id: int, session: SessionOfMember, now_ms: int) -> None:
+        """The last acknowledgements of a session, which ends it."""
+        acks, session.acks = session.acks, {}
+        kind = m.ShareAcknowledgeRequest
+        topics = {
+            one: kind.AcknowledgePartition(one[1], _batches(kind.AcknowledgementBatch, some))
+            for one, some in acks.items()
+        }
+        body = kind(
+            group_id=self.settings.group_id,
+            member_id=self._member_id,
+            share_session_epoch=FINAL_EPOCH,
+            topics=self._by_topic(topics, kind.AcknowledgeTopic),
+        )
+        session.epoch = 0
+        session.is_in_flight = True
+        self.network.send(
+            broker_id, _ACKNOWLEDGE, body, now_ms, self._on_fetched, context=(session, acks)
+        )
+
+    def _by_topic(self, partitions: dict[Partition, Any], kind: Any) -> list[Any]:
+        topics: dict[str, list[Any]] = {}
+        for (topic, _), entry in partitions.items():
+            topics.setdefault(topic, []).append(entry)
+        return [kind(self.metadata.topic_id(topic), entries) for topic, entries in topics.items()]
+
+    def _on_fetched(
+        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+    ) -> None:
+        session: SessionOfMember
+        acks: dict[Partition, list[SharedRecord]]
+        session, acks = request.context
+        session.is_in_flight = False
+        error = ErrorCode.NETWORK_EXCEPTION if failure else error_of(response.error_code)
+        if error:
+            self.network.record_error(now_ms, request.api_key, failure or error.name)
+            session.reset()
+            session.fetch_at_ms = now_ms + self.settings.retry_backoff_ms
+            if error not in _NO_SESSION:
+                self.metadata.request_update()
+            return
+        is_fetch = request.api_key == _FETCH
+        if is_fetch:
+            session.epoch += 1
+        has_any = False
+        for topic in response.responses:
+            name = self.metadata.topic_name(topic.topic_id) or ""
+            for data in topic.partitions:
+                key = (name, data.partition_index)
+                refusal = data.acknowledge_error_code if is_fetch else data.error_code
+                self._settle(acks.pop(key, []), error_of(refusal), request.api_key, key, now_ms)
+                if is_fetch:
+                    has_any = self._take(session, key, data, now_ms) or has_any
+        for key, deliveries in acks.items():
+            self._settle(deliveries, ErrorCode.NONE, request.api_key, key, now_ms)
+        if request.sent_ms == now_ms and not has_any:
+            # Neither the broker nor the link takes any time: avoid an endless loop.
+            session.fetch_at_ms = max(session.fetch_at_ms, now_ms + 1)
+
+    def _settle(
+        self,
+        deliveries: list[SharedRecord],
+        error: ErrorCode,
+        api_key: int,
+        key: Partition,
+        now_ms: int,
+    ) -> None:
+        """The answer to acknowledgements."""
+        if error and deliveries:
+            self.network.record_error(now_ms, api_key, error.name, key)
+        for delivery in deliveries:
+            delivery.is_acknowledged = not error and delivery.is_accepted
+            delivery.ended_ms = now_ms
+            self.active_ms = now_ms
+
+    def _take(self, session: SessionOfMember, key: Partition, data: Any, now_ms: int) -> bool:
+        """Deliver what was acquired to the application.  Returns whether there was any."""
+        error = error_of(data.error_code)
+        if error:
+            self.network.record_error(now_ms, _FETCH, error.name, key)
+            session.partitions.pop(key, None)
+            session.fetch_at_ms = now_ms + self.settings.retry_backoff_ms
+            if is_stale_metadata(error):
+                self.metadata.request_update()
+            return False
+        counts: dict[int, int] = {}
+        for some in data.acquired_records:
+            for offset in range(some.first_offset, some.last_offset + 1):
+                counts[offset] = some.delivery_count
+        if not counts:
+            return False
+        batches: list[Batch] = (
+            data.records if isinstance(data.records, list) else parse_batches(data.records or b"")
+        )
+        self.active_ms = now_ms
+        seen: dict[int, None] = {}
+        for batch in batches:
+            for record in () if batch.is_control else read_records(batch):
+                if record.offset in counts and record.offset not in seen:
+                    seen[record.offset] = None
+                    self._deliver(session, key, record.offset, record.value, counts, now_ms)
+        # DIFFERS: offsets without a record are accepted; Kafka's client sends them as gaps.
+        for offset in counts:
+            if offset not in seen:
+                gap = SharedRecord(
+                    self.settings.group_id, self.name, key, offset, None, 0, True, is_gap=True
+                )
+                session.acks.setdefault(key, []).append(gap)
+        return True
+
+    def _deliver(
+        self,
+        session: SessionOfMember,
+        key: Partition,
+        offset: int,
+        value: bytes | None,
+        counts: dict[int, int],
+        now_ms: int,
+    ) -> None:
+        self._delivered += 1
+        share, number = self._release_share, self._delivered
+        is_released = int(number * share) > int((number - 1) * share)
+        delivery = SharedRecord(
+            group=self.settings.group_id,
+            consumer=self.name,
+            partition=key,
+            offset=offset,
+            value=value,
+            count=counts[offset],
+            is_accepted=not is_released,
+            at_ms=now_ms,
+        )
+        self.ledger.deliveries.append(delivery)
+        session.acks.setdefault(key, []).append(delivery)
+
+
+def _batches(kind: Any, deliveries: list[SharedRecord]) -> list[Any]:
+    """One acknowledgement batch for each run of offsets, with a type for each."""
+    batches: list[Any] = []
+    for delivery in sorted(deliveries, key=lambda one: one.offset):
+        ack = ACCEPT if delivery.is_accepted else RELEASE
+        if batches and batches[-1].last_offset == delivery.offset - 1:
+            batches[-1].last_offset = delivery.offset
+            batches[-1].acknowledge_types.append(ack)
+        else:
+            batches.append(kind(delivery.offset, delivery.offset, [ack]))
+    return batches
