@@ -293,6 +293,11 @@ def test_ingest__unusable_input_is_reported_in_one_line(
         ({"source": "kcluster2"}, "source 'kcluster2': no such source; did you mean kcluster?"),
         ({"starting": "first"}, "starting 'first': no such starting; there are earliest, latest"),
         ({"bootstrap": "localhost"}, "bootstrap 'localhost': it must be host:port"),
+        ({"isolation": "read_comitted"}, "no such isolation; did you mean read_committed?"),
+        (
+            {"isolation": "read_committed", "kafka": {"kafka.isolation.level": "read_uncommitted"}},
+            "isolation 'read_committed': kafka.isolation.level is 'read_uncommitted'",
+        ),
         ({"max_offsets": 0}, "max-offsets-per-trigger 0: it must be at least 1"),
         ({"kafka": {"kafka.isolation": "x"}}, "option kafka.isolation: "),
         ({"format": "delta"}, "a parquet table, not delta"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kcluster.runs.directory import RunError, find_run, read_run, write_run
-from kcluster.runs.record import FORMAT, TABLES, CommitRow, ProblemRow, ProcessedRow
+from kcluster.runs.record import FORMAT, TABLES, CommitRow, ProblemRow, ProcessedRow, TransactionRow
 from tests.runs.stage import unclean_run
 
 
@@ -17,6 +17,7 @@ def test_directory__a_run_survives_a_round_trip(tmp_path: Path) -> None:
     record.scenario = "story: é\n"
     record.commits = [CommitRow("g", "m", 1, "app", "orders", 0, 5, 1, 2_000, "ILLEGAL_GENERATION")]
     record.processed = [ProcessedRow("orders", 0, 4, "worker", 1_900)]
+    record.transactions = [TransactionRow("app", 1, "shop", 2, "aborted", 1_000, 1_200, "TIMEOUT")]
     record.problems = [ProblemRow("missed", "orders", 0, 5, 7, 3, "missed: orders-0")]
     path = write_run(tmp_path, record)
     again, problems = read_run(path)

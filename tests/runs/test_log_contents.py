@@ -61,3 +61,15 @@ def test_log_contents__records_of_a_deleted_topic_are_marked() -> None:
     ((_, offset, number, _),) = spans(rows, "held")  # it was created again by the next producer
     assert gone[:3] == (0, 0, 1)
     assert (offset, number) == (0, gone[3] + 1)
+
+
+def test_log_contents__records_of_an_aborted_transaction_are_hidden() -> None:
+    text = SCENARIO.replace("STEPS", "").replace("acks: 1", "transactions: {every: 5, abort: 50%}")
+    record = run_scenario(Scenario.parse(text, "two.yaml"), "virtual").record()
+    outcomes = {row.number: row.outcome for row in record.transactions}
+    assert {"committed", "aborted"} <= set(outcomes.values())
+    assert {row.state for row in record.contents} == {"held", "hidden"}
+    for row in record.contents:
+        sends = record.sends[row.number - 1 : row.number - 1 + row.count]
+        found = {outcomes[send.transaction] for send in sends}
+        assert found <= ({"committed"} if row.state == "held" else {"aborted", "open"}), row

@@ -1,12 +1,14 @@
-"""The fate of every record of many runs (lost, duplicated, reordered, late) with its cause.
+"""The fate of every record of many runs (lost, duplicated, aborted read, …) with its cause.
 
 Owns: the fate of each send from the files of run directories, as DataFrames.  Never: reads
 verdict.json; collects anything but counts.
 Kafka: no counterpart; the words are Jepsen's.
 
 A run directory has the final logs (contents.jsonl, by the numbers of sends).  A record is lost if
-it was acked or read, and the final log does not hold it.  A table of the topics' records, such as
-an ingested one, replaces the logs if it is passed.
+it was acked or read, and the final log does not hold it; an ack in a transaction counts once the
+transaction is committed.  A record of an aborted transaction is neither lost nor duplicated; if
+a read_committed consumer can read it, or has read it, that is its fate.  A table of the topics'
+records, such as an ingested one, replaces the logs if it is passed.
 
 The audit reads sends once and reads once; all other tables are small and broadcast (contents.py).
 """
@@ -37,18 +39,22 @@ from kcluster.pipeline.contents import (
     with_rows,
 )
 from kcluster.pipeline.tables import IS_BAD, Tables
-from kcluster.runs.record import CUT, DELETED, HELD
+from kcluster.pipeline.transactions import with_transactions
+from kcluster.runs.record import CUT, DELETED, HELD, HIDDEN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 LATE_MS: Final = 1_000
 """An ack that takes longer is late."""
-FATES: Final = ("lost", "duplicated", "reordered", "late")
+FATES: Final = ("lost", "duplicated", "reordered", "aborted_read", "late")
+_COUNTED: Final = ("duplicated", "aborted_read")
+"""A record can have these fates more than once."""
 ANOMALY_OF: Final = {
     "lost": "lost-write",
     "duplicated": "duplicate",
     "reordered": "nonmonotonic-send",
+    "aborted_read": "aborted-read",
 }
 """The name of each fate in the simulator's own verdict."""
 _NO_ERROR: Final = "no error was reported"
@@ -57,20 +63,23 @@ _OUTCOMES: Final = ("acked", "failed", "unknown")
 
 class AuditShape(Struct):
     """Numbers of rows: of contents.jsonl by kind, of held rows that overtook others, of disk
-    losses, and of reads where a log was truncated.  A table without rows is not joined."""
+    losses, of transactions, and of reads where a log was truncated or has hidden records.  A table
+    without rows is not joined."""
 
     held: int = 0
     more: int = 0
+    hidden: int = 0
     cut: int = 0
     deleted: int = 0
     overtaking: int = 0
     disk_losses: int = 0
+    transactions: int = 0
     reads: int = 0
 
     @property
     def is_small(self) -> bool:
         """Whether the rows can be broadcast."""
-        return max(self.held, self.more, self.cut, self.deleted) <= SMALL_ROWS
+        return max(self.held, self.more, self.hidden, self.cut, self.deleted) <= SMALL_ROWS
 
 
 class Audit(Struct):
@@ -95,8 +104,8 @@ def audit(tables: Tables, late_ms: int = LATE_MS, contents: DataFrame | None = N
     instead of the logs.  Problems of the files are added to `tables.problems`."""
     from pyspark.sql import functions as F
 
-    tables.load("notes", "logs", "contents", "leaders")
-    shape = shape_of(tables["contents"], tables["notes"])
+    tables.load("notes", "logs", "contents", "leaders", "transactions")
+    shape = shape_of(tables["contents"], tables["notes"], tables["transactions"])
     read = lost_reads(tables, shape).persist()
     shape.reads = _report(tables, "reads", read)
     fates = _fates(tables, shape, read, late_ms, contents)
@@ -117,7 +126,7 @@ def _report(tables: Tables, field: str, table: DataFrame) -> int:
     return sum(row["count"] for row in rows if row["run"] is None)
 
 
-def shape_of(contents: DataFrame, notes: DataFrame) -> AuditShape:
+def shape_of(contents: DataFrame, notes: DataFrame, transactions: DataFrame) -> AuditShape:
     """The counts of the small tables."""
     from pyspark.sql import functions as F
 
@@ -129,22 +138,27 @@ def shape_of(contents: DataFrame, notes: DataFrame) -> AuditShape:
         contents.select(kind.alias("kind"))
         .unionAll(overtaking.select(F.lit("overtaking")))
         .unionAll(disk_losses_of(notes).select(F.lit("disk_losses")))
+        .unionAll(transactions.select(F.lit("transactions")))
     )
     rows = each.where("kind is not null").groupBy("kind").count().collect()
     return AuditShape(**{row["kind"]: row["count"] for row in rows})
 
 
 def lost_reads(tables: Tables, shape: AuditShape) -> DataFrame:
-    """(run, topic, partition, value, read_by): records that were read from truncated parts of a
-    log, with the first reader.  A run whose reads have bad lines has a row with only `run`."""
+    """(run, topic, partition, value, read_by, hidden_reads): records that were read from truncated
+    parts of a log, with the first reader, and those that read_committed consumers read although
+    they are hidden, with the number of these reads.  A run whose reads have bad lines has a row
+    with only `run`."""
     from pyspark.sql import functions as F
 
-    cut = tables["contents"].where(F.col("state") == CUT)
+    first = (F.col("state") == HIDDEN) & (F.col("copy") == 0)
+    cut = tables["contents"].where((F.col("state") == CUT) | first)
     begin, end = F.col("offset"), F.col("offset") + F.col("count") - 1
     spans = cut.select(
         *(F.col(name).alias(f"cut_{name}") for name in PARTITION),
         begin.alias("cut_first"),
         end.alias("cut_last"),
+        (F.col("state") == HIDDEN).alias("is_hidden"),
         F.explode(F.sequence(bucket_of(begin), bucket_of(end))).alias("cut_bucket"),
     )
     is_there = F.col("offset").between(F.col("cut_first"), F.col("cut_last"))
@@ -152,16 +166,21 @@ def lost_reads(tables: Tables, shape: AuditShape) -> DataFrame:
     for name in PARTITION:
         is_there = is_there & (F.col(name) == F.col(f"cut_{name}"))
     reads = tables.whole("reads")
-    if shape.cut:
+    if shape.cut or shape.hidden:
         right = F.broadcast(spans) if shape.is_small else spans
         reads = reads.join(right, is_there, "left")
         logs = F.broadcast(_partitions(tables, with_elections=False))
         reads = reads.join(logs, list(PARTITION), "left")
-        is_one = F.col("cut_first").isNotNull() & (F.col("offset") >= F.col("kept_from"))
+        is_cut = ~F.col("is_hidden") & (F.col("offset") >= F.col("kept_from"))
+        is_one = is_cut | (F.col("is_hidden") & F.coalesce("read_committed", F.lit(False)))
         reads = reads.where(F.col(IS_BAD) | is_one)
     else:
-        reads = reads.where(IS_BAD)
-    return reads.groupBy(*PARTITION, "value").agg(F.min_by("consumer", "at_ms").alias("read_by"))
+        reads = reads.where(IS_BAD).withColumn("is_hidden", F.lit(False))
+    by = F.when(~F.col("is_hidden"), F.col("consumer"))
+    return reads.groupBy(*PARTITION, "value").agg(
+        F.min_by(by, F.when(by.isNotNull(), F.col("at_ms"))).alias("read_by"),
+        F.count_if("is_hidden").alias("hidden_reads"),
+    )
 
 
 def _partitions(tables: Tables, with_elections: bool) -> DataFrame:
@@ -209,6 +228,8 @@ def _fates(
         cut = with_disks(cut, tables) if shape.disk_losses else cut.withColumn("disk", F.lit(None))
     columns = "number bigint, epoch bigint, offset bigint, disk string"
     placed = with_rows(placed, cut, "cut", shape.is_small, columns)
+    hidden = first_of(contents, HIDDEN) if shape.hidden else None
+    placed = with_rows(placed, hidden, "hidden", shape.is_small, "number bigint, offset bigint")
     deleted = first_of(contents, DELETED) if shape.deleted else None
     placed = with_rows(placed, deleted, "deleted", shape.is_small, "number bigint")
     partitions = _partitions(tables, with_elections=True)
@@ -218,7 +239,9 @@ def _fates(
         known = F.broadcast(known) if shape.reads <= SMALL_ROWS else known
         placed = placed.join(known, [*PARTITION, "value"], "left")
     else:
-        placed = placed.withColumn("read_by", F.lit(None).cast("string"))
+        nulls = {"read_by": "string", "hidden_reads": "bigint"}
+        placed = placed.withColumns({name: F.lit(None).cast(t) for name, t in nulls.items()})
+    placed = with_transactions(placed, tables, shape.transactions)
     return _with_fates(placed, late_ms)
 
 
@@ -239,10 +262,16 @@ def _with_fates(placed: DataFrame, late_ms: int) -> DataFrame:
     from pyspark.sql import functions as F
 
     is_acked = F.col("outcome") == "acked"
+    transaction = F.coalesce("transaction_outcome", F.lit("committed"))
+    is_promised = is_acked & (transaction == "committed")
+    is_refused = (F.col("outcome") == "failed") | (transaction == "aborted")
+    hidden_reads = F.when(F.col("hidden_number").isNotNull(), F.col("hidden_reads"))
+    aborted_reads = F.when(F.col("at").isNotNull(), F.lit(1)).otherwise(hidden_reads)
     # Records of a deleted topic, or written to one, do not count as lost.
     is_owed = F.col("kept_from").isNotNull() & F.col("deleted_number").isNull()
     was_deleted = is_acked & F.col("offset").between(0, F.col("kept_from") - 1)
-    is_gone = F.col("at").isNull() & (is_acked | F.col("read_by").isNotNull())
+    is_there = F.col("at").isNotNull() | F.col("hidden_number").isNotNull()
+    is_gone = ~is_there & (is_promised | F.col("read_by").isNotNull())
     took_ms = F.when(F.col("ended_ms") >= 0, F.col("ended_ms") - F.col("sent_ms"))
     is_here = F.col("at").isNotNull() & is_owed
     is_behind = F.col("at") < F.col("ahead.offset")
@@ -264,7 +293,11 @@ def _with_fates(placed: DataFrame, late_ms: int) -> DataFrame:
         F.coalesce(is_here & is_behind, F.lit(False)).alias("reordered"),
         F.coalesce(is_acked & (took_ms > late_ms), F.lit(False)).alias("late"),
         F.coalesce(is_gone & is_owed & ~was_deleted, F.lit(False)).alias("lost"),
-        F.when(~is_acked, F.col("read_by")).alias("read_by"),
+        F.coalesce(F.when(is_refused, aborted_reads), F.lit(0)).alias("aborted_read"),
+        F.when(~is_promised, F.col("read_by")).alias("read_by"),
+        is_promised.alias("promised"),
+        "transaction_error",
+        "ended_late",
         "idempotent",
         "ahead",
         "elections",
@@ -275,7 +308,18 @@ def _with_fates(placed: DataFrame, late_ms: int) -> DataFrame:
         IS_BAD,
     )
     columns = _causes()
-    internal = ("idempotent", "ahead", "elections", "cut_epoch", "cut_disk", "cut_at", "in_log")
+    internal = (
+        "promised",
+        "transaction_error",
+        "ended_late",
+        "idempotent",
+        "ahead",
+        "elections",
+        "cut_epoch",
+        "cut_disk",
+        "cut_at",
+        "in_log",
+    )
     return judged.withColumns(columns).drop(*internal)
 
 
@@ -287,7 +331,7 @@ def _causes() -> dict[str, Column]:
     by, allowed_by = loss_columns(F.col("cut_epoch"), F.col("cut_at"), F.col("cut_disk"))
     missing = F.lit("the log holds it, the table does not")
     acks = F.when(
-        (F.col("outcome") == "acked") & (F.col("acks") != ACKS_ALL),
+        F.col("promised") & (F.col("acks") != ACKS_ALL),
         F.concat(F.lit(ACKS_PREFIX), F.col("acks").cast("string")),
     )
     error = F.when(F.col("error") != "", F.col("error"))
@@ -295,6 +339,9 @@ def _causes() -> dict[str, Column]:
     none = F.lit(_NO_ERROR)
     retried = F.when(F.col("idempotent"), Setting.NONE).otherwise(Setting.NOT_IDEMPOTENT)
     is_doubled = F.col("duplicated") > 0
+    is_aborted_read = F.col("aborted_read") > 0
+    ended = F.when(F.col("transaction_error") != "", F.col("transaction_error"))
+    late_end = F.when(F.col("ended_late"), Setting.TRANSACTIONS_V1).otherwise(Setting.NONE)
     return {
         "lost_by": F.when(F.col("lost"), F.when(F.col("in_log"), missing).otherwise(by)),
         "lost_setting": F.when(
@@ -304,13 +351,16 @@ def _causes() -> dict[str, Column]:
         "duplicated_setting": F.when(is_doubled, retried),
         "reordered_by": F.when(F.col("reordered"), F.coalesce(refused, error, none)),
         "reordered_setting": F.when(F.col("reordered"), retried),
+        "aborted_read_by": F.when(is_aborted_read, F.coalesce(ended, error, none)),
+        "aborted_read_setting": F.when(is_aborted_read, late_end),
         "late_by": F.when(F.col("late"), F.coalesce(election_within(), error, none)),
     }
 
 
 _GROUPS: Final = (
     *PARTITION, "epoch", "producer", "outcome", "lost_by", "lost_setting", "duplicated_by",
-    "duplicated_setting", "reordered_by", "reordered_setting", "late_by",
+    "duplicated_setting", "reordered_by", "reordered_setting", "aborted_read_by",
+    "aborted_read_setting", "late_by",
 )  # fmt: skip
 
 
@@ -321,7 +371,7 @@ def _counts(fates: DataFrame) -> DataFrame:
     place = F.coalesce(F.when(F.col("offset") >= 0, F.col("offset")), F.col("at"))
     return fates.groupBy(*_GROUPS).agg(
         F.count("*").alias("sent"),
-        F.sum("duplicated").alias("more"),
+        *(F.sum(name).alias(name) for name in _COUNTED),
         F.min(place).alias("first"),
         F.max(place).alias("last"),
     )
@@ -334,7 +384,7 @@ def summary_of(counts: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     def fate(name: str) -> Column:
-        records = F.col("more") if name == "duplicated" else F.col("sent")
+        records = F.col(name if name in _COUNTED else "sent")
         allowed_by = F.lit("") if name == "late" else F.col(f"{name}_setting")
         return F.struct(
             F.lit(name).alias("fate"),
@@ -358,7 +408,8 @@ def summary_of(counts: DataFrame) -> DataFrame:
 
 
 def totals_of(counts: DataFrame) -> DataFrame:
-    """(run, topic, partition, sent, acked, failed, unknown, lost, duplicated, reordered, late)."""
+    """(run, topic, partition, sent, acked, failed, unknown, lost, duplicated, reordered,
+    aborted_read, late)."""
     from pyspark.sql import functions as F
 
     def where(condition: Column) -> Column:
@@ -366,9 +417,12 @@ def totals_of(counts: DataFrame) -> DataFrame:
 
     outcomes = [where(F.col("outcome") == name).alias(name) for name in _OUTCOMES]
     flagged = [
-        where(F.col(f"{name}_by").isNotNull()).alias(name) for name in FATES if name != "duplicated"
+        where(F.col(f"{name}_by").isNotNull()).alias(name) for name in FATES if name not in _COUNTED
     ]
     totals = counts.groupBy(*PARTITION).agg(
-        F.sum("sent").alias("sent"), *outcomes, F.sum("more").alias("duplicated"), *flagged
+        F.sum("sent").alias("sent"),
+        *outcomes,
+        *(F.sum(name).alias(name) for name in _COUNTED),
+        *flagged,
     )
     return totals.select(*PARTITION, "sent", *_OUTCOMES, *FATES).orderBy(*PARTITION)

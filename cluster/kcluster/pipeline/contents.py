@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kcluster.runs.record import CUT, DELETED, HELD
+from kcluster.runs.record import CUT, DELETED, HELD, HIDDEN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -42,10 +42,10 @@ def first_held(contents: DataFrame) -> DataFrame:
 
 
 def first_of(contents: DataFrame, state: str) -> DataFrame:
-    """Rows of a state (CUT, DELETED), each send once: its first append."""
+    """Rows of a state (CUT, DELETED, HIDDEN), each send once: its first append."""
     from pyspark.sql import functions as F
 
-    assert state in (CUT, DELETED), state
+    assert state in (CUT, DELETED, HIDDEN), state
     return contents.where((F.col("state") == state) & (F.col("copy") == 0))
 
 

@@ -39,6 +39,7 @@ from kcluster.runs.record import (
     RunInfo,
     RunRecord,
     SendRow,
+    TransactionRow,
 )
 
 
@@ -52,34 +53,7 @@ def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdic
     info.topology = topology_values(recorder)
     record = RunRecord(info, notes=note_rows(recorder.notes))
     record.verdict = msgspec.json.decode(verdict.to_json())
-    record.sends = [
-        SendRow(
-            send.producer,
-            *send.partition,
-            _text(send.value) or "",
-            send.acks,
-            send.idempotent,
-            str(send.outcome),
-            send.offset,
-            send.sent_ms,
-            send.ended_ms,
-            send.attempts,
-            send.error,
-            number,
-        )
-        for send, number in zip(ledger.sends, numbers, strict=True)
-    ]
-    record.reads = [
-        ReadRow(
-            read.consumer,
-            *read.partition,
-            read.offset,
-            _text(read.value),
-            read.restarted,
-            read.at_ms,
-        )
-        for read in ledger.reads
-    ]
+    _add_ledger(record, ledger, numbers)
     record.errors = [
         ErrorRow(
             error.client,
@@ -146,6 +120,53 @@ def request_rows(recorder: Recorder) -> list[RequestRow]:
     return [
         RequestRow(api_name(api), client, broker, took_ms, count)
         for (api, client, broker, took_ms), count in sorted(recorder.request_times().items())
+    ]
+
+
+def _add_ledger(record: RunRecord, ledger: Ledger, numbers: Iterable[int]) -> None:
+    """What clients sent and read."""
+    record.sends = [
+        SendRow(
+            send.producer,
+            *send.partition,
+            _text(send.value) or "",
+            send.acks,
+            send.idempotent,
+            str(send.outcome),
+            send.offset,
+            send.sent_ms,
+            send.ended_ms,
+            send.attempts,
+            send.error,
+            number,
+            0 if send.transaction is None else send.transaction.number,
+        )
+        for send, number in zip(ledger.sends, numbers, strict=True)
+    ]
+    record.transactions = [
+        TransactionRow(
+            transaction.producer,
+            transaction.number,
+            transaction.transactional_id,
+            transaction.version,
+            str(transaction.outcome),
+            transaction.began_ms,
+            transaction.ended_ms,
+            transaction.error,
+        )
+        for transaction in ledger.transactions
+    ]
+    record.reads = [
+        ReadRow(
+            read.consumer,
+            *read.partition,
+            read.offset,
+            _text(read.value),
+            read.restarted,
+            read.at_ms,
+            read.consumer in ledger.read_committed,
+        )
+        for read in ledger.reads
     ]
 
 

@@ -16,7 +16,7 @@ from kcluster.clients.ledger import Ledger, Partition
 from kcluster.evidence.history import FinalLog
 from kcluster.evidence.recorder import Judged, Recorder
 from kcluster.invariants.observed import Append, ObservedPartition
-from kcluster.runs.record import CUT, DELETED, HELD, ContentRow, LogRow
+from kcluster.runs.record import CUT, DELETED, HELD, HIDDEN, ContentRow, LogRow
 
 Numbers = Mapping[tuple[Partition, bytes | None], list[tuple[str, int]]]
 """By partition and value: (producer, number) of its sends; more than one if it was sent twice."""
@@ -46,7 +46,8 @@ def log_rows(judged: Judged) -> list[LogRow]:
 
 
 def content_rows(judged: Judged, recorder: Recorder, numbers: Numbers) -> list[ContentRow]:
-    """Records that are in the final logs, were truncated, or were deleted with their topic."""
+    """Records that are in the final logs (visible or hidden), were truncated, or were deleted with
+    their topic."""
     rows: list[ContentRow] = []
     for partition, log in judged.logs.items():
         rows += _held(partition, log, numbers)
@@ -93,13 +94,14 @@ class _Rows:
 
 
 def _held(partition: Partition, log: FinalLog, numbers: Numbers) -> list[ContentRow]:
-    rows = _Rows(partition, HELD, numbers)
+    held, hidden = _Rows(partition, HELD, numbers), _Rows(partition, HIDDEN, numbers)
     names = log.names
     starts = [start for _, start in log.epochs]
     for offset, value in log.records:
         name = names.get(offset, value) if names else value
+        rows = hidden if offset in log.hidden else held
         rows.add(((offset, name),), _epoch_at(log, starts, offset))
-    return rows.rows
+    return held.rows + hidden.rows
 
 
 def _epoch_at(log: FinalLog, starts: list[int], offset: int) -> int:

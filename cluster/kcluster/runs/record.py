@@ -69,6 +69,23 @@ class SendRow(Struct, gc=False):
     error: str
     number: int = 0
     """The position among its producer's sends to this partition, from 1; 0: unknown."""
+    transaction: int = 0
+    """The number of its producer's transaction, in transactions.jsonl; 0: none."""
+
+
+class TransactionRow(Struct, gc=False):
+    """`transactions.jsonl`: a transaction of a simulated producer.  `outcome`: what the producer
+    knows of it; `number`: of the producer's, from 1; `version`: of the protocol; `error`: why it
+    was not committed."""
+
+    producer: str
+    number: int
+    transactional_id: str
+    version: int
+    outcome: str
+    began_ms: int
+    ended_ms: int
+    error: str
 
 
 class ReadRow(Struct, gc=False):
@@ -81,6 +98,8 @@ class ReadRow(Struct, gc=False):
     value: str | None
     restarted: bool
     at_ms: int
+    read_committed: bool = False
+    """Whether the consumer has this isolation level."""
 
 
 class ErrorRow(Struct, gc=False):
@@ -146,10 +165,12 @@ class LogRow(Struct, gc=False):
 class ContentRow(Struct, gc=False):
     """`contents.jsonl`: `count` sends of a producer, from `number` on, at `offset` and on.
 
-    `state`: `held`: in the final log; `cut`: appended in this epoch, but not in the final log, one
-    row per append; `deleted`: appended to a topic that was deleted later.  `copy`: 0 for the first
-    occurrence of a send in this state (held: its lowest offset), 1 for the second.  `at_ms`: the
-    time of the append, -1 if held."""
+    `state`: `held`: in the final log; `hidden`: there too, but in a transaction that is aborted or
+    open, so that read_committed consumers do not get it; `cut`: appended in this epoch, but not in
+    the final log, one row per append; `deleted`: appended to a topic that was deleted later.
+    `copy`: 0 for the first occurrence of a send in this state (held and hidden: its lowest offset),
+    1 for the second.  `at_ms`: the
+    time of the append, -1 if it is in the final log."""
 
     topic: str
     partition: int
@@ -219,6 +240,7 @@ class RunRecord(Struct):
     info: RunInfo
     notes: list[NoteRow] = field(default_factory=list)
     sends: list[SendRow] = field(default_factory=list)
+    transactions: list[TransactionRow] = field(default_factory=list)
     reads: list[ReadRow] = field(default_factory=list)
     errors: list[ErrorRow] = field(default_factory=list)
     appends: list[AppendRow] = field(default_factory=list)
@@ -238,6 +260,7 @@ class RunRecord(Struct):
 TABLES: Final[dict[str, tuple[str, type[Struct]]]] = {
     "notes": ("events.jsonl", NoteRow),
     "sends": ("sends.jsonl", SendRow),
+    "transactions": ("transactions.jsonl", TransactionRow),
     "reads": ("reads.jsonl", ReadRow),
     "errors": ("errors.jsonl", ErrorRow),
     "appends": ("appends.jsonl", AppendRow),
@@ -253,5 +276,6 @@ TABLES: Final[dict[str, tuple[str, type[Struct]]]] = {
 """By field of RunRecord: its file and the type of its rows."""
 
 HELD: Final = "held"
+HIDDEN: Final = "hidden"
 CUT: Final = "cut"
 DELETED: Final = "deleted"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def command(
     paths: tuple[str, ...], out: str, table: str, late_ms: int, master: str, verbose: bool
 ) -> None:
-    """Audit every record of many runs: lost, duplicated, reordered, late, and why.
+    """Audit every record of many runs: lost, duplicated, reordered, aborted read, late, and why.
 
     RUN is a run directory, or a directory that contains some.
     """
@@ -85,8 +85,8 @@ def _contents(spark: SparkSession, path: str, runs: list[str]) -> DataFrame:
 
 def _total(row: Any) -> str:
     counts = "  ".join(
-        f"{name} {row[name]:,}"
-        for name in ("sent", "acked", "lost", "duplicated", "reordered", "late")
+        f"{name.replace('_', ' ')} {row[name]:,}"
+        for name in ("sent", "acked", "lost", "duplicated", "reordered", "aborted_read", "late")
     )
     return f"{row['run']}: {row['topic']}-{row['partition']}: {counts}"
 
@@ -98,7 +98,8 @@ def _finding(row: Any) -> str:
     if row["first"] is not None:
         where += f", offsets {row['first']} to {row['last']}"
     allowed = f" ({row['allowed']})" if row["allowed"] else ""
+    fate = row["fate"].replace("_", " ")
     return (
-        f"  {row['fate']} {row['records']:,} of {row['producer']} in {row['run']}: {where}:"
+        f"  {fate} {row['records']:,} of {row['producer']} in {row['run']}: {where}:"
         f" {row['cause']}{allowed}"
     )

@@ -64,6 +64,12 @@ def _milliseconds(ctx: click.Context, param: click.Parameter, value: str | None)
     "--starting", default="earliest", show_default=True, help="earliest or latest; for a new run."
 )
 @click.option(
+    "--isolation",
+    default="read_uncommitted",
+    show_default=True,
+    help="read_committed: without records of aborted and open transactions.",
+)
+@click.option(
     "--every",
     "every_ms",
     default="500ms",
@@ -82,7 +88,7 @@ def _milliseconds(ctx: click.Context, param: click.Parameter, value: str | None)
     "more",
     metavar="NAME=VALUE",
     multiple=True,
-    help="A setting of the source: kafka.isolation.level=read_committed.",
+    help="A setting of the source: kafka.client.id=shop.",
 )
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
 @click.option("-v", "--verbose", is_flag=True, help="Show Spark's own warnings.")

@@ -2,7 +2,8 @@
 
 Owns: the options, which values are allowed, the exceptions of an ingest.  Never: asks a cluster,
 reads files.
-Kafka: the connector's options maxOffsetsPerTrigger, startingOffsets, failOnDataLoss.
+Kafka: the connector's options maxOffsetsPerTrigger, startingOffsets, failOnDataLoss, and
+kafka.isolation.level.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ SOURCES: Final = ("kcluster", "kafka")
 FORMATS: Final = ("parquet", "delta", "iceberg")
 STARTING: Final = ("earliest", "latest")
 UNTIL: Final = ("stopped", "idle", "once")
+ISOLATIONS: Final = ("read_uncommitted", "read_committed")
+ISOLATION_LEVEL: Final = "kafka.isolation.level"
+"""The option of both sources."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _BROKER: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s:,/\[\]]+):(\d{1,5})")
@@ -66,11 +70,16 @@ class IngestOptions(Struct, frozen=True):
     every_ms: int = 500
     """Minimum time from the start of one batch to the start of the next."""
     kafka: dict[str, str] = {}
-    """More options of the source, such as kafka.isolation.level."""
+    """More options of the source, such as kafka.client.id."""
+    isolation: str = "read_uncommitted"
+    """`read_committed`: only records of committed transactions, and those outside transactions."""
 
     def check(self) -> None:
         """BadInput for the first invalid value."""
         self._check_words()
+        named = {name.lower(): value for name, value in self.kafka.items()}.get(ISOLATION_LEVEL)
+        if self.isolation != ISOLATIONS[0] and named not in (None, self.isolation):
+            raise BadInput(f"isolation {self.isolation!r}: {ISOLATION_LEVEL} is {named!r}")
         if not self.topics:
             raise BadInput("no topics are given")
         for topic in self.topics:
@@ -95,6 +104,7 @@ class IngestOptions(Struct, frozen=True):
             ("format", self.format, FORMATS),
             ("starting", self.starting, STARTING),
             ("until", self.until, UNTIL),
+            ("isolation", self.isolation, ISOLATIONS),
         ):
             if value not in known:
                 raise BadInput(f"{name} {value!r}: {unknown(name, value, known)}")

@@ -24,7 +24,7 @@ from kcluster.pipeline.ingest.losses import (
     find_losses,
     losses_at_rest,
 )
-from kcluster.pipeline.ingest.options import BadInput, IngestOptions
+from kcluster.pipeline.ingest.options import ISOLATION_LEVEL, BadInput, IngestOptions
 from kcluster.pipeline.ingest.storage import SparkStorage
 from kcluster.pipeline.source.errors import OptionError
 from kcluster.pipeline.source.losses import Lost
@@ -131,7 +131,10 @@ def offsets_of(line: str) -> Offsets:
 def _opened(
     spark: SparkSession, format_: str, options: IngestOptions, starts: Offsets, more: dict[str, str]
 ) -> DataFrame:
+    # Spark ignores the case of names.
+    is_named = any(name.lower() == ISOLATION_LEVEL for name in options.kafka)
     chosen = {
+        **({} if is_named else {ISOLATION_LEVEL: options.isolation}),
         **options.kafka,
         **more,
         "kafka.bootstrap.servers": options.bootstrap,
