@@ -71,7 +71,8 @@ class Operate(Struct, frozen=True):
     """An operation on a broker: `kill`, `stop` (a clean shutdown) or `start`."""
 
     verb: str
-    broker: int
+    broker: int | str
+    """As `to` of an Ask."""
 
 
 class Close(Struct, frozen=True):

@@ -71,6 +71,13 @@ REASONS: Final[tuple[Reason, ...]] = (
         ("groups: join: no subscription",),
     ),
     Reason(
+        "groups",
+        "If a classic member's assignment claims more entries than it has bytes, a consumer that"
+        " joins gets GROUP_ID_NOT_FOUND, as for every other malformed assignment. Kafka's"
+        " coordinator fails internally.",
+        ("group_kinds: classic, a member: joins as a consumer",),
+    ),
+    Reason(
         "configs",
         "A resource that is named twice in AlterConfigs is INVALID_REQUEST both times. Kafka never"
         " responds, nor to any later request on the connection.",

@@ -160,9 +160,10 @@ class Runner:
             case Wait():
                 self.system.sleep_ms(step.duration_ms)
             case Operate():
-                self.system.operate(step.verb, step.broker)
+                broker = self.broker_of(step.broker, values)
+                self.system.operate(step.verb, broker)
                 if step.verb == "start":
-                    self.system.close_all(step.broker)
+                    self.system.close_all(broker)
             case Close():
                 self.system.close(step.on, self.broker_of(step.to, values))
         return None

@@ -46,8 +46,10 @@ def _cases() -> list[Case]:
         found.append(Case(f"{name}: cut short", api, {}, ends, bend=_without_end))
         if api not in TOUCHES_OTHERS:
             found.append(Case(f"{name}: bytes behind it", api, {}, ends, bend=_with_more))
-        past = VERSIONS[api][1] + 1
-        found.append(Case(f"{name}: version {past}", api, {}, str(high), bend=claims(past)))
+        found += [  # an unstable one, and the one after the newest
+            Case(f"{name}: version {past}", api, {}, str(high), bend=claims(past))
+            for past in range(high + 1, VERSIONS[api][1] + 2)
+        ]
         if low > 0:
             found.append(
                 Case(f"{name}: version {low - 1}", api, {}, str(low), bend=claims(low - 1))
