@@ -29,7 +29,8 @@ _NAMES_MADE: Final = ("fresh", "new", "new2")
 
 
 def prepare_stage(runner: Runner) -> None:
-    """Create {topic} with its records, read {cluster_id}, wait until groups have coordinators."""
+    """Create {topic} with its records, read {cluster_id}, wait until groups have coordinators and
+    brokers have producer ids."""
     values = Values(runner.stage)
     _create(runner, values, "{topic}", STAGE_ASSIGNMENT)
     runner.stage["topic_id"] = _wait_for_topic(runner, values, runner.stage["topic"])
@@ -44,8 +45,14 @@ def prepare_stage(runner: Runner) -> None:
     described = runner.message(ApiKey.DESCRIBE_CLUSTER, {}, 1, values)
     runner.stage["cluster_id"] = described.cluster_id
     coordinator_of(runner, "any")
-    # The first producer id of a cluster is 0, which looks like a field that is not there.
-    runner.message(ApiKey.INIT_PRODUCER_ID, {"transactional_id": None}, 1, values)
+    # The first producer id of a cluster is 0, which looks like a field that is not there.  A broker
+    # asked for its first one is still fetching its block of them.
+    for broker in runner.system.addresses:
+        for _ in range(STABLE_TRIES):
+            body: dict[str, Any] = {"transactional_id": None}
+            if not runner.message(ApiKey.INIT_PRODUCER_ID, body, broker, values).error_code:
+                break
+            runner.system.sleep_ms(50)
 
 
 def coordinator_of(runner: Runner, group: str) -> int:
