@@ -48,6 +48,8 @@ class Ask(Struct, frozen=True):
     client_id: str | None = "compare"
     note: str = ""
     """What happens in this step, for readers of the recorded responses."""
+    only_waits: bool = False
+    """In a conversation: it waits for something, and its response is not recorded."""
     may_fail: bool = False
     """Before a case: an error in the response is expected."""
 

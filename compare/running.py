@@ -145,7 +145,7 @@ class Runner:
         responses: list[Any] = []
         for step in conversation.steps:
             received = self.take(step, values, conversation.mask)
-            if isinstance(step, (Ask, Await)):
+            if isinstance(step, Await) or (isinstance(step, Ask) and not step.only_waits):
                 responses.append({step.note or "asked": received})
         probes.clean_up(self, values)
         return responses
