@@ -9,13 +9,11 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
 import pytest
 
 from kcluster.pipeline.audit import ANOMALY_OF, audit
 from kcluster.pipeline.tables import Tables, find_runs
 from kcluster.runs.directory import RunError, write_run
-from kcluster.runs.record import TransactionRow
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import run_scenario
 
@@ -244,40 +242,6 @@ def test_audit__given_contents_replace_the_logs(spark: SparkSession, audited: Au
     assert (total["lost"], total["duplicated"], total["reordered"]) == (1, 1, 0)
     (lost,) = [row for row in found.summary.collect() if row["fate"] == "lost"]
     assert lost["cause"] == "the log holds it, the table does not"
-    found.close()
-    tables.close()
-
-
-def aborted(source: Path, copy: Path, read_committed: bool) -> Path:
-    """A copy in which all records are of one aborted transaction, and are hidden."""
-    shutil.copytree(source, copy)
-    for name, keys in (
-        ("sends", {"transaction": 1}),
-        ("reads", {"read_committed": read_committed}),
-        ("contents", {"state": "hidden"}),
-    ):
-        file = copy / f"{name}.jsonl"
-        rows = [json.loads(line) for line in file.read_text().splitlines()]
-        rows = [{**row, **({} if row.get("state") == "cut" else keys)} for row in rows]
-        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    row = TransactionRow("shop", 1, "shop", 2, "aborted", 0, 9_000, "")
-    (copy / "transactions.jsonl").write_bytes(msgspec.json.encode(row))
-    return copy
-
-
-def test_audit__records_of_an_aborted_transaction_are_not_lost(
-    spark: SparkSession, audited: Audited, tmp_path: Path
-) -> None:
-    source = one(audited.parent, LOSSY)
-    paths = [aborted(source, tmp_path / name, name == "committed") for name in ("any", "committed")]
-    tables = Tables(spark, find_runs(paths)[0])
-    found = audit(tables)
-    any_reader, committed_reader = found.totals.collect()
-    reads = len((source / "reads.jsonl").read_text().splitlines())
-    assert any_reader["acked"] == committed_reader["acked"] > reads > 1_000
-    fates = ("lost", "duplicated", "reordered", "aborted_read")
-    assert [any_reader[name] for name in fates] == [0, 0, 0, 0]
-    assert [committed_reader[name] for name in fates] == [0, 0, 0, reads]
     found.close()
     tables.close()
 
