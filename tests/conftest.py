@@ -1,4 +1,4 @@
-"""For all tests: a time limit, the same examples in every run, and one Spark session per run.
+"""For all tests: a time limit, the same examples in every run, and Spark sessions that are shared.
 
 Owns: the limit, hypothesis' profile, `--rewrite` for golden files, what stays together when workers
 share the tests, the browser.  Never: starts clusters (fixtures for that live beside the tests that
@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 
 LIMIT_S = 30.0
 SPARK = "spark"
-"""The fixture that every test on the shared session asks for, and the xdist group of these tests:
-one worker runs them all, so one JVM is started."""
+"""The fixture that every test on the shared session asks for, and an xdist group of these tests:
+one worker runs them all, so that they share a JVM."""
+SPARK_LIVE = "spark live"
+"""The group of those that read from a live cluster.  They are half of the work, and the whole would
+take longer than all other tests."""
 
 hypothesis.settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, print_blob=False
@@ -43,8 +46,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark the Spark tests for xdist, which asks for marks before any `modifyitems` of ours."""
-    if SPARK in getattr(item, "fixturenames", ()):
-        item.add_marker(pytest.mark.xdist_group(SPARK))
+    fixtures = getattr(item, "fixturenames", ())
+    if SPARK in fixtures:
+        item.add_marker(pytest.mark.xdist_group(SPARK_LIVE if "cluster" in fixtures else SPARK))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
