@@ -27,6 +27,7 @@ MASKED: Final[Mapping[str, str]] = {
     "error_message": "each project has its own wording",
     "batch_index_error_message": "as error_message",
     "acknowledge_error_message": "as error_message",
+    "status_detail": "as error_message",
     "documentation": "each project has its own wording",
     "controller_id": "Kafka draws one for every response",
     "finalized_features_epoch": "an offset in the metadata log",

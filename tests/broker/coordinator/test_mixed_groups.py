@@ -143,7 +143,8 @@ def test_upgrade__what_stands_against_it() -> None:
     new = ModernMember(broker, "new")
     assert new.join() is ErrorCode.GROUP_ID_NOT_FOUND
     assert new.answer.error_message == (
-        "Cannot upgrade classic group g to consumer group because online upgrade is disabled."
+        "classic group g cannot become a consumer group: "
+        "group.consumer.migration.policy is downgrade"
     )
     broker = fresh_broker()
     member = Consumer(broker, protocol_type="connect").join()
@@ -151,7 +152,7 @@ def test_upgrade__what_stands_against_it() -> None:
     assert member.joined.error_code == ErrorCode.NONE
     new = ModernMember(broker, "new")
     assert new.join() is ErrorCode.GROUP_ID_NOT_FOUND
-    assert "does not use the consumer embedded protocol" in new.answer.error_message
+    assert "its protocol type is connect" in new.answer.error_message
 
 
 def test_classic_member__joins_a_consumer_group_and_leaves_it() -> None:

@@ -67,7 +67,7 @@ def test_configured__a_repartition_topic_has_a_partition_per_task_that_writes_to
     assert result.missing_topics["counts"].configs == (("cleanup.policy", "compact"),)
     assert problem(*WORD_COUNT) == (
         StreamsStatus.MISSING_INTERNAL_TOPICS,
-        "Internal topics are missing: counts, words",
+        "missing internal topics: counts, words",
     )
     assert not result.is_ready
 
@@ -103,49 +103,46 @@ def test_configured__a_join_makes_its_repartition_topic_as_wide_as_its_source() 
 def test_configured__names_the_first_three_missing_topics() -> None:
     assert problem(part("0", ["x1", "in", "x5", "x4", "x3", "x2"])) == (
         StreamsStatus.MISSING_SOURCE_TOPICS,
-        "Source topics x1, x2, x3 and 2 additional topics are missing.",
+        "missing source topics: x1, x2, x3 and 2 more",
     )
     logs = [topic(f"gx-{index}-changelog") for index in range(5)]
     assert problem(part("0", ["in"], changelogs=logs)) == (
         StreamsStatus.MISSING_INTERNAL_TOPICS,
-        "Internal topics are missing: gx-0-changelog, gx-1-changelog, gx-4-changelog "
-        "and 2 additional topics",
+        "missing internal topics: gx-0-changelog, gx-1-changelog, gx-4-changelog and 2 more",
     )
 
 
 def test_configured__topics_of_a_join_must_be_equally_wide() -> None:
     assert problem(part("0", ["in", "in2"], together=([0, 1], []))) == (
         StreamsStatus.INCORRECTLY_PARTITIONED_TOPICS,
-        "Following topics do not have the same number of partitions: [{in=3, in2=2}]",
+        "copartitioned topics differ in partitions: in=3, in2=2",
     )
     fixed = part("0", ["in"], repartition=[topic("r1", 5)], sinks=["r1"], together=([0], [0]))
     assert problem(fixed) == (
         StreamsStatus.INCORRECTLY_PARTITIONED_TOPICS,
-        "Number of partitions [5] of repartition topic [r1] doesn't match number of partitions "
-        "[3] of the source topic.",
+        "repartition topic r1 has 5 partitions, its source topics 3",
     )
 
 
 def test_configured__an_internal_topic_that_exists_must_have_its_width() -> None:
     assert problem(*WORD_COUNT, words=3, counts=4) == (
         StreamsStatus.INCORRECTLY_PARTITIONED_TOPICS,
-        "Existing topic counts has different number of partitions: expected 3, found 4",
+        "topic counts has 4 partitions, the topology needs 3",
     )
 
 
 @pytest.mark.parametrize(
     ("one", "message"),
     [
-        (part("0"), "No source topics found for subtopology 0"),
+        (part("0"), "subtopology 0 reads no topic"),
         (
             part("0", repartition=[topic("r1")], sinks=["r1"]),
-            "Failed to compute number of partitions for all repartition topics. "
-            "There may be loops in the topology that cannot be resolved.",
+            "repartition topics whose number of partitions depends on itself: the topology may "
+            "have a loop",
         ),
         (
             part("0", ["in"], repartition=[topic("r1")]),
-            "Failed to compute number of partitions for all repartition topics, because "
-            "a repartition source topic is never used as a sink topic.",
+            "repartition topic r1 has no number of partitions: no subtopology writes to it",
         ),
     ],
 )

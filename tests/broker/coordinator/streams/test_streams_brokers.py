@@ -86,13 +86,13 @@ def test_streams_brokers__why_a_topic_was_not_created_is_reported_for_two_heartb
     rig.run_for(20)
     a.beat()
     detail = a.answer.status[-1].status_detail
-    assert detail.startswith("Internal topics are missing: g-log; Creation failed: g-log (")
+    assert detail.startswith("missing internal topics: g-log; could not create g-log (")
     rig.run_for(100)
     a.beat()
-    assert "Creation failed" not in a.answer.status[-1].status_detail  # it is tried again
+    assert "could not create" not in a.answer.status[-1].status_detail  # it is tried again
     rig.run_for(20)
     a.beat()
-    assert "Creation failed" in a.answer.status[-1].status_detail
+    assert "could not create" in a.answer.status[-1].status_detail
 
 
 def test_streams_brokers__tasks_survive_the_death_of_their_coordinator() -> None:

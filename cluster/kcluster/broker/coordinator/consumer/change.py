@@ -25,9 +25,9 @@ from kcluster.broker.coordinator.consumer.records import (
 )
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.modern.group import GroupRefusal
+from kcluster.broker.coordinator.modern.refusals import full_group
 from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment
 from kcluster.protocol import messages as m
-from kcluster.protocol.errors import ErrorCode
 
 
 def refuse_if_full(group: ConsumerGroup, member_id: str) -> GroupRefusal | None:
@@ -35,8 +35,7 @@ def refuse_if_full(group: ConsumerGroup, member_id: str) -> GroupRefusal | None:
     limit = group.broker.config.group_consumer_max_size
     if len(group.members) < limit or member_id in group.members:
         return None
-    message = f"The consumer group has reached its maximum capacity of {limit} members."
-    return GroupRefusal(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
+    return full_group(limit, "group.consumer.max.size")
 
 
 class MemberChange:

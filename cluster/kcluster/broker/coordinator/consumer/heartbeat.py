@@ -29,12 +29,12 @@ from kcluster.broker.coordinator.consumer.member import (
 from kcluster.broker.coordinator.consumer.regexes import RegexChange, change_regex, resolve_if_due
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH, GroupRefusal
+from kcluster.broker.coordinator.modern.refusals import fenced_epoch, unknown_member
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
 NO_TIMEOUT: Final = -1
-MUST_REJOIN: Final = "The member must abandon all its partitions and rejoin."
 
 
 class Decided(Struct):
@@ -86,8 +86,7 @@ def decide_leave(
 def known_member(group: ConsumerGroup, member_id: str) -> ConsumerMember | GroupRefusal:
     member = group.members.get(member_id)
     if member is None:
-        message = f"Member {member_id} is not a member of group {group.group_id}."
-        return GroupRefusal(ErrorCode.UNKNOWN_MEMBER_ID, message)
+        return unknown_member(group.group_id, member_id)
     return member
 
 
@@ -96,12 +95,10 @@ def known_static_member(
 ) -> ConsumerMember | GroupRefusal:
     member = group.static_member(instance_id)
     if member is None:
-        return GroupRefusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+        message = f"the group has no static member {instance_id}"
+        return GroupRefusal(ErrorCode.UNKNOWN_MEMBER_ID, message)
     if member.member_id != member_id:
-        message = (
-            f"Static member {member_id} with instance id {instance_id} "
-            f"was fenced by member {member.member_id}."
-        )
+        message = f"instance id {instance_id} is member {member.member_id} now, not {member_id}"
         return GroupRefusal(ErrorCode.FENCED_INSTANCE_ID, message)
     return member
 
@@ -168,8 +165,8 @@ class Heartbeat(MemberChange):
             return group.members.get(member_id) or ConsumerMember(member_id)
         if not previous.is_classic and previous.epoch != LEAVE_STATIC_EPOCH:
             message = (
-                f"Static member {member_id} with instance id {body.instance_id} cannot join the "
-                f"group because the instance id is owned by {previous.member_id} member."
+                f"{member_id} cannot join as instance id {body.instance_id}: "
+                f"member {previous.member_id} has it"
             )
             return GroupRefusal(ErrorCode.UNRELEASED_INSTANCE_ID, message)
         return self.take_place_of(previous, member_id)
@@ -180,12 +177,7 @@ class Heartbeat(MemberChange):
             return member
         if epoch < member.epoch and epoch == member.previous_epoch and self._owns_subset(member):
             return member  # the answer with the new epoch may have been lost
-        relation = "greater" if epoch > member.epoch else "smaller"
-        message = (
-            f"The consumer group member has a {relation} member epoch ({epoch}) than the one "
-            f"known by the group coordinator ({member.epoch}). {MUST_REJOIN}"
-        )
-        return GroupRefusal(ErrorCode.FENCED_MEMBER_EPOCH, message)
+        return fenced_epoch(epoch, member.epoch, member.previous_epoch)
 
     def _owns_subset(self, member: ConsumerMember) -> bool:
         """Whether all that the client reports as its own is assigned to it."""

@@ -71,19 +71,12 @@ def upgraded(
     what it had, in the epoch of the generation."""
     refused = _refuse_upgrade(classic, config)
     if refused is not None:
-        return GroupRefusal(
-            ErrorCode.GROUP_ID_NOT_FOUND,
-            f"Cannot upgrade classic group {classic.group_id} to consumer group because {refused}.",
-        )
+        return _not_upgraded(classic, refused)
     members = []
     for one in classic.roster.members.values():
         member = _upgraded_member(classic.roster, one, image)
         if isinstance(member, str):
-            return GroupRefusal(
-                ErrorCode.GROUP_ID_NOT_FOUND,
-                f"Cannot upgrade classic group {classic.group_id} to consumer group because "
-                f"{member}",
-            )
+            return _not_upgraded(classic, member)
         members.append(member)
     group_id, epoch = classic.group_id, classic.roster.generation
     hashed = metadata_hash(image, {name for one in members for name in one.topics})
@@ -100,13 +93,19 @@ def upgraded(
     ]
 
 
+def _not_upgraded(classic: ClassicGroup, why: str) -> GroupRefusal:
+    message = f"classic group {classic.group_id} cannot become a consumer group: {why}"
+    return GroupRefusal(ErrorCode.GROUP_ID_NOT_FOUND, message)
+
+
 def _refuse_upgrade(classic: ClassicGroup, config: BrokerConfig) -> str | None:
     if not policy_of(config).allows_upgrade:
-        return "online upgrade is disabled"
+        return f"group.consumer.migration.policy is {config.group_consumer_migration_policy}"
     if not classic.roster.are_consumers:
-        return "the group does not use the consumer embedded protocol"
-    if len(classic.roster.members) > config.group_consumer_max_size:
-        return "the group size exceeds the consumer group maximum size"
+        return f"its protocol type is {classic.roster.protocol_type}"
+    size, limit = len(classic.roster.members), config.group_consumer_max_size
+    if size > limit:
+        return f"it has {size} members, more than {limit} (group.consumer.max.size)"
     return None
 
 
@@ -120,15 +119,12 @@ def _upgraded_member(
     if member.assignment:
         assignment = decode_consumer_message(ASSIGNMENT, member.assignment)
         if assignment is None:
-            return "the embedded consumer protocol is malformed."
+            return f"the assignment of member {member.member_id} cannot be decoded"
         if assignment.user_data:
-            return (
-                "an unsupported custom assignor is in use. Please refer to the documentation or "
-                "switch to a default assignor before re-attempting the upgrade."
-            )
+            return f"member {member.member_id} uses an assignor that adds user data"
         assigned = assignment_by_id(assignment.assigned_partitions, image)
     if subscription is None:
-        return "the embedded consumer protocol is malformed."
+        return f"the subscription of member {member.member_id} cannot be decoded"
     epoch = roster.generation
     return ConsumerMember(
         member_id=member.member_id,

@@ -26,8 +26,8 @@ from kcluster.broker.coordinator.consumer.member import (
     ConsumerMemberState,
 )
 from kcluster.broker.coordinator.modern.group import GroupRefusal
+from kcluster.broker.coordinator.modern.refusals import unknown_state
 from kcluster.broker.coordinator.modern.topics import Assignment
-from kcluster.protocol.errors import ErrorCode
 
 Owned = Mapping[bytes, Collection[int]]
 """Topic id -> partitions that the member reports as its own."""
@@ -61,11 +61,7 @@ def reconcile(member: ConsumerMember, to: Destination) -> ConsumerMember | Group
         case ConsumerMemberState.UNRELEASED_PARTITIONS:
             return _next(member, to, member.epoch)
     if to.owned is None or any(to.owned.values()):
-        message = (
-            "The consumer group member is in a unknown state. "
-            "The member must abandon all its partitions and rejoin."
-        )
-        return GroupRefusal(ErrorCode.FENCED_MEMBER_EPOCH, message)
+        return unknown_state()
     return _next(member, to, to.target_epoch)
 
 

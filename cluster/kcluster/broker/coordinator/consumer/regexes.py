@@ -58,9 +58,7 @@ def change_regex(
         return RegexChange.CHANGED_AND_RESOLVED if is_known else RegexChange.CHANGED
     compiled = compile_pattern(new)
     if isinstance(compiled, InvalidPattern):
-        message = (
-            f"SubscribedTopicRegex `{new}` is not a valid regular expression: {compiled.reason}."
-        )
+        message = f"SubscribedTopicRegex `{new}`: {compiled.reason}"
         return GroupRefusal(ErrorCode.INVALID_REGULAR_EXPRESSION, message)
     return RegexChange.CHANGED
 

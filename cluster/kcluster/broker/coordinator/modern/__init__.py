@@ -18,7 +18,8 @@ leadership: the next leader loads what the log has kept.  Only timers are set be
     members           each with its own epoch: that of the target it has reached, and its partitions
 
 group.py: ModernGroup, for a kind to extend.  records.py: the form of its records.  topics.py: the
-topics' metadata as these groups see it.  configs.py: a group's own configs.
+topics' metadata as these groups see it.  configs.py: a group's own configs.  refusals.py: why a
+heartbeat is refused.
 
 A kind to come adds a package: its records (with READERS), its group, its decisions; and a row in
 group_records.py, rows in group_kinds.py, and a handler.

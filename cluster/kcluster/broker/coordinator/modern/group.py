@@ -101,11 +101,12 @@ class ModernGroup(Group, Generic[M, T]):
     ) -> G | GroupRefusal:
         """The group of a request that does not join; `noun`: what it is called if it is missing."""
         if current is None:
-            message = f"{(noun or cls.noun).capitalize()} {group_id} not found."
+            message = f"there is no {noun or cls.noun} {group_id}"
             return GroupRefusal(ErrorCode.GROUP_ID_NOT_FOUND, message)
         if isinstance(current, cls):
             return current
-        return GroupRefusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {cls.noun}.")
+        message = f"group {group_id} exists, but is no {cls.noun}"
+        return GroupRefusal(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
     @classmethod
     def find_to_join(

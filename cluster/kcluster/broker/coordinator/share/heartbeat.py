@@ -15,13 +15,12 @@ Kafka: GroupMetadataManager.shareGroupHeartbeat, shareGroupLeave; KIP-932.
 
 from __future__ import annotations
 
-from typing import Final
-
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, GroupRefusal
+from kcluster.broker.coordinator.modern.refusals import fenced_epoch, full_group, unknown_member
 from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment
 from kcluster.broker.coordinator.share.group import ShareGroup
 from kcluster.broker.coordinator.share.member import ShareMember, share_target_record
@@ -29,9 +28,6 @@ from kcluster.broker.coordinator.share.records import ShareGroupTargetAssignment
 from kcluster.broker.coordinator.share.state_partitions import StatePartitions, Topics
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
-from kcluster.protocol.errors import ErrorCode
-
-MUST_REJOIN: Final = "The member must abandon all its partitions and rejoin."
 
 
 class ShareDecision(Struct):
@@ -64,8 +60,7 @@ def decide_share_leave(
 def _known_member(group: ShareGroup, member_id: str) -> ShareMember | GroupRefusal:
     member = group.members.get(member_id)
     if member is None:
-        message = f"Member {member_id} is not a member of group {group.group_id}."
-        return GroupRefusal(ErrorCode.UNKNOWN_MEMBER_ID, message)
+        return unknown_member(group.group_id, member_id)
     return member
 
 
@@ -85,8 +80,7 @@ class ShareHeartbeat:
         group, body = self.group, self.body
         limit = group.broker.config.group_share_max_size
         if len(group.members) >= limit and body.member_id not in group.members:
-            message = f"The share group has reached its maximum capacity of {limit} members."
-            return GroupRefusal(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
+            return full_group(limit, "group.share.max.size")
         member = self._find()
         if isinstance(member, GroupRefusal):
             return member
@@ -126,20 +120,9 @@ class ShareHeartbeat:
         member = _known_member(self.group, member_id)
         if isinstance(member, GroupRefusal) or epoch == member.epoch:
             return member
-        if epoch > member.epoch:
-            message = (
-                f"The share group member has a greater member epoch ({epoch}) than the one known by"
-                f" the group coordinator ({member.epoch}). {MUST_REJOIN}"
-            )
-            return GroupRefusal(ErrorCode.FENCED_MEMBER_EPOCH, message)
-        if epoch == member.previous_epoch:
+        if epoch < member.epoch and epoch == member.previous_epoch:
             return member  # the answer with the new epoch may have been lost
-        message = (
-            f"The share group member has a smaller member epoch ({epoch}) than the one known by the"
-            f" group coordinator ({member.epoch}), and it does not match the previous member epoch"
-            f" ({member.previous_epoch}). {MUST_REJOIN}"
-        )
-        return GroupRefusal(ErrorCode.FENCED_MEMBER_EPOCH, message)
+        return fenced_epoch(epoch, member.epoch, member.previous_epoch)
 
     def _updated(self, member: ShareMember) -> ShareMember:
         """With what this heartbeat says about itself."""

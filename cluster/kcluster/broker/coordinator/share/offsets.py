@@ -23,7 +23,7 @@ from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
-NOTHING_TO_DELETE: Final = "There is no offset information to delete."
+NOTHING_TO_DELETE: Final = "the group has no offsets of this topic"
 
 OnAltered = Callable[[m.AlterShareGroupOffsetsResponse, int], None]
 OnDeleted = Callable[[m.DeleteShareGroupOffsetsResponse, int], None]

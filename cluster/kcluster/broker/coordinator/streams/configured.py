@@ -122,7 +122,7 @@ def configure(
     problem = None
     if missing:
         names = _some(hash_order(missing, java_hash_code))
-        detail = f"Internal topics are missing: {names}"
+        detail = f"missing internal topics: {names}"
         problem = StatusDetail(StreamsStatus.MISSING_INTERNAL_TOPICS, detail)
     return ConfiguredTopology(topology.epoch, configured, missing, problem)
 
@@ -136,7 +136,7 @@ def _in_order(topology: StreamsTopology) -> list[Subtopology]:
 def _some(names: list[str]) -> str:
     shown = ", ".join(names[:_NAMES_SHOWN])
     more = len(names) - _NAMES_SHOWN
-    return f"{shown} and {more} additional topics" if more > 0 else shown
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _server_error() -> _Stop:
@@ -160,7 +160,7 @@ def _check_sources(subtopologies: Iterable[Subtopology], existing: PartitionCoun
         topic for each in subtopologies for topic in each.source_topics if topic not in existing
     }
     if missing:
-        detail = f"Source topics {_some(sorted(missing))} are missing."
+        detail = f"missing source topics: {_some(sorted(missing))}"
         raise _unready(StreamsStatus.MISSING_SOURCE_TOPICS, detail)
 
 
@@ -192,15 +192,15 @@ def _repartition_counts(
                     has_progress = True
         if is_undecided and not has_progress:
             raise _invalid(
-                "Failed to compute number of partitions for all repartition topics. "
-                "There may be loops in the topology that cannot be resolved."
+                "repartition topics whose number of partitions depends on itself: the topology may "
+                "have a loop"
             )
     for each in subtopologies:
         for topic in each.repartition_source_topics:
             if topic.name not in decided:
                 raise _invalid(
-                    "Failed to compute number of partitions for all repartition topics, because "
-                    "a repartition source topic is never used as a sink topic."
+                    f"repartition topic {topic.name} has no number of partitions: no subtopology "
+                    "writes to it"
                 )
     return decided
 
@@ -274,8 +274,7 @@ def _enforce(
         if topic in fixed and count != wanted:
             raise _unready(
                 StreamsStatus.INCORRECTLY_PARTITIONED_TOPICS,
-                f"Number of partitions [{count}] of repartition topic [{topic}] doesn't match "
-                f"number of partitions [{wanted}] of the source topic.",
+                f"repartition topic {topic} has {count} partitions, its source topics {wanted}",
             )
 
 
@@ -284,7 +283,7 @@ def _same(counts: list[int], shown: dict[str, int]) -> int:
         listed = ", ".join(f"{topic}={count}" for topic, count in sorted(shown.items()))
         raise _unready(
             StreamsStatus.INCORRECTLY_PARTITIONED_TOPICS,
-            f"Following topics do not have the same number of partitions: [{{{listed}}}]",
+            f"copartitioned topics differ in partitions: {listed}",
         )
     return counts[0]
 
@@ -307,7 +306,7 @@ def _add_changelogs(
     for each in subtopologies:
         counts = [_count(topic, decided, existing) for topic in each.read_topics]
         if not counts:
-            raise _invalid(f"No source topics found for subtopology {each.subtopology_id}")
+            raise _invalid(f"subtopology {each.subtopology_id} reads no topic")
         changelogs.update((topic.name, max(counts)) for topic in each.state_changelog_topics)
     decided.update(changelogs)
 
@@ -347,7 +346,7 @@ def _missing_topics(
         if expected is not None and expected.partitions != existing[name]:
             raise _unready(
                 StreamsStatus.INCORRECTLY_PARTITIONED_TOPICS,
-                f"Existing topic {name} has different number of partitions: expected "
-                f"{expected.partitions}, found {existing[name]}",
+                f"topic {name} has {existing[name]} partitions, the topology needs "
+                f"{expected.partitions}",
             )
     return needed

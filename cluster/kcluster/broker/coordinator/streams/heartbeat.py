@@ -21,6 +21,12 @@ from msgspec.structs import replace
 
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, GroupRefusal
+from kcluster.broker.coordinator.modern.refusals import (
+    fenced_epoch,
+    full_group,
+    unknown_member,
+    unknown_state,
+)
 from kcluster.broker.coordinator.streams.configured import (
     ConfiguredTopology,
     InvalidTopology,
@@ -59,15 +65,15 @@ if TYPE_CHECKING:
 class _Refusal(Exception):
     """Ends a decision; never leaves this module."""
 
-    def __init__(self, error: ErrorCode, message: str | None = None) -> None:
-        super().__init__(error, message)
-        self.refused = GroupRefusal(error, message)
+    def __init__(self, refused: GroupRefusal) -> None:
+        super().__init__(refused)
+        self.refused = refused
 
 
 def decide_leave(group: StreamsGroup, member_id: str, epoch: int) -> StreamsDecision | GroupRefusal:
     """The member leaves."""
     if member_id not in group.members:
-        return _unknown(group, member_id)
+        return unknown_member(group.group_id, member_id)
     response = m.StreamsGroupHeartbeatResponse(member_id=member_id, member_epoch=epoch, status=[])
     return StreamsDecision(group.without(member_id), response)
 
@@ -84,11 +90,6 @@ def decide_heartbeat(
         return _StreamsHeartbeat(group, body, client, first, now_ms).decide()
     except _Refusal as refusal:
         return refusal.refused
-
-
-def _unknown(group: StreamsGroup, member_id: str) -> GroupRefusal:
-    message = f"Member {member_id} is not a member of group {group.group_id}."
-    return GroupRefusal(ErrorCode.UNKNOWN_MEMBER_ID, message)
 
 
 # ---------------------------------------------------------------------------- one heartbeat
@@ -154,14 +155,10 @@ class _StreamsHeartbeat:
         if body.member_epoch == JOIN_EPOCH:
             size = group.broker.config.group_streams_max_size
             if len(group.members) >= size:
-                raise _Refusal(
-                    ErrorCode.GROUP_MAX_SIZE_REACHED,
-                    f"The streams group has reached its maximum capacity of {size} members.",
-                )
+                raise _Refusal(full_group(size, "group.streams.max.size"))
             return StreamsMember(body.member_id) if member is None else member
         if member is None:
-            unknown = _unknown(group, body.member_id)
-            raise _Refusal(unknown.error, unknown.message)
+            raise _Refusal(unknown_member(group.group_id, body.member_id))
         self._check_epoch(member)
         return member
 
@@ -178,13 +175,7 @@ class _StreamsHeartbeat:
             and member.progress.assigned.contains(owned)
         ):
             return
-        size = "greater" if received > known else "smaller"
-        raise _Refusal(
-            ErrorCode.FENCED_MEMBER_EPOCH,
-            f"The streams group member has a {size} member epoch ({received}) than the one known "
-            f"by the group coordinator ({known}). The member must abandon all its partitions and "
-            "rejoin.",
-        )
+        raise _Refusal(fenced_epoch(received, known, member.progress.previous_epoch))
 
     def _owned(self) -> Tasks | None:
         """What the member reports to have; None if it does not."""
@@ -209,24 +200,20 @@ class _StreamsHeartbeat:
         known, declared = self._group.topology, self._body.topology
         if declared is None:
             if known is None:
-                raise _Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+                raise _Refusal(GroupRefusal(ErrorCode.UNKNOWN_SERVER_ERROR))
             return known
         if not is_well_formed(declared):
-            raise _Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+            raise _Refusal(GroupRefusal(ErrorCode.UNKNOWN_SERVER_ERROR))
         topology = StreamsTopology.of(declared)
         if known is None:
             self._records.append(StreamsTopologyRecord(self._group.group_id, topology))
             return topology
         if known.epoch <= topology.epoch and not known.same_as(topology):
-            message = "Topology updates are not supported yet."
-            raise _Refusal(ErrorCode.INVALID_REQUEST, message)
+            raise _invalid("Topology: that of a group cannot change yet")
         return known
 
     def _add_stale(self, of_member: int, of_group: int) -> None:
-        detail = (
-            f"The member's topology epoch {of_member} is behind the group's topology epoch "
-            f"{of_group}."
-        )
+        detail = f"the member has topology epoch {of_member}, older than {of_group} of the group"
         self._statuses.append(StatusDetail(StreamsStatus.STALE_TOPOLOGY, detail))
 
     def _configured(self, topology: StreamsTopology) -> tuple[ConfiguredTopology, int]:
@@ -243,7 +230,7 @@ class _StreamsHeartbeat:
             existing = {name: len(topic.partitions) for name, topic in image.topics.items()}
             result = configure(topology, existing)
             if isinstance(result, InvalidTopology):
-                raise _Refusal(result.error, result.message)
+                raise _Refusal(GroupRefusal(result.error, result.message))
             configured = result
         return configured, hash_
 
@@ -281,13 +268,13 @@ class _StreamsHeartbeat:
         """(target epoch, the member's target)."""
         group = self._group
         if starts_delay or group.is_delayed:
-            self._add_delay("initial rebalance delay")
+            self._add_delay("streams.initial.rebalance.delay.ms")
             return group.target_epoch, NOTHING
         last = group.target_epoch, group.targets.get(member.member_id, NOTHING)
         if group.target_epoch >= epoch:
             return last
         if not group.can_assign(self._now_ms):
-            self._add_delay("assignment interval")
+            self._add_delay(group.interval_config)
             return last
         members = {**group.members, member.member_id: member}
         metadata = TargetMetadata(epoch, self._now_ms)
@@ -297,7 +284,7 @@ class _StreamsHeartbeat:
         return epoch, new.targets[member.member_id]
 
     def _add_delay(self, config: str) -> None:
-        detail = f"Assignment delayed due to the configured {config}."
+        detail = f"the next assignment waits: {config}"
         self._statuses.append(StatusDetail(StreamsStatus.ASSIGNMENT_DELAYED, detail))
 
     def _next(
@@ -310,11 +297,7 @@ class _StreamsHeartbeat:
         process_id, holders = member.details.process_id, self._group.holders
         after = next_step(progress, process_id, target_epoch, target, self._owned(), holders)
         if after is None:
-            raise _Refusal(
-                ErrorCode.FENCED_MEMBER_EPOCH,
-                "The streams group member is in a unknown state. "
-                "The member must abandon all its tasks and rejoin.",
-            )
+            raise _Refusal(unknown_state())
         if after == progress:
             return member, False
         record = StreamsProgressRecord(self._group.group_id, member.member_id, after)
@@ -353,7 +336,7 @@ class _StreamsHeartbeat:
             assert decision.configured is not None
             rows = endpoints(group.members, after, decision.configured, group.broker.image)
             if rows is None:
-                raise _Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+                raise _Refusal(GroupRefusal(ErrorCode.UNKNOWN_SERVER_ERROR))
             decision.response.partitions_by_user_endpoint = rows
         if group.is_stored:
             decision.response.endpoint_information_epoch = decision.endpoint_epoch
@@ -363,11 +346,12 @@ class _StreamsHeartbeat:
         if by is None and self._body.shutdown_application:
             by = self._body.member_id
         if by is not None:
-            detail = (
-                f"Streams group member {by} encountered a fatal error and requested a shutdown "
-                "for the entire application."
-            )
+            detail = f"member {by} has failed and asked all members to shut down"
             self._statuses.append(StatusDetail(StreamsStatus.SHUTDOWN_APPLICATION, detail))
+
+
+def _invalid(message: str) -> _Refusal:
+    return _Refusal(GroupRefusal(ErrorCode.INVALID_REQUEST, message))
 
 
 def _rows(tasks: Iterable[Task]) -> list[StreamsGroupHeartbeatResponse.TaskIds]:
@@ -381,12 +365,10 @@ def _check_tasks(configured: ConfiguredTopology, listed: list[TaskIdsRow] | None
     for ids in listed or ():
         known = configured.subtopologies.get(ids.subtopology_id)
         if known is None:
-            message = f"Subtopology {ids.subtopology_id} does not exist in the topology."
-            raise _Refusal(ErrorCode.INVALID_REQUEST, message)
+            raise _invalid(f"the topology has no subtopology {ids.subtopology_id}")
         for partition in ids.partitions:
             if not 0 <= partition < known.task_count:
-                message = (
-                    f"Task {partition} for subtopology {ids.subtopology_id} is invalid. "
-                    f"Number of tasks for this subtopology: {known.task_count}"
+                raise _invalid(
+                    f"task {partition}: subtopology {ids.subtopology_id} has "
+                    f"{known.task_count} tasks, from 0"
                 )
-                raise _Refusal(ErrorCode.INVALID_REQUEST, message)

@@ -20,7 +20,7 @@ from kcluster.protocol.java import hash_order, java_hash_code
 
 MAX_ERRORS: Final = 1_000
 """Kafka: topicErrorCacheCapacity."""
-_NO_ANSWER: Final = "The request timed out."
+_NO_ANSWER: Final = "no answer in time"
 _BROKER_DEFAULT: Final = -1
 
 

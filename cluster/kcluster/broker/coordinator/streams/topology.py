@@ -192,7 +192,7 @@ def fixed_changelog(topology: HeartbeatTopology) -> str | None:
         for topic in each.state_changelog_topics:
             if topic.partitions:
                 return (
-                    f"Changelog topic {topic.name} must have an undefined partition count, "
-                    f"but it is set to {topic.partitions}."
+                    f"changelog topic {topic.name} asks for {topic.partitions} partitions; "
+                    "their number must not be set"
                 )
     return None

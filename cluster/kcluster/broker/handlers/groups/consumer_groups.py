@@ -67,31 +67,30 @@ def _check(
     epoch = body.member_epoch
     needs_id = version >= CLIENT_MAKES_ID_SINCE or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH
     if needs_id and not body.member_id.strip():
-        return _invalid("MemberId can't be empty.")
+        return _invalid("MemberId is empty")
     for value, name in (
         (body.group_id, "GroupId"),
         (body.instance_id, "InstanceId"),
         (body.rack_id, "RackId"),
     ):
         if value is not None and not value.strip():
-            return _invalid(f"{name} can't be empty.")
+            return _invalid(f"{name} is empty")
     if epoch == JOIN_EPOCH:
         if body.rebalance_timeout_ms == -1:
-            return _invalid("RebalanceTimeoutMs must be provided in first request.")
+            return _invalid("RebalanceTimeoutMs: a member that joins sets it")
         if body.topic_partitions is None or body.topic_partitions:
-            return _invalid("TopicPartitions must be empty when (re-)joining.")
+            return _invalid("TopicPartitions: a member that joins sends an empty list")
         if body.subscribed_topic_names is None and body.subscribed_topic_regex is None:
-            names = "Either SubscribedTopicNames or SubscribedTopicRegex"
-            return _invalid(f"{names} must be non-null when (re-)joining.")
+            names = "SubscribedTopicNames, SubscribedTopicRegex"
+            return _invalid(f"{names}: a member that joins sets one of them")
     elif epoch == LEAVE_STATIC_EPOCH:
         if body.instance_id is None:
-            return _invalid("InstanceId can't be null.")
+            return _invalid(f"InstanceId: member epoch {epoch} needs one")
     elif epoch < LEAVE_STATIC_EPOCH:
-        return _invalid("MemberEpoch is invalid.")
+        return _invalid(f"MemberEpoch {epoch}: the lowest is {LEAVE_STATIC_EPOCH}")
     assignors = broker.config.group_consumer_assignors
     if body.server_assignor is not None and body.server_assignor not in assignors:
-        supported = f"Supported assignors: {', '.join(assignors)}."
-        message = f"ServerAssignor {body.server_assignor} is not supported. {supported}"
+        message = f"ServerAssignor {body.server_assignor}: there are {', '.join(assignors)}"
         return GroupRefusal(ErrorCode.UNSUPPORTED_ASSIGNOR, message)
     return None
 
@@ -187,7 +186,9 @@ def _describe(broker: Broker, group_id: str) -> DescribedGroup:
         return DescribedGroup(group_id=group_id, error_code=group)
     missing = group is ErrorCode.GROUP_ID_NOT_FOUND
     message = (
-        f"Group {group_id} not found." if missing else f"Group {group_id} is not a consumer group."
+        f"there is no group {group_id}"
+        if missing
+        else f"group {group_id} exists, but is no consumer group"
     )
     return DescribedGroup(
         group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message

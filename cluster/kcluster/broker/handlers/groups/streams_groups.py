@@ -80,13 +80,11 @@ def _check_topics(topology: m.StreamsGroupHeartbeatRequest.Topology | None) -> G
     names = [] if topology is None else named_topics(topology)
     internal = ",".join(name for name in names if is_internal(name))
     if internal:
-        message = (
-            f"Use of Kafka internal topics {internal} in a Kafka Streams topology is prohibited."
-        )
+        message = f"the topology names internal topics: {internal}"
         return GroupRefusal(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
     invalid = [name for name in names if name_problem(name) is not None]
     if invalid:
-        message = f"Topic names {','.join(invalid)} are not valid topic names."
+        message = f"the topology has invalid topic names: {','.join(invalid)}"
         return GroupRefusal(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
     return None
 
@@ -95,17 +93,17 @@ def _check_supported(body: m.StreamsGroupHeartbeatRequest) -> GroupRefusal | Non
     """What 4.3.1 does not serve yet.  Kafka:
     throwIfStreamsGroupHeartbeatRequestIsUsingUnsupportedFeatures."""
     if body.instance_id is not None:
-        return _invalid("Static membership is not yet supported.")
+        return _invalid("InstanceId: streams groups have no static members yet")
     if body.task_offsets is not None:
-        return _invalid("TaskOffsets are not supported yet.")
+        return _invalid("TaskOffsets: not served yet")
     if body.task_end_offsets is not None:
-        return _invalid("TaskEndOffsets are not supported yet.")
+        return _invalid("TaskEndOffsets: not served yet")
     if body.warmup_tasks:
-        return _invalid("WarmupTasks are not supported yet.")
+        return _invalid("WarmupTasks: not served yet")
     if body.topology is not None:
         for subtopology in body.topology.subtopologies:
             if subtopology.source_topic_regex:
-                return _invalid("Regular expressions for source topics are not supported yet.")
+                return _invalid("SourceTopicRegex: not served yet")
     return None
 
 
@@ -118,7 +116,7 @@ def _check(body: m.StreamsGroupHeartbeatRequest) -> GroupRefusal | None:
         (body.rack_id, "RackId"),
     ):
         if value is not None and not value.strip():
-            return _invalid(f"{name} can't be empty.")
+            return _invalid(f"{name} is empty")
     roles = (
         (body.active_tasks, "ActiveTasks"),
         (body.standby_tasks, "StandbyTasks"),
@@ -127,24 +125,24 @@ def _check(body: m.StreamsGroupHeartbeatRequest) -> GroupRefusal | None:
     epoch = body.member_epoch
     if epoch == JOIN_EPOCH:
         if body.rebalance_timeout_ms == -1:
-            return _invalid("RebalanceTimeoutMs must be provided in first request.")
+            return _invalid("RebalanceTimeoutMs: a member that joins sets it")
         for tasks, name in roles:
             if tasks is None or tasks:
-                return _invalid(f"{name} must be empty when (re-)joining.")
+                return _invalid(f"{name}: a member that joins sends an empty list")
         if body.topology is None:
-            return _invalid("Topology must be non-null when (re-)joining.")
+            return _invalid("Topology: a member that joins sends it")
         fixed = fixed_changelog(body.topology)
         if fixed is not None:
             return GroupRefusal(ErrorCode.STREAMS_INVALID_TOPOLOGY, fixed)
     elif epoch == LEAVE_STATIC_EPOCH:
-        return _invalid("InstanceId can't be null.")
+        return _invalid(f"InstanceId: member epoch {epoch} needs one")
     elif epoch < LEAVE_STATIC_EPOCH:
-        return _invalid(f"MemberEpoch is {epoch}, but must be greater than or equal to -2.")
+        return _invalid(f"MemberEpoch {epoch}: the lowest is {LEAVE_STATIC_EPOCH}")
     given = [tasks is not None for tasks, _ in roles]
     if any(given) and not all(given):
-        return _invalid("If one task-type is non-null, all must be non-null.")
+        return _invalid("ActiveTasks, StandbyTasks, WarmupTasks: set all of them or none")
     if epoch != JOIN_EPOCH and body.topology is not None:
-        return _invalid("Topology can only be provided when (re-)joining.")
+        return _invalid("Topology: only a member that joins sends it")
     return None
 
 
@@ -225,7 +223,7 @@ def _create_topics(broker: Broker, group_id: str, decision: StreamsDecision, now
         shown += f" and {len(errors) - _ERRORS_SHOWN} more"
     for status in decision.response.status or ():
         if status.status_code == StreamsStatus.MISSING_INTERNAL_TOPICS:
-            status.status_detail += f"; Creation failed: {shown}."
+            status.status_detail += f"; could not create {shown}"
 
 
 # ----------------------------------------------------------------------------------- describe

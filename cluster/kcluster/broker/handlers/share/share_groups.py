@@ -73,11 +73,11 @@ def _check(body: m.ShareGroupHeartbeatRequest) -> GroupRefusal | None:
         (body.rack_id, "RackId"),
     ):
         if value is not None and not value.strip():
-            return _invalid(f"{name} can't be empty.")
+            return _invalid(f"{name} is empty")
     if body.member_epoch == JOIN_EPOCH and not body.subscribed_topic_names:
-        return _invalid("SubscribedTopicNames must be set in first request.")
+        return _invalid("SubscribedTopicNames: a member that joins names at least one")
     if body.member_epoch < LEAVE_EPOCH:
-        return _invalid("MemberEpoch is invalid.")
+        return _invalid(f"MemberEpoch {body.member_epoch}: the lowest is {LEAVE_EPOCH}")
     return None
 
 

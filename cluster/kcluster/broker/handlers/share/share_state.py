@@ -62,7 +62,7 @@ def initialize_share_group_state(broker: Broker, request: Request, now_ms: int) 
         kind.InitializeStateResult,
         kind.PartitionResult,
         decide,
-        "initialize share group state",
+        "initialize the share state",
         now_ms,
     )
 
@@ -94,7 +94,7 @@ def read_share_group_state(broker: Broker, request: Request, now_ms: int) -> Any
         kind.ReadStateResult,
         kind.PartitionResult,
         decide,
-        "read share group state",
+        "read the share state",
         now_ms,
         fill,
     )
@@ -130,7 +130,7 @@ def write_share_group_state(broker: Broker, request: Request, now_ms: int) -> An
         kind.WriteStateResult,
         kind.PartitionResult,
         decide,
-        "write share group state",
+        "write the share state",
         now_ms,
     )
 
@@ -156,7 +156,7 @@ def delete_share_group_state(broker: Broker, request: Request, now_ms: int) -> A
         kind.DeleteStateResult,
         kind.PartitionResult,
         decide,
-        "delete share group state",
+        "delete the share state",
         now_ms,
     )
 
@@ -191,7 +191,7 @@ def read_share_group_state_summary(broker: Broker, request: Request, now_ms: int
         kind.ReadStateSummaryResult,
         kind.PartitionResult,
         decide,
-        "read share group state summary",
+        "summarize the share state",
         now_ms,
         fill,
     )
@@ -231,7 +231,7 @@ def _serve(
         if isinstance(outcome, StateRefusal):
             message = outcome.message
             row.error_code = outcome.error
-            row.error_message = message or f"Unable to {action}: {outcome.error.text}"
+            row.error_message = message or f"could not {action}: {outcome.error.text}"
         else:
             fill(row, outcome)
         left -= 1
