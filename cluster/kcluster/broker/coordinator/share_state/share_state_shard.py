@@ -41,9 +41,9 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import SHARE_GROUP_STATE_TOPIC
 from kcluster.protocol.records.records import Batch
 
-NEGATIVE_PARTITION: Final = "The partition id cannot be a negative number."
-WRITE_OF_UNINITIALIZED: Final = "Write operation on uninitialized share partition not allowed."
-READ_OF_UNINITIALIZED: Final = "Read operation on uninitialized share partition not allowed."
+NEGATIVE_PARTITION: Final = "the partition is negative"
+WRITE_OF_UNINITIALIZED: Final = "written before it was initialized"
+READ_OF_UNINITIALIZED: Final = "read before it was initialized"
 
 
 class StateRefusal(Struct, frozen=True):

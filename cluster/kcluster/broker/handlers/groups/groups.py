@@ -151,7 +151,7 @@ def _describe(
             described.group_state = ClassicGroupState.DEAD.value
             if version >= DESCRIBE_NOT_FOUND_SINCE:
                 described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-                described.error_message = f"Group {group_id} not found."
+                described.error_message = f"there is no group {group_id}"
     described.authorized_operations = OPERATIONS_NOT_ASKED
     return described
 
