@@ -44,45 +44,26 @@ from kcluster.contract import (
     Tick,
 )
 from kcluster.partition.disk import Disk
-from kcluster.protocol import messages as m
-from kcluster.protocol.apis import VERSIONS, ApiKey
+from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
 from kcluster.protocol.releases import Release
 from kcluster.timers import NEVER_MS
 
-PEER_API_OF: Final[dict[type, tuple[int, int]]] = {
-    m.FetchRequest: (ApiKey.FETCH, VERSIONS[ApiKey.FETCH][1]),
-    m.ListOffsetsRequest: (ApiKey.LIST_OFFSETS, VERSIONS[ApiKey.LIST_OFFSETS][1]),
-    m.OffsetForLeaderEpochRequest: (
-        ApiKey.OFFSET_FOR_LEADER_EPOCH,
-        VERSIONS[ApiKey.OFFSET_FOR_LEADER_EPOCH][1],
-    ),
-    m.AddPartitionsToTxnRequest: (
-        ApiKey.ADD_PARTITIONS_TO_TXN,
-        VERSIONS[ApiKey.ADD_PARTITIONS_TO_TXN][1],
-    ),
-    m.WriteTxnMarkersRequest: (ApiKey.WRITE_TXN_MARKERS, VERSIONS[ApiKey.WRITE_TXN_MARKERS][1]),
-    m.InitializeShareGroupStateRequest: (
-        ApiKey.INITIALIZE_SHARE_GROUP_STATE,
-        VERSIONS[ApiKey.INITIALIZE_SHARE_GROUP_STATE][1],
-    ),
-    m.ReadShareGroupStateRequest: (
-        ApiKey.READ_SHARE_GROUP_STATE,
-        VERSIONS[ApiKey.READ_SHARE_GROUP_STATE][1],
-    ),
-    m.WriteShareGroupStateRequest: (
-        ApiKey.WRITE_SHARE_GROUP_STATE,
-        VERSIONS[ApiKey.WRITE_SHARE_GROUP_STATE][1],
-    ),
-    m.DeleteShareGroupStateRequest: (
-        ApiKey.DELETE_SHARE_GROUP_STATE,
-        VERSIONS[ApiKey.DELETE_SHARE_GROUP_STATE][1],
-    ),
-    m.ReadShareGroupStateSummaryRequest: (
-        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
-        VERSIONS[ApiKey.READ_SHARE_GROUP_STATE_SUMMARY][1],
-    ),
-}
+PEER_APIS: Final = (
+    ApiKey.FETCH,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    ApiKey.ADD_PARTITIONS_TO_TXN,
+    ApiKey.WRITE_TXN_MARKERS,
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE,
+    ApiKey.WRITE_SHARE_GROUP_STATE,
+    ApiKey.DELETE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+)
 """The requests between brokers, in their latest versions; the handlers for clients serve them."""
+
+_PEER_API_OF: Final = {f"{APIS[key].name}Request": (key, VERSIONS[key][1]) for key in PEER_APIS}
+"""By the name of the request's class: the classes are built when they are first used."""
 
 NOTES_OF_A_RUN: Final = 1 << 32
 """Each life of a broker numbers its notes from another multiple of this: ids never repeat."""
@@ -174,7 +155,7 @@ class BrokerNode(Broker):
         self.reply(request, None if body is NO_RESPONSE else body)
 
     def _on_peer_request(self, question: PeerRequest, now_ms: int) -> None:
-        api_key, api_version = PEER_API_OF[type(question.body)]
+        api_key, api_version = _PEER_API_OF[type(question.body).__name__]
         request = Request(
             _peer_connection(question.source),
             api_key,

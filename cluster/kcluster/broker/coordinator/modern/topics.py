@@ -7,7 +7,6 @@ Kafka: Assignment, Utils.computeGroupHash; KIP-1101 (the hash).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from hashlib import blake2b
 from typing import Final
 
 from kcluster.metadata.image import MetadataImage, TopicImage
@@ -37,6 +36,8 @@ class TopicHashes:
         self._by_name: dict[str, bytes] = {}
 
     def of_topics(self, image: MetadataImage, topics: Iterable[str]) -> int:
+        from hashlib import blake2b  # it loads OpenSSL, which the start of a cluster can do without
+
         if self._offset != image.offset:
             self._offset = image.offset
             self._by_name.clear()
