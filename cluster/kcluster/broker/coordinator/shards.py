@@ -56,6 +56,18 @@ class ShardedCoordinator(ABC, Generic[S]):
         shard = self.shards.get(self.partition_for(key))
         return ErrorCode.NOT_COORDINATOR if shard is None else shard
 
+    def ready_shard(self, key: str, now_ms: int) -> S | ErrorCode:
+        """The shard that has `key`, with all that is committed applied; NOT_COORDINATOR, or
+        COORDINATOR_LOAD_IN_PROGRESS."""
+        shard = self.shard_for(key)
+        if isinstance(shard, ErrorCode):
+            return shard
+        error = shard.check_loaded()
+        if error is not ErrorCode.NONE:
+            return error
+        shard.catch_up(now_ms)
+        return shard
+
     # ----------------------------------------------------------------------------- topic
 
     def create_topic(self, now_ms: int) -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from kcluster.broker.coordinator.shards import ShardedCoordinator
 from kcluster.broker.coordinator.share_state.share_state_shard import ShareStateShard
-from kcluster.broker.coordinator.share_state.state import SharePartition
-from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import SHARE_GROUP_STATE_TOPIC
 
 
@@ -26,17 +24,6 @@ class ShareCoordinator(ShardedCoordinator[ShareStateShard]):
 
     def new_shard(self, partition: int) -> ShareStateShard:
         return ShareStateShard(self.broker, partition)
-
-    def ready_shard(self, partition: SharePartition, now_ms: int) -> ShareStateShard | ErrorCode:
-        """The shard of a share partition; NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS."""
-        shard = self.shard_for(partition.coordinator_key)
-        if isinstance(shard, ErrorCode):
-            return shard
-        error = shard.check_loaded()
-        if error is not ErrorCode.NONE:
-            return error
-        shard.catch_up(now_ms)
-        return shard
 
     def on_elected(self, partition: int, now_ms: int) -> None:
         super().on_elected(partition, now_ms)

@@ -9,7 +9,6 @@ Kafka: TransactionCoordinator, TransactionStateManager.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
 
 from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled, ignore_outcome
 from kcluster.broker.coordinator.shards import ShardedCoordinator
@@ -35,7 +34,6 @@ def ignore_identity(_error: ErrorCode, _producer: ProducerIdentity, _now_ms: int
 
 
 NOBODY = ProducerIdentity(t.NO_PRODUCER_ID, t.NO_PRODUCER_EPOCH)
-D = TypeVar("D")
 
 
 class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
@@ -60,17 +58,6 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
             self._scans = True
             self._abort_later(now_ms)
             self._expire_later(now_ms)
-
-    def ready_shard(self, transactional_id: str, now_ms: int) -> TransactionShard | ErrorCode:
-        """The shard of a transactional id; NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS."""
-        shard = self.shard_for(transactional_id)
-        if isinstance(shard, ErrorCode):
-            return shard
-        error = shard.check_loaded()
-        if error is not ErrorCode.NONE:
-            return error
-        shard.catch_up(now_ms)
-        return shard
 
     def transaction(self, transactional_id: str, now_ms: int) -> Transaction | ErrorCode:
         """As committed; or why it is not known here."""

@@ -243,7 +243,7 @@ def _serve(
         response.results.append(topic_result(topic.topic_id, rows))
         for wanted, row in zip(topic.partitions, rows, strict=True):
             partition = SharePartition(body.group_id, topic.topic_id, wanted.partition)
-            shard = broker.share_state.ready_shard(partition, now_ms)
+            shard = broker.share_state.ready_shard(partition.coordinator_key, now_ms)
             on_answer = partial(answered, row)
             if isinstance(shard, ErrorCode):
                 on_answer(StateRefusal(shard), now_ms)
