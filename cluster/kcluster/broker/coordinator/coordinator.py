@@ -14,7 +14,7 @@ from kcluster.broker.coordinator.classic_group import ClassicGroup
 from kcluster.broker.coordinator.group import ClassicSide, Group
 from kcluster.broker.coordinator.group_kinds import CLASSIC_SIDE
 from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled
-from kcluster.broker.coordinator.modern.group import GroupRefusal, ModernGroup, ToJoin
+from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, GroupRefusal, ModernGroup, ToJoin
 from kcluster.broker.coordinator.shard import GroupShard
 from kcluster.broker.coordinator.shards import ShardedCoordinator
 from kcluster.broker.coordinator.streams.internal_topics import InternalTopics
@@ -109,6 +109,15 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         if isinstance(shard, ErrorCode):
             return GroupRefusal(shard)
         return kind.find_to_join(shard.groups.get(group_id), group_id, shard, now_ms)
+
+    def heartbeat_group(
+        self, group_id: str, kind: type[G], member_epoch: int, now_ms: int
+    ) -> ToJoin[G] | GroupRefusal:
+        """The group of a heartbeat of a member that joins, or has joined."""
+        if member_epoch == JOIN_EPOCH:
+            return self.modern_group_to_join(group_id, kind, now_ms)
+        known = self.modern_group(group_id, kind)
+        return known if isinstance(known, GroupRefusal) else ToJoin(known)
 
     def delete_group(self, group_id: str, on_settled: Settled, now_ms: int) -> None:
         """Call `on_settled` when the last tombstone is committed, or with the reason for a

@@ -13,6 +13,19 @@ from kcluster.protocol.errors import ErrorCode
 _JOIN_AGAIN: Final = "give up everything assigned and join again"
 
 
+def invalid(message: str) -> GroupRefusal:
+    """The request itself is wrong."""
+    return GroupRefusal(ErrorCode.INVALID_REQUEST, message)
+
+
+def empty_field(**fields: str | None) -> GroupRefusal | None:
+    """The first of these fields that is set, and blank."""
+    for name, value in fields.items():
+        if value is not None and not value.strip():
+            return invalid(f"{name} is empty")
+    return None
+
+
 def full_group(limit: int, config: str) -> GroupRefusal:
     """`config`: where the limit is set."""
     message = f"the group is full: {limit} members ({config})"

@@ -26,7 +26,8 @@ from kcluster.broker.coordinator.modern.group import (
     LEAVE_STATIC_EPOCH,
     GroupRefusal,
 )
-from kcluster.broker.handlers.groups.groups import GROUP_OPERATIONS
+from kcluster.broker.coordinator.modern.refusals import empty_field, invalid
+from kcluster.broker.handlers.groups.groups import GROUP_OPERATIONS, is_served
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.events.clients import Departure
@@ -43,7 +44,7 @@ def consumer_group_heartbeat(
     broker: Broker, request: Request, now_ms: int
 ) -> m.ConsumerGroupHeartbeatResponse | Parked:
     body: m.ConsumerGroupHeartbeatRequest = request.body
-    if not _is_enabled(broker):
+    if not is_served(broker, ConsumerGroup, GROUP_VERSION):
         return m.ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     refused = _check(broker, body, request.api_version)
     if refused is not None:
@@ -51,12 +52,6 @@ def consumer_group_heartbeat(
     if body.member_epoch < JOIN_EPOCH:
         return _leave(broker, request, now_ms)
     return _heartbeat(broker, request, now_ms)
-
-
-def _is_enabled(broker: Broker) -> bool:
-    """By group.version and group.coordinator.rebalance.protocols."""
-    allowed = ConsumerGroup.protocol in broker.config.group_coordinator_rebalance_protocols
-    return allowed and broker.image.supports(GROUP_VERSION)
 
 
 def _check(
@@ -67,36 +62,28 @@ def _check(
     epoch = body.member_epoch
     needs_id = version >= CLIENT_MAKES_ID_SINCE or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH
     if needs_id and not body.member_id.strip():
-        return _invalid("MemberId is empty")
-    for value, name in (
-        (body.group_id, "GroupId"),
-        (body.instance_id, "InstanceId"),
-        (body.rack_id, "RackId"),
-    ):
-        if value is not None and not value.strip():
-            return _invalid(f"{name} is empty")
+        return invalid("MemberId is empty")
+    empty = empty_field(GroupId=body.group_id, InstanceId=body.instance_id, RackId=body.rack_id)
+    if empty is not None:
+        return empty
     if epoch == JOIN_EPOCH:
         if body.rebalance_timeout_ms == -1:
-            return _invalid("RebalanceTimeoutMs: a member that joins sets it")
+            return invalid("RebalanceTimeoutMs: a member that joins sets it")
         if body.topic_partitions is None or body.topic_partitions:
-            return _invalid("TopicPartitions: a member that joins sends an empty list")
+            return invalid("TopicPartitions: a member that joins sends an empty list")
         if body.subscribed_topic_names is None and body.subscribed_topic_regex is None:
             names = "SubscribedTopicNames, SubscribedTopicRegex"
-            return _invalid(f"{names}: a member that joins sets one of them")
+            return invalid(f"{names}: a member that joins sets one of them")
     elif epoch == LEAVE_STATIC_EPOCH:
         if body.instance_id is None:
-            return _invalid(f"InstanceId: member epoch {epoch} needs one")
+            return invalid(f"InstanceId: member epoch {epoch} needs one")
     elif epoch < LEAVE_STATIC_EPOCH:
-        return _invalid(f"MemberEpoch {epoch}: the lowest is {LEAVE_STATIC_EPOCH}")
+        return invalid(f"MemberEpoch {epoch}: the lowest is {LEAVE_STATIC_EPOCH}")
     assignors = broker.config.group_consumer_assignors
     if body.server_assignor is not None and body.server_assignor not in assignors:
         message = f"ServerAssignor {body.server_assignor}: there are {', '.join(assignors)}"
         return GroupRefusal(ErrorCode.UNSUPPORTED_ASSIGNOR, message)
     return None
-
-
-def _invalid(message: str) -> GroupRefusal:
-    return GroupRefusal(ErrorCode.INVALID_REQUEST, message)
 
 
 def _refusal(refused: GroupRefusal) -> m.ConsumerGroupHeartbeatResponse:
@@ -120,17 +107,12 @@ def _heartbeat(
     broker: Broker, request: Request, now_ms: int
 ) -> m.ConsumerGroupHeartbeatResponse | Parked:
     body: m.ConsumerGroupHeartbeatRequest = request.body
-    coordinator = broker.coordinator
-    if body.member_epoch == JOIN_EPOCH:
-        found = coordinator.modern_group_to_join(body.group_id, ConsumerGroup, now_ms)
-        if isinstance(found, GroupRefusal):
-            return _refusal(found)
-        group, first = found.group, found.records
-    else:
-        known = coordinator.modern_group(body.group_id, ConsumerGroup)
-        if isinstance(known, GroupRefusal):
-            return _refusal(known)
-        group, first = known, ()
+    found = broker.coordinator.heartbeat_group(
+        body.group_id, ConsumerGroup, body.member_epoch, now_ms
+    )
+    if isinstance(found, GroupRefusal):
+        return _refusal(found)
+    group, first = found.group, found.records
     heartbeat = Heartbeat(group, request, first, now_ms)
     decided = heartbeat.decide()
     if isinstance(decided, GroupRefusal):
@@ -175,21 +157,13 @@ def consumer_group_describe(
 
 
 def _describe(broker: Broker, group_id: str) -> DescribedGroup:
-    if not _is_enabled(broker):
+    if not is_served(broker, ConsumerGroup, GROUP_VERSION):
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not group_id:
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-    group = broker.coordinator.group(group_id)
-    if isinstance(group, ConsumerGroup):
-        return described_group(group)
-    if group is ErrorCode.NOT_COORDINATOR:
-        return DescribedGroup(group_id=group_id, error_code=group)
-    missing = group is ErrorCode.GROUP_ID_NOT_FOUND
-    message = (
-        f"there is no group {group_id}"
-        if missing
-        else f"group {group_id} exists, but is no consumer group"
-    )
-    return DescribedGroup(
-        group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message
-    )
+    group = broker.coordinator.modern_group(group_id, ConsumerGroup, "group")
+    if isinstance(group, GroupRefusal):
+        return DescribedGroup(
+            group_id=group_id, error_code=group.error, error_message=group.message
+        )
+    return described_group(group)

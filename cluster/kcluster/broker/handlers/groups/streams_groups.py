@@ -23,12 +23,13 @@ from kcluster.broker.coordinator.modern.group import (
     LEAVE_STATIC_EPOCH,
     GroupRefusal,
 )
+from kcluster.broker.coordinator.modern.refusals import empty_field, invalid
 from kcluster.broker.coordinator.streams.configured import StreamsStatus
 from kcluster.broker.coordinator.streams.description import described_group
 from kcluster.broker.coordinator.streams.group import StreamsDecision, StreamsGroup
 from kcluster.broker.coordinator.streams.heartbeat import decide_heartbeat, decide_leave
 from kcluster.broker.coordinator.streams.topology import fixed_changelog, named_topics
-from kcluster.broker.handlers.groups.groups import GROUP_OPERATIONS
+from kcluster.broker.handlers.groups.groups import GROUP_OPERATIONS, is_served
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.events.clients import Departure
@@ -43,14 +44,6 @@ _HEARTBEATS_OF_AN_ERROR: Final = 2
 """For how many heartbeat intervals a topic that was not created is not tried again."""
 
 
-def is_enabled(broker: Broker) -> bool:
-    """Whether streams groups are served: the feature is on, and so is the protocol here."""
-    return (
-        broker.image.supports(STREAMS_VERSION)
-        and StreamsGroup.protocol in broker.config.group_coordinator_rebalance_protocols
-    )
-
-
 # ---------------------------------------------------------------------------------- heartbeat
 
 
@@ -59,7 +52,7 @@ def streams_group_heartbeat(
     broker: Broker, request: Request, now_ms: int
 ) -> m.StreamsGroupHeartbeatResponse | Parked:
     body: m.StreamsGroupHeartbeatRequest = request.body
-    if not is_enabled(broker):
+    if not is_served(broker, StreamsGroup, STREAMS_VERSION):
         return _refusal(
             GroupRefusal(ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNSUPPORTED_VERSION.text)
         )
@@ -82,9 +75,9 @@ def _check_topics(topology: m.StreamsGroupHeartbeatRequest.Topology | None) -> G
     if internal:
         message = f"the topology names internal topics: {internal}"
         return GroupRefusal(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
-    invalid = [name for name in names if name_problem(name) is not None]
-    if invalid:
-        message = f"the topology has invalid topic names: {','.join(invalid)}"
+    bad_names = [name for name in names if name_problem(name) is not None]
+    if bad_names:
+        message = f"the topology has invalid topic names: {','.join(bad_names)}"
         return GroupRefusal(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
     return None
 
@@ -93,30 +86,26 @@ def _check_supported(body: m.StreamsGroupHeartbeatRequest) -> GroupRefusal | Non
     """What 4.3.1 does not serve yet.  Kafka:
     throwIfStreamsGroupHeartbeatRequestIsUsingUnsupportedFeatures."""
     if body.instance_id is not None:
-        return _invalid("InstanceId: streams groups have no static members yet")
+        return invalid("InstanceId: streams groups have no static members yet")
     if body.task_offsets is not None:
-        return _invalid("TaskOffsets: not served yet")
+        return invalid("TaskOffsets: not served yet")
     if body.task_end_offsets is not None:
-        return _invalid("TaskEndOffsets: not served yet")
+        return invalid("TaskEndOffsets: not served yet")
     if body.warmup_tasks:
-        return _invalid("WarmupTasks: not served yet")
+        return invalid("WarmupTasks: not served yet")
     if body.topology is not None:
         for subtopology in body.topology.subtopologies:
             if subtopology.source_topic_regex:
-                return _invalid("SourceTopicRegex: not served yet")
+                return invalid("SourceTopicRegex: not served yet")
     return None
 
 
 def _check(body: m.StreamsGroupHeartbeatRequest) -> GroupRefusal | None:
     """What is wrong with the request itself.  Kafka:
     throwIfStreamsGroupHeartbeatRequestIsInvalid."""
-    for value, name in (
-        (body.member_id, "MemberId"),
-        (body.group_id, "GroupId"),
-        (body.rack_id, "RackId"),
-    ):
-        if value is not None and not value.strip():
-            return _invalid(f"{name} is empty")
+    empty = empty_field(MemberId=body.member_id, GroupId=body.group_id, RackId=body.rack_id)
+    if empty is not None:
+        return empty
     roles = (
         (body.active_tasks, "ActiveTasks"),
         (body.standby_tasks, "StandbyTasks"),
@@ -125,29 +114,25 @@ def _check(body: m.StreamsGroupHeartbeatRequest) -> GroupRefusal | None:
     epoch = body.member_epoch
     if epoch == JOIN_EPOCH:
         if body.rebalance_timeout_ms == -1:
-            return _invalid("RebalanceTimeoutMs: a member that joins sets it")
+            return invalid("RebalanceTimeoutMs: a member that joins sets it")
         for tasks, name in roles:
             if tasks is None or tasks:
-                return _invalid(f"{name}: a member that joins sends an empty list")
+                return invalid(f"{name}: a member that joins sends an empty list")
         if body.topology is None:
-            return _invalid("Topology: a member that joins sends it")
+            return invalid("Topology: a member that joins sends it")
         fixed = fixed_changelog(body.topology)
         if fixed is not None:
             return GroupRefusal(ErrorCode.STREAMS_INVALID_TOPOLOGY, fixed)
     elif epoch == LEAVE_STATIC_EPOCH:
-        return _invalid(f"InstanceId: member epoch {epoch} needs one")
+        return invalid(f"InstanceId: member epoch {epoch} needs one")
     elif epoch < LEAVE_STATIC_EPOCH:
-        return _invalid(f"MemberEpoch {epoch}: the lowest is {LEAVE_STATIC_EPOCH}")
+        return invalid(f"MemberEpoch {epoch}: the lowest is {LEAVE_STATIC_EPOCH}")
     given = [tasks is not None for tasks, _ in roles]
     if any(given) and not all(given):
-        return _invalid("ActiveTasks, StandbyTasks, WarmupTasks: set all of them or none")
+        return invalid("ActiveTasks, StandbyTasks, WarmupTasks: set all of them or none")
     if epoch != JOIN_EPOCH and body.topology is not None:
-        return _invalid("Topology: only a member that joins sends it")
+        return invalid("Topology: only a member that joins sends it")
     return None
-
-
-def _invalid(message: str) -> GroupRefusal:
-    return GroupRefusal(ErrorCode.INVALID_REQUEST, message)
 
 
 def _leave(
@@ -171,17 +156,12 @@ def _heartbeat(
     broker: Broker, request: Request, now_ms: int
 ) -> m.StreamsGroupHeartbeatResponse | Parked:
     body: m.StreamsGroupHeartbeatRequest = request.body
-    coordinator = broker.coordinator
-    if body.member_epoch == JOIN_EPOCH:
-        found = coordinator.modern_group_to_join(body.group_id, StreamsGroup, now_ms)
-        if isinstance(found, GroupRefusal):
-            return _refusal(found)
-        group, first = found.group, found.records
-    else:
-        known = coordinator.modern_group(body.group_id, StreamsGroup)
-        if isinstance(known, GroupRefusal):
-            return _refusal(known)
-        group, first = known, ()
+    found = broker.coordinator.heartbeat_group(
+        body.group_id, StreamsGroup, body.member_epoch, now_ms
+    )
+    if isinstance(found, GroupRefusal):
+        return _refusal(found)
+    group, first = found.group, found.records
     client = request.client_id or "", f"/{request.client_host}"
     decision = decide_heartbeat(group, body, client, first, now_ms)
     if isinstance(decision, GroupRefusal):
@@ -234,7 +214,7 @@ def streams_group_describe(
     broker: Broker, request: Request, now_ms: int
 ) -> m.StreamsGroupDescribeResponse:
     body: m.StreamsGroupDescribeRequest = request.body
-    if not is_enabled(broker):
+    if not is_served(broker, StreamsGroup, STREAMS_VERSION):
         error = ErrorCode.UNSUPPORTED_VERSION
         return m.StreamsGroupDescribeResponse(
             groups=[_undescribed(group_id, error) for group_id in body.group_ids]

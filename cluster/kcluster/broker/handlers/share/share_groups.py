@@ -17,6 +17,7 @@ from typing import Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, LEAVE_EPOCH, GroupRefusal
+from kcluster.broker.coordinator.modern.refusals import empty_field, invalid
 from kcluster.broker.coordinator.share.group import ShareGroup
 from kcluster.broker.coordinator.share.heartbeat import (
     ShareDecision,
@@ -48,16 +49,16 @@ def share_group_heartbeat(
         return _refusal(refused)
     if body.member_epoch == LEAVE_EPOCH:
         group = find_share_group(broker, body.group_id)
-    elif body.member_epoch == JOIN_EPOCH:
-        to_join = broker.coordinator.modern_group_to_join(body.group_id, ShareGroup, now_ms)
-        group = to_join if isinstance(to_join, GroupRefusal) else to_join.group
-    else:
-        group = broker.coordinator.modern_group(body.group_id, ShareGroup)
-    if isinstance(group, GroupRefusal):
-        return _refusal(group)
-    if body.member_epoch == LEAVE_EPOCH:
+        if isinstance(group, GroupRefusal):
+            return _refusal(group)
         decided = decide_share_leave(group, body)
     else:
+        found = broker.coordinator.heartbeat_group(
+            body.group_id, ShareGroup, body.member_epoch, now_ms
+        )
+        if isinstance(found, GroupRefusal):
+            return _refusal(found)
+        group = found.group
         decided = ShareHeartbeat(group, request, now_ms).decide()
     if isinstance(decided, GroupRefusal):
         return _refusal(decided)
@@ -67,22 +68,14 @@ def share_group_heartbeat(
 
 def _check(body: m.ShareGroupHeartbeatRequest) -> GroupRefusal | None:
     """What is wrong with the request itself.  Kafka: throwIfShareGroupHeartbeatRequestIsInvalid."""
-    for value, name in (
-        (body.member_id, "MemberId"),
-        (body.group_id, "GroupId"),
-        (body.rack_id, "RackId"),
-    ):
-        if value is not None and not value.strip():
-            return _invalid(f"{name} is empty")
+    empty = empty_field(MemberId=body.member_id, GroupId=body.group_id, RackId=body.rack_id)
+    if empty is not None:
+        return empty
     if body.member_epoch == JOIN_EPOCH and not body.subscribed_topic_names:
-        return _invalid("SubscribedTopicNames: a member that joins names at least one")
+        return invalid("SubscribedTopicNames: a member that joins names at least one")
     if body.member_epoch < LEAVE_EPOCH:
-        return _invalid(f"MemberEpoch {body.member_epoch}: the lowest is {LEAVE_EPOCH}")
+        return invalid(f"MemberEpoch {body.member_epoch}: the lowest is {LEAVE_EPOCH}")
     return None
-
-
-def _invalid(message: str) -> GroupRefusal:
-    return GroupRefusal(ErrorCode.INVALID_REQUEST, message)
 
 
 def _refusal(refused: GroupRefusal) -> m.ShareGroupHeartbeatResponse:
