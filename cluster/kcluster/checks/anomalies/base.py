@@ -1,6 +1,6 @@
 """What an anomaly is: a class that finds it in a run, describes it and explains it.
 
-Owns: AnomalyKind and its two forms, findings, their grouping into anomalies, the table of kinds by
+Owns: AnomalyKind and its forms, findings, their grouping into anomalies, the table of kinds by
 name.  Never: knows a kind.  Kafka: no counterpart; jepsen.tests.kafka.
 
 To add an anomaly: a class with `@anomaly("name", "its meaning")` in a file of this directory, and
@@ -95,6 +95,10 @@ class PartitionHistory(Struct, frozen=True):
     read_committed: Mapping[str, None] = {}
     """The consumers that must not see records of aborted or open transactions."""
 
+    def value_at(self, offset: int) -> bytes | None:
+        """Of the record at this offset; None if there is none."""
+        return next((value for at, value in self.log.records if at == offset), None)
+
     def visible(self, value: bytes | None) -> Sequence[int]:
         """The offsets that hold a value and that a read_committed consumer gets."""
         hidden = self.log.hidden
@@ -169,7 +173,28 @@ class GroupAnomaly(AnomalyKind):
 
 
 class TransactionAnomaly(AnomalyKind):
-    """An anomaly of the transactions of the run's own producers."""
+    """An anomaly of the transactions of the run's own producers.  Its text is the detail of its
+    finding."""
+
+    def of_record(
+        self, send: SentRecord, offset: int, detail: str, other: int = -1
+    ) -> tuple[Partition, Finding]:
+        """A finding about one record of a transaction."""
+        return (
+            send.partition,
+            Finding(
+                name=self.NAME,
+                client=send.producer,
+                offset=offset,
+                value=send.value,
+                other=other,
+                detail=detail,
+                at_ms=send.sent_ms,
+            ),
+        )
+
+    def text(self, group: Group) -> str:
+        return group[0].detail
 
     @abstractmethod
     def find(

@@ -1,6 +1,6 @@
 """delivered-after-ack: a record that a share group has acknowledged was delivered again.
 
-Owns: the check and the text; the story is what became of the partition.  Never: looks into a node.
+Owns: the check and its words; delivery.py has the story.  Never: looks into a node.
 Kafka: no counterpart; KIP-932.
 """
 
@@ -8,21 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcluster.checks.anomalies.base import (
-    Anomaly,
-    CommitAnomaly,
-    Explanation,
-    Finding,
-    Group,
-    anomaly,
-)
-from kcluster.checks.stories.reads import changes_between
+from kcluster.checks.anomalies.base import Finding, anomaly
+from kcluster.checks.anomalies.delivery import DeliveryAnomaly
 from kcluster.clients.ledger import Ledger, Partition, SharedRecord
-from kcluster.evidence.lookups import Facts
 
 
 @anomaly("delivered-after-ack", "a record that a share group has acknowledged was delivered again")
-class DeliveredAfterAck(CommitAnomaly):
+class DeliveredAfterAck(DeliveryAnomaly):
     """A member of a share group accepted a record, the leader answered that it took that, and a
     member received the record again.
 
@@ -35,24 +27,10 @@ class DeliveredAfterAck(CommitAnomaly):
             key = (delivery.group, delivery.partition, delivery.offset)
             before = accepted.get(key)
             if before is not None and before.is_acknowledged and before.ended_ms <= delivery.at_ms:
-                yield (
-                    delivery.partition,
-                    Finding(
-                        name=self.NAME,
-                        client=delivery.consumer,
-                        offset=delivery.offset,
-                        value=delivery.value,
-                        detail=f"group {delivery.group} accepted offset {delivery.offset}, and"
-                        f" {delivery.consumer} received it again",
-                        at_ms=delivery.at_ms,
-                    ),
+                detail = (
+                    f"group {delivery.group} accepted offset {delivery.offset}, and"
+                    f" {delivery.consumer} received it again"
                 )
+                yield self.of_delivery(delivery, detail)
             if before is None or not before.is_acknowledged:
                 accepted[key] = delivery
-
-    def text(self, group: Group) -> str:
-        return group[0].detail
-
-    def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
-        began_ms = facts.recorder.began_ms
-        return Explanation(changes_between(facts, anomaly.partition, began_ms, anomaly.at_ms))

@@ -38,12 +38,11 @@ class HangingTransaction(PartitionAnomaly):
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
         for found in history.log.open_transactions:
             if not found.is_owned:
-                values = [value for at, value in history.log.records if at == found.first_offset]
                 yield Finding(
                     name=self.NAME,
                     client="",
                     offset=found.first_offset,
-                    value=values[0] if values else None,
+                    value=history.value_at(found.first_offset),
                     detail=str(found.producer_id),
                 )
 

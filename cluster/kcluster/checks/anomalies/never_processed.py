@@ -13,7 +13,6 @@ from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
     Finding,
-    Group,
     TransactionAnomaly,
     TransactionHistory,
     anomaly,
@@ -50,9 +49,11 @@ class NeverProcessed(TransactionAnomaly):
                     committed[offsets.group, partition] = (offset, history)
         for (group, partition), (end, history) in committed.items():
             log = logs.get(partition)
+            if log is None:
+                continue
             processed = done.get((group, partition), {})
-            for offset, value in () if log is None else log.records:
-                if offset < end and offset not in processed and offset not in log_hidden(log):
+            for offset, value in log.records:
+                if offset < end and offset not in processed and offset not in log.hidden:
                     yield (
                         partition,
                         Finding(
@@ -65,13 +66,5 @@ class NeverProcessed(TransactionAnomaly):
                         ),
                     )
 
-    def text(self, group: Group) -> str:
-        return group[0].detail
-
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return story_of_record(facts, anomaly)
-
-
-def log_hidden(log: FinalLog | None) -> Mapping[int, None]:
-    """The offsets that processors do not read."""
-    return {} if log is None else log.hidden

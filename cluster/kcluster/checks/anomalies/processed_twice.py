@@ -13,7 +13,6 @@ from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
     Finding,
-    Group,
     TransactionAnomaly,
     TransactionHistory,
     anomaly,
@@ -47,21 +46,11 @@ class ProcessedTwice(TransactionAnomaly):
                 if before is history:
                     continue
                 again = history.transaction
-                yield (
-                    send.partition,
-                    Finding(
-                        name=self.NAME,
-                        client=send.producer,
-                        offset=visible_at,
-                        value=send.value,
-                        detail=f"group {group} processed {partition[0]}-{partition[1]} offset"
-                        f" {offset} twice, by {before.transaction.producer} and {again.producer}",
-                        at_ms=send.sent_ms,
-                    ),
+                detail = (
+                    f"group {group} processed {partition[0]}-{partition[1]} offset {offset} twice,"
+                    f" by {before.transaction.producer} and {again.producer}"
                 )
-
-    def text(self, group: Group) -> str:
-        return group[0].detail
+                yield self.of_record(send, visible_at, detail)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return story_of_record(facts, anomaly)

@@ -36,12 +36,11 @@ class StuckTransaction(PartitionAnomaly):
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
         for found in history.log.open_transactions:
             if found.overdue_ms >= OVERDUE_MS:
-                values = [value for at, value in history.log.records if at == found.first_offset]
                 yield Finding(
                     name=self.NAME,
                     client="",
                     offset=found.first_offset,
-                    value=values[0] if values else None,
+                    value=history.value_at(found.first_offset),
                     other=found.overdue_ms // 1_000,
                     detail=str(found.producer_id),
                 )

@@ -12,7 +12,6 @@ from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
     Finding,
-    Group,
     TransactionAnomaly,
     TransactionHistory,
     anomaly,
@@ -44,21 +43,9 @@ class SwappedTransaction(TransactionAnomaly):
                 and not any(entry[1] >= 0 for entry in history.records)
             ):
                 send, _, at = hidden[0]
-                yield (
-                    send.partition,
-                    Finding(
-                        name=self.NAME,
-                        client=send.producer,
-                        offset=at,
-                        value=send.value,
-                        detail=f"{name_of(history.transaction)} is aborted,"
-                        f" {shown(send.value)} among its records",
-                        at_ms=send.sent_ms,
-                    ),
-                )
-
-    def text(self, group: Group) -> str:
-        return group[0].detail
+                name = name_of(history.transaction)
+                detail = f"{name} is aborted, {shown(send.value)} among its records"
+                yield self.of_record(send, at, detail)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return story_of_record(facts, anomaly)

@@ -12,7 +12,6 @@ from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
     Finding,
-    Group,
     TransactionAnomaly,
     TransactionHistory,
     anomaly,
@@ -42,23 +41,10 @@ class TornTransaction(TransactionAnomaly):
                 if entry[1] < 0 and (entry[2] >= 0 or entry[0].outcome is Outcome.ACKED)
             ]
             if there and lacking and not history.is_open:
-                (first, at, _), (missing, _, _) = there[0], lacking[0]
-                yield (
-                    first.partition,
-                    Finding(
-                        name=self.NAME,
-                        client=first.producer,
-                        offset=at,
-                        value=first.value,
-                        other=lacking[0][2],
-                        detail=f"{name_of(history.transaction)}: {shown(first.value)} is there, and"
-                        f" {shown(missing.value)} is not",
-                        at_ms=first.sent_ms,
-                    ),
-                )
-
-    def text(self, group: Group) -> str:
-        return group[0].detail
+                (first, at, _), (missing, _, hidden_at) = there[0], lacking[0]
+                name = name_of(history.transaction)
+                detail = f"{name}: {shown(first.value)} is there, and {shown(missing.value)} is not"
+                yield self.of_record(first, at, detail, hidden_at)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return story_of_record(facts, anomaly)
