@@ -119,8 +119,7 @@ class ReadRecord(Struct, frozen=True):
 class SharedRecord(Struct):
     """One record that a share consumer's application received.  `count`: the delivery count that
     the leader gave.  `is_accepted`: the application accepts it; else it releases it.
-    `is_acknowledged`: the leader has answered that it took the acceptance.  `is_gap`: an offset
-    without a record."""
+    `is_acknowledged`: the leader has answered that it took the acceptance."""
 
     group: str
     consumer: str
@@ -132,7 +131,6 @@ class SharedRecord(Struct):
     at_ms: int = -1
     is_acknowledged: bool = False
     ended_ms: int = -1
-    is_gap: bool = False
 
 
 class ClientError(Struct, frozen=True):

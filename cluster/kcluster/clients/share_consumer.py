@@ -412,9 +412,7 @@ class ShareConsumer(ClientBase):
         # DIFFERS: offsets without a record are accepted; Kafka's client sends them as gaps.
         for offset in counts:
             if offset not in seen:
-                gap = SharedRecord(
-                    self.settings.group_id, self.name, key, offset, None, 0, True, is_gap=True
-                )
+                gap = SharedRecord(self.settings.group_id, self.name, key, offset, None, 0, True)
                 session.acks.setdefault(key, []).append(gap)
         return True
 
