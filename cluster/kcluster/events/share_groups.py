@@ -1,7 +1,7 @@
 """Events of share groups, as the leaders of their share partitions see them.
 
-Owns: their facts.  Never: words for them (words.py); what is delivered and acknowledged (every
-answer says it: evidence/share_history.py).
+Owns: their facts.  Never: words for them (words/groups.py); what is delivered and acknowledged
+(every answer says it, and the ledger of the share consumers).
 Kafka: the log of SharePartition.
 """
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kcluster.evidence.recorder import Recorder
-from kcluster.evidence.share_history import ShareAcknowledgement, ShareDelivery, share_facts_of
 from kcluster.protocol.names import SHARE_GROUP_STATE_TOPIC
 from tests.broker.coordinator.share_state_rig import ShareStateRig
+from tests.broker.share.share_history import ShareAcknowledgement, ShareDelivery, share_facts_of
 from tests.broker.share.share_rig import (
     ACCEPT,
     REJECT,
