@@ -239,6 +239,37 @@ def confluent_read(bootstrap: str, topic: str) -> list[Read]:
         return taken
 
 
+def confluent_values(
+    bootstrap: str,
+    topic: str,
+    isolation: str = "read_committed",
+    partitions: int = 1,
+    limit_s: float = LIMIT_S,
+) -> list[bytes]:
+    """The values that a consumer with this isolation level gets, to the end of each partition."""
+    values: list[bytes] = []
+    ended: set[int] = set()
+    settings = {"isolation_level": isolation, "enable_partition_eof": True}
+    with confluent_consumer(bootstrap, **settings) as consumer:
+        beginning = confluent_kafka.OFFSET_BEGINNING
+        consumer.assign(
+            [confluent_kafka.TopicPartition(topic, index, beginning) for index in range(partitions)]
+        )
+
+        def at_end() -> bool:
+            for message in consumer.consume(1_000, 0.1):
+                error = message.error()
+                if error is None:
+                    values.append(message.value())
+                    ended.discard(message.partition())
+                elif error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
+                    ended.add(message.partition())
+            return len(ended) == partitions
+
+        until(at_end, f"end of {topic}", limit_s)
+    return values
+
+
 def confluent_result(futures: dict[Any, Any]) -> Any:
     """The result of the only future of an answer."""
     (future,) = futures.values()

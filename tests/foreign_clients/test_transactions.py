@@ -22,6 +22,7 @@ from tests.foreign_clients.real_clients import (
     confluent_consumer,
     confluent_producer,
     confluent_settings,
+    confluent_values,
     python_producer,
     until,
 )
@@ -37,38 +38,6 @@ def transactional_id() -> str:
 def transactional(bootstrap: str, name: str | None = None) -> AbstractContextManager[ck.Producer]:
     """librdkafka's producer with a transactional id."""
     return confluent_producer(bootstrap, **{"transactional.id": name or transactional_id()})
-
-
-def confluent_read(bootstrap: str, topic: str, isolation: str, partitions: int = 1) -> list[bytes]:
-    """The values that a consumer with this isolation level sees, to the end of each partition."""
-    settings = {
-        "group.id": f"reader-{next(_IDS)}",
-        "isolation.level": isolation,
-        "enable.partition.eof": True,
-        "enable.auto.commit": False,
-    }
-    consumer = ck.Consumer(confluent_settings(bootstrap, **settings))
-    values: list[bytes] = []
-    ended: set[int] = set()
-    try:
-        consumer.assign(
-            [ck.TopicPartition(topic, index, ck.OFFSET_BEGINNING) for index in range(partitions)]
-        )
-
-        def at_end() -> bool:
-            message = consumer.poll(0.1)
-            if message is None:
-                return False
-            if message.error() is None:
-                values.append(message.value())
-            elif message.error().code() == ck.KafkaError._PARTITION_EOF:
-                ended.add(message.partition())
-            return len(ended) == partitions
-
-        until(at_end, f"end of {topic}")
-    finally:
-        consumer.close()
-    return values
 
 
 def test_transactions__librdkafka_commits_and_aborts(
@@ -87,8 +56,8 @@ def test_transactions__librdkafka_commits_and_aborts(
             else:
                 producer.flush(LIMIT_S)
                 producer.abort_transaction(LIMIT_S)
-        assert confluent_read(shared.bootstrap, topic, "read_committed") == [b"one", b"three"]
-        assert confluent_read(shared.bootstrap, topic, "read_uncommitted") == [
+        assert confluent_values(shared.bootstrap, topic, "read_committed") == [b"one", b"three"]
+        assert confluent_values(shared.bootstrap, topic, "read_uncommitted") == [
             b"one",
             b"two",
             b"three",
@@ -133,9 +102,9 @@ def test_transactions__open_one_holds_read_committed_back(
         slow.flush(LIMIT_S)
         plain.produce(topic, b"after it")
         plain.flush(LIMIT_S)
-        assert confluent_read(shared.bootstrap, topic, "read_committed") == []
+        assert confluent_values(shared.bootstrap, topic, "read_committed") == []
         slow.commit_transaction(LIMIT_S)
-        assert confluent_read(shared.bootstrap, topic, "read_committed") == [
+        assert confluent_values(shared.bootstrap, topic, "read_committed") == [
             b"in the transaction",
             b"after it",
         ]
@@ -159,7 +128,7 @@ def test_transactions__new_producer_fences_the_old_one(
         new.begin_transaction()
         new.produce(topic, b"of the new one")
         new.commit_transaction(LIMIT_S)
-    assert confluent_read(shared.bootstrap, topic, "read_committed") == [b"of the new one"]
+    assert confluent_values(shared.bootstrap, topic, "read_committed") == [b"of the new one"]
 
 
 class Copier:
@@ -260,7 +229,7 @@ def test_transactions__copies_exactly_once_through_a_kill(victim: str, protocol:
         assert copier.consumer.committed([offset], LIMIT_S)[0].offset == RECORDS
         copier.consumer.close()
         expected = [b"%d" % number for number in range(RECORDS)]
-        assert confluent_read(cluster.bootstrap, copier.sink, "read_committed") == expected
+        assert confluent_values(cluster.bootstrap, copier.sink, "read_committed") == expected
 
 
 def test_transactions__kafka_python_copies_exactly_once_through_a_kill() -> None:
@@ -290,4 +259,4 @@ def test_transactions__kafka_python_copies_exactly_once_through_a_kill() -> None
             producer.send_offsets_to_transaction({PythonPartition("source", 0): offset}, "copiers")
             producer.commit_transaction()
         assert group.committed([ck.TopicPartition("source", 0)], LIMIT_S)[0].offset == RECORDS
-        assert confluent_read(cluster.bootstrap, "sink", "read_committed") == values
+        assert confluent_values(cluster.bootstrap, "sink", "read_committed") == values

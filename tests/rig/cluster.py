@@ -295,6 +295,13 @@ class VirtualRig(Rig, VirtualDriver):
         self.run_for(0)
         return answer
 
+    def call(self, broker: int, api_key: ApiKey, version: int, body: Any) -> Any:
+        """Send a request; its answer, after as much time as it takes."""
+        answer = self.ask(broker, api_key, version, body)
+        if answer.body is None:
+            self.wait(lambda: answer.body is not None, f"answer to {api_key.name}")
+        return answer.body
+
     def line(self, broker: int) -> VirtualLine:
         return VirtualLine(self, broker)
 

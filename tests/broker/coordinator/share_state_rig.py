@@ -28,13 +28,6 @@ class ShareStateRig(Simulated):
         self.create_topic(SHARE_GROUP_STATE_TOPIC, [[2, 1]])
         self.run_for(1_000)
 
-    def call(self, broker: int, api_key: ApiKey, version: int, body: Any) -> Any:
-        """Send a request; its answer, after as much time as it takes."""
-        answer = self.ask(broker, api_key, version, body)
-        if answer.body is None:
-            self.wait(lambda: answer.body is not None, f"answer to {api_key.name}")
-        return answer.body
-
     @property
     def topic_id(self) -> bytes:
         found: bytes = self.verbs.partition(TOPIC, 0).topic_id

@@ -38,13 +38,6 @@ class TransactionRig(Simulated):
         self.create_topic(GROUP_METADATA_TOPIC, [[three, one, two]])
         self.run_for(1_000)
 
-    def call(self, broker: int, api_key: ApiKey, version: int, body: Any) -> Any:
-        """Send a request; its answer, after as much time as it takes."""
-        answer = self.ask(broker, api_key, version, body)
-        if answer.body is None:
-            self.wait(lambda: answer.body is not None, f"answer to {api_key.name}")
-        return answer.body
-
     @property
     def coordinator(self) -> int:
         """The broker that coordinates transactions."""

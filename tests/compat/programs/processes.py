@@ -21,7 +21,7 @@ import confluent_kafka as ck
 from kcluster.handle.cluster import Cluster
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
-from tests.foreign_clients.real_clients import confluent_settings, until
+from tests.foreign_clients.real_clients import confluent_settings, confluent_values, until
 
 LINES_SHOWN = 40
 _MOMENT = threading.Event()
@@ -165,33 +165,7 @@ def fill(bootstrap: str, topic: str, count: int, partitions: int = 1) -> None:
 
 def committed_values(bootstrap: str, topic: str, partitions: int) -> list[bytes]:
     """The values that a read_committed consumer sees, to the end of each partition."""
-    settings = {
-        "group.id": "nobody",
-        "isolation.level": "read_committed",
-        "enable.partition.eof": True,
-        "enable.auto.commit": False,
-    }
-    consumer = ck.Consumer(confluent_settings(bootstrap, **settings))
-    values: list[bytes] = []
-    ended: set[int] = set()
-    try:
-        consumer.assign(
-            [ck.TopicPartition(topic, index, ck.OFFSET_BEGINNING) for index in range(partitions)]
-        )
-
-        def at_end() -> bool:
-            for message in consumer.consume(1000, 0.1):
-                if message.error() is None:
-                    values.append(message.value())
-                    ended.discard(message.partition())
-                elif message.error().code() == ck.KafkaError._PARTITION_EOF:
-                    ended.add(message.partition())
-            return len(ended) == partitions
-
-        until(at_end, f"end of {topic}", 30)
-    finally:
-        consumer.close()
-    return values
+    return confluent_values(bootstrap, topic, partitions=partitions, limit_s=30)
 
 
 def check_exactly_once(bootstrap: str, topic: str, partitions: int, count: int) -> None:
