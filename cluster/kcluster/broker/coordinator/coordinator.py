@@ -122,10 +122,9 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
     def delete_group(self, group_id: str, on_settled: Settled, now_ms: int) -> None:
         """Call `on_settled` when the last tombstone is committed, or with the reason for a
         refusal."""
-        group = self.group(group_id)
-        error = group if isinstance(group, ErrorCode) else group.check_deletion()
-        if isinstance(group, ErrorCode) or error is not ErrorCode.NONE:
-            on_settled(error, now_ms)
+        group = self._deletable_group(group_id)
+        if isinstance(group, ErrorCode):
+            on_settled(group, now_ms)
             return
 
         def ready(error: ErrorCode, at_ms: int) -> None:
@@ -136,12 +135,17 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
 
         group.prepare_deletion(ready, now_ms)
 
-    def _delete_prepared(self, group_id: str, on_settled: Settled, now_ms: int) -> None:
-        """It may have changed since."""
+    def _deletable_group(self, group_id: str) -> Group | ErrorCode:
+        """The group, if it may be deleted now."""
         group = self.group(group_id)
         error = group if isinstance(group, ErrorCode) else group.check_deletion()
-        if isinstance(group, ErrorCode) or error is not ErrorCode.NONE:
-            on_settled(error, now_ms)
+        return group if error is ErrorCode.NONE else error
+
+    def _delete_prepared(self, group_id: str, on_settled: Settled, now_ms: int) -> None:
+        """It may have changed since."""
+        group = self._deletable_group(group_id)
+        if isinstance(group, ErrorCode):
+            on_settled(group, now_ms)
         else:
             self.shards[self.partition_for(group_id)].delete_group(group, on_settled, now_ms)
 
