@@ -9,7 +9,8 @@ word, leaves, or is fenced.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from msgspec import Struct
 
@@ -108,9 +109,7 @@ def held_twice(recorder: Recorder) -> Iterator[HeldTwice]:
                         )
 
 
-def _partitions(topics: object, names: dict[bytes, str]) -> list[Partition]:
+def _partitions(topics: Iterable[Any], names: dict[bytes, str]) -> list[Partition]:
     return [
-        (names.get(topic.topic_id, ""), number)
-        for topic in topics  # type: ignore[attr-defined]  # a list of a message's topics
-        for number in topic.partitions
+        (names.get(topic.topic_id, ""), number) for topic in topics for number in topic.partitions
     ]

@@ -13,6 +13,7 @@ do not cost ten round trips.  A read waits for them: it must not miss what they 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
@@ -52,6 +53,9 @@ _RETRIABLE: Final = (
     ErrorCode.NETWORK_EXCEPTION,
 )
 
+Build = Callable[[str, dict[bytes, list[Any]]], Any]
+"""(group id, the request's rows by topic id) -> the request."""
+
 Results = dict[SharePartition, Any]
 """A response's row of each share partition, or an ErrorCode."""
 
@@ -73,7 +77,7 @@ class _Call(Struct):
     group_id: str
     rows: dict[SharePartition, Any]
     """What is still to be asked: the request's row of each."""
-    build: Callable[[str, dict[bytes, list[Any]]], Any]
+    build: Build
     on_done: Callable[[Results, int], None]
     results: Results
     in_flight: int = 0
@@ -114,8 +118,10 @@ class RemotePersister(SharePersister):
                 batches = batches_of(row.state_batches)
                 on_read(ReadState(row.state_epoch, row.start_offset, batches), at_ms)
 
-        row = m.ReadShareGroupStateRequest.PartitionData(partition.partition, leader_epoch)
-        self._start(partition.group_id, {partition: row}, _read_request, done, now_ms)
+        kind = m.ReadShareGroupStateRequest
+        row = kind.PartitionData(partition.partition, leader_epoch)
+        build = partial(_request, kind, kind.ReadStateData)
+        self._start({partition: row}, build, done, now_ms)
 
     def write(
         self,
@@ -162,42 +168,38 @@ class RemotePersister(SharePersister):
                 for read in self._reads_behind.pop(partition, ()):
                     read(at_ms)
 
-        row = m.WriteShareGroupStateRequest.PartitionData(
+        kind = m.WriteShareGroupStateRequest
+        row = kind.PartitionData(
             partition=partition.partition,
             state_epoch=write.state_epoch,
             leader_epoch=write.leader_epoch,
             start_offset=write.start_offset,
             delivery_complete_count=write.delivery_complete_count,
-            state_batches=[m.WriteShareGroupStateRequest.StateBatch(*one) for one in write.batches],
+            state_batches=[kind.StateBatch(*one) for one in write.batches],
         )
-        self._start(partition.group_id, {partition: row}, _write_request, done, now_ms)
+        build = partial(_request, kind, kind.WriteStateData)
+        self._start({partition: row}, build, done, now_ms)
 
     # --------------------------------------------------------------------- group coordinator
 
     def initialize(
         self, partitions: Mapping[SharePartition, tuple[int, int]], on_done: OnErrors, now_ms: int
     ) -> None:
+        kind = m.InitializeShareGroupStateRequest
         rows = {
-            partition: m.InitializeShareGroupStateRequest.PartitionData(
-                partition.partition, *wanted
-            )
-            for partition, wanted in partitions.items()
+            one: kind.PartitionData(one.partition, *wanted) for one, wanted in partitions.items()
         }
-        self._start_errors(rows, _initialize_request, on_done, now_ms)
+        build = partial(_request, kind, kind.InitializeStateData)
+        self._start_errors(rows, build, on_done, now_ms)
 
     def delete(self, partitions: Iterable[SharePartition], on_done: OnErrors, now_ms: int) -> None:
-        rows = {
-            partition: m.DeleteShareGroupStateRequest.PartitionData(partition.partition)
-            for partition in partitions
-        }
-        self._start_errors(rows, _delete_request, on_done, now_ms)
+        kind = m.DeleteShareGroupStateRequest
+        rows = {one: kind.PartitionData(one.partition) for one in partitions}
+        build = partial(_request, kind, kind.DeleteStateData)
+        self._start_errors(rows, build, on_done, now_ms)
 
     def _start_errors(
-        self,
-        rows: dict[SharePartition, Any],
-        build: Callable[[str, dict[bytes, list[Any]]], Any],
-        on_done: OnErrors,
-        now_ms: int,
+        self, rows: dict[SharePartition, Any], build: Build, on_done: OnErrors, now_ms: int
     ) -> None:
         def done(results: Results, at_ms: int) -> None:
             errors = {
@@ -206,8 +208,7 @@ class RemotePersister(SharePersister):
             }
             on_done(errors, at_ms)
 
-        group_id = next((partition.group_id for partition in rows), "")
-        self._start(group_id, rows, build, done, now_ms)
+        self._start(rows, build, done, now_ms)
 
     def summarize(
         self, partitions: Iterable[SharePartition], on_done: OnSummaries, now_ms: int
@@ -219,23 +220,22 @@ class RemotePersister(SharePersister):
             }
             on_done(summaries, at_ms)
 
-        rows = {
-            one: m.ReadShareGroupStateSummaryRequest.PartitionData(one.partition, NO_EPOCH)
-            for one in partitions
-        }
-        group_id = next((partition.group_id for partition in rows), "")
-        self._start(group_id, rows, _summary_request, done, now_ms)
+        kind = m.ReadShareGroupStateSummaryRequest
+        rows = {one: kind.PartitionData(one.partition, NO_EPOCH) for one in partitions}
+        build = partial(_request, kind, kind.ReadStateSummaryData)
+        self._start(rows, build, done, now_ms)
 
     # ------------------------------------------------------------------------------- sending
 
     def _start(
         self,
-        group_id: str,
         rows: dict[SharePartition, Any],
-        build: Callable[[str, dict[bytes, list[Any]]], Any],
+        build: Build,
         on_done: Callable[[Results, int], None],
         now_ms: int,
     ) -> None:
+        """Of one group, or of none."""
+        group_id = next((partition.group_id for partition in rows), "")
         self._send(_Call(group_id, dict(rows), build, on_done, {}), now_ms)
 
     def _send(self, call: _Call, now_ms: int) -> None:
@@ -328,26 +328,6 @@ def _summary(row: m.ReadShareGroupStateSummaryResponse.PartitionResult) -> Share
     )
 
 
-def _read_request(group_id: str, by_topic: dict[bytes, list[Any]]) -> Any:
-    kind = m.ReadShareGroupStateRequest
-    return kind(group_id, [kind.ReadStateData(*topic) for topic in by_topic.items()])
-
-
-def _write_request(group_id: str, by_topic: dict[bytes, list[Any]]) -> Any:
-    kind = m.WriteShareGroupStateRequest
-    return kind(group_id, [kind.WriteStateData(*topic) for topic in by_topic.items()])
-
-
-def _initialize_request(group_id: str, by_topic: dict[bytes, list[Any]]) -> Any:
-    kind = m.InitializeShareGroupStateRequest
-    return kind(group_id, [kind.InitializeStateData(*topic) for topic in by_topic.items()])
-
-
-def _delete_request(group_id: str, by_topic: dict[bytes, list[Any]]) -> Any:
-    kind = m.DeleteShareGroupStateRequest
-    return kind(group_id, [kind.DeleteStateData(*topic) for topic in by_topic.items()])
-
-
-def _summary_request(group_id: str, by_topic: dict[bytes, list[Any]]) -> Any:
-    kind = m.ReadShareGroupStateSummaryRequest
-    return kind(group_id, [kind.ReadStateSummaryData(*topic) for topic in by_topic.items()])
+def _request(kind: Any, topic_data: Any, group_id: str, by_topic: dict[bytes, list[Any]]) -> Any:
+    """A request of this kind, with its struct of a topic."""
+    return kind(group_id, [topic_data(*topic) for topic in by_topic.items()])
