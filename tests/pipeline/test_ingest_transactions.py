@@ -68,7 +68,12 @@ def test_ingest__committed_records_once_through_the_coordinators_death(
     committed = [number for number in range(12) if number % 3 != 1]
     wanted = {f"t{number}-{n}".encode() for number in committed for n in range(EACH)}
     name = f"shop-{source}"
-    with confluent_producer(cluster.bootstrap, **{"transactional.id": name}) as producer:
+    settings = {
+        "transactional.id": name,
+        # The last transaction is open until Spark has read all others, however busy the machine is.
+        "transaction.timeout.ms": 600_000,
+    }
+    with confluent_producer(cluster.bootstrap, **settings) as producer:
         producer.init_transactions(LIMIT_S)
         for number in range(4):
             transact(producer, topic, number, commits=number in committed)
