@@ -86,3 +86,6 @@ def test_played_run__has_its_whole_record_and_forks_at_a_moment_of_its_clock() -
     at_ms = run.info.began_ms + 5_000
     found = run.fork([parse_action("isolate: 3")], at_ms, 1_000)
     assert found.at_ms == at_ms
+    later = found.there.rows_after(at_ms)
+    assert set(later) == set(rows)
+    assert all(row.at_ms > at_ms for table in later.values() for row in table)
