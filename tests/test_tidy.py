@@ -56,6 +56,7 @@ LAYERS = {
     "testing": f"version {_JUDGED} handle scenario",
     "pipeline": f"{_JUDGED} handle scenario",
     "demo": f"version {_JUDGED} handle scenario pipeline",
+    "web": f"version {_JUDGED} handle scenario",
     "cli": f"{_JUDGED} handle importing scenario testing pipeline demo",
     "__main__": "cli",
 }
@@ -65,7 +66,7 @@ SOURCE = "cluster/kcluster/"
 OUTSIDE_THE_CORE = (
     "drivers/sockets/", "drivers/live.py", "drivers/wires/tcp.py", "handle/",
     "scenario/play/live.py", "runs/", "importing/", "testing/", "pipeline/", "cli/", "demo/",
-    "__main__.py",
+    "web/", "__main__.py",
 )  # fmt: skip
 
 SEEDED = ("runtime", "operations", "drivers", "scenario")
