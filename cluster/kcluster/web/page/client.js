@@ -1,7 +1,7 @@
 // The view of a client: what it believes about leaders, and its requests and answers as a ladder.
 
-const LADDER_ROWS = 14;
-const RUNG_PX = 34;
+const LEAST_RUNGS = 6;
+const RUNG_PX = 42;
 
 function clientView(page, width) {
   const { model, at } = page;
@@ -43,9 +43,9 @@ function beliefsTree(page, client) {
 }
 
 /** The newest exchanges up to a time, alike ones in a row folded, oldest first. */
-function foldedExchanges(client, at) {
+function foldedExchanges(client, at, most) {
   const rungs = [];
-  for (let i = lastAt(client.exchanges, at); i >= 0 && rungs.length <= LADDER_ROWS; i--) {
+  for (let i = lastAt(client.exchanges, at); i >= 0 && rungs.length <= most; i--) {
     const row = client.exchanges[i];
     const answered = row.answered_ms >= 0 && row.answered_ms <= at;
     const error = answered ? row.error : "";
@@ -56,11 +56,12 @@ function foldedExchanges(client, at) {
     if (isAlike) above.count += 1;
     else rungs.push({ row, answered, error, count: 1 });
   }
-  return rungs.slice(0, LADDER_ROWS).reverse();
+  return rungs.slice(0, most).reverse();
 }
 
 function ladderTree(page, client, width) {
-  const rungs = foldedExchanges(client, page.at);
+  const most = Math.max(LEAST_RUNGS, Math.floor((page.height - 260) / RUNG_PX));
+  const rungs = foldedExchanges(client, page.at, most);
   const brokers = [...new Set(rungs.map(({ row }) => row.broker))].sort((a, b) => a - b);
   const left = 96, wide = Math.max(width, 420);
   const step = (wide - left - 70) / Math.max(brokers.length, 1);
@@ -93,5 +94,5 @@ function rungTree(page, { row, answered, error, count }, index, left, right) {
     answered ? h("path", { class: "answer", d: `M${right} ${y + down / 2 + 1}L${left} ${y + down}m8 -4l-8 4l7 3` })
       : h("path", { class: "cross", d: `M${right - 16} ${y - 2}l10 10m0 -10l-10 10` }),
     h("text", { x: middle, y: y - 3, "text-anchor": "middle" }, `${row.api}${about}${offsets}${times}`),
-    words ? h("text", { x: middle, y: y + down + 7, "text-anchor": "middle", class: "bad-text strong" }, words) : null);
+    words ? h("text", { x: middle, y: y + down + 10, "text-anchor": "middle", class: "bad-text strong" }, words) : null);
 }

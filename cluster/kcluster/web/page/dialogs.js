@@ -125,7 +125,7 @@ function futureTree(page, model, state) {
   return h("div", null,
     scale ? h("div", { class: "replicas small" }, shown.replicas.map((each) => h("div", { key: each.broker, class: `replica ${each.process.state} ${each.standing}` },
       h("span", { class: "label" }, h("span", { class: `ring ${each.standing}` }, String(each.broker)), each.standing === "leader" ? crown() : null,
-        h("span", { class: "words" }, replicaWords(each, shown.leader).slice(0, 2).join(", "))),
+        h("span", { class: "words" }, [...replicaWords(each, shown.leader), ...offsetWords(each, shown.leader)].join(", "))),
       logTree({ ...page.plain, model, selected: null, select: () => {} }, partition, shown, each, scale, Math.max(wide, 160) + labelWidth() + 12)))) : null,
     since.length ? h("ol", { class: "events" }, since.map((note) => h("li", { key: note.id, class: note.mood },
       h("time", null, clock(note.at, page.began)), `${note.subject}: ${note.text}`))) : h("p", { class: "dim" }, "Nothing has happened since."));

@@ -36,6 +36,8 @@ class Page {
 
   get at() { return this.time.at; }
   get began() { return this.time.began; }
+  /** A recorded run shows its verdict at its end, not before. */
+  get isBeforeEnd() { return this.time.isComplete && this.at < this.model.until; }
   /** What views need of the page, without actions. */
   get plain() { return { at: this.at, began: this.began, readOnly: true, internal: this.internal }; }
 
@@ -292,8 +294,10 @@ class Page {
     this.drawHead();
     const view = byId("view");
     const width = view.clientWidth - 28;
+    this.height = view.clientHeight;
     view.setAttribute("aria-labelledby", `tab-${this.view}`);
     patch(view, [h("div", { key: this.view, class: `view ${this.view}` }, this.viewTree(width))]);
+    byId("side").classList.toggle("needed", this.selected !== null || this.openNote !== "" || this.verdict !== null);
     patch(byId("side"), sideTree(this));
     patch(byId("time"), timeBar(this, this.time));
     this.drawFlights();

@@ -226,6 +226,21 @@ class Model {
     return found;
   }
 
+  /** The same as [note, how many more]: what happened to many partitions at once is one entry. */
+  foldedUntil(at, most) {
+    const found = new Map();
+    for (let i = lastAt(this.notes, at), tries = 0; i >= 0 && tries < 5000; i--, tries++) {
+      const note = this.notes[i];
+      if (!note.isStory) continue;
+      const key = note.event.partition === undefined ? note.id : `${note.kind} ${note.at} ${note.cause}`;
+      const same = found.get(key);
+      if (same) same[1] += 1;
+      else if (found.size === most) break;
+      else found.set(key, [note, 0]);
+    }
+    return [...found.values()];
+  }
+
   // ------------------------------------------------------------------------------- adding
 
   #keep(table, name, row) {

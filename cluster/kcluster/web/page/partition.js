@@ -5,7 +5,8 @@
 const CELL_PX = 24;
 const MAX_CELLS = 40;
 const RUNS_SHARE = 0.24;
-const LANE_PX = 46;
+const LANE_PX = 64;
+const LANE_PX_OF_MANY = 46;
 
 /** What a partition looks like at a time, as values: everything that is drawn. */
 function partitionAt(model, partition, at) {
@@ -110,16 +111,18 @@ function axisTree(scale, width) {
 /** One replica: who it is, and its log. */
 function replicaTree(page, partition, shown, replica, scale, width) {
   const { broker, standing, process } = replica;
-  const words = replicaWords(replica, shown.leader);
+  const words = replicaWords(replica, shown.leader), { leader } = shown;
+  const spoken = [...words, ...offsetWords(replica, leader, true)].join(", ");
   return h("div", { key: broker, class: `replica ${process.state} ${standing}` },
     h("button", {
       type: "button", class: "label", "data-broker": broker, disabled: page.readOnly === true,
-      "aria-haspopup": "menu", "aria-label": `Broker ${broker}: ${words.join(", ")}. Actions`,
+      "aria-haspopup": "menu", "aria-label": `Broker ${broker}: ${spoken}. Actions`,
       onclick: (event) => page.brokerMenu(event, broker),
     },
     h("span", { class: `ring ${standing}`, "data-flight": `b${broker}` }, String(broker)),
     standing === "leader" ? crown() : null,
-    h("span", { class: "words" }, h("b", null, words[0]), h("br"), words.slice(1).join(", "))),
+    h("span", { class: "words" }, h("b", null, words[0]), words.slice(1).map((each) => `, ${each}`), h("br"),
+      offsetWords(replica, leader).join(" · "))),
     logTree(page, partition, shown, replica, scale, width));
 }
 
@@ -133,16 +136,25 @@ function replicaWords(replica, leader) {
   const gone = leader && replica !== leader ? replica.end - replica.diverges : 0;
   if (gone > 0) words.push(`${number(gone)} not in the leader's log`);
   else if (more < 0) words.push(`${number(-more)} behind`);
-  words.push(`end ${number(replica.end)}`);
-  if (replica.mark >= 0) words.push(`high watermark ${number(replica.mark)}`);
-  if (replica === leader && replica.stable >= 0 && replica.stable < replica.mark) {
-    words.push(`last stable ${number(replica.stable)}`);
-  }
   return words;
 }
 
+/** Log end and high watermark, short; spelled out for those who hear it. */
+function offsetWords(replica, leader, isLong = false) {
+  const [mark, stable] = isLong ? ["high watermark", "last stable offset"] : ["HW", "LSO"];
+  const words = [`end ${number(replica.end)}`];
+  if (replica.mark >= 0) words.push(`${mark} ${number(replica.mark)}`);
+  if (isHeldBack(replica, leader)) words.push(`${stable} ${number(replica.stable)}`);
+  return words;
+}
+
+/** Whether an open transaction holds back the leader's last stable offset. */
+const isHeldBack = (replica, leader) => (
+  replica === leader && replica.stable >= 0 && replica.stable < replica.mark
+);
+
 function logTree(page, partition, shown, replica, scale, width) {
-  const tall = LANE_PX, y = 8, height = 26;
+  const tall = shown.replicas.length > 4 ? LANE_PX_OF_MANY : LANE_PX, y = 9, height = tall - 20;
   const cells = [];
   for (let offset = Math.max(scale.first, replica.start); offset < replica.end; offset++) {
     const epoch = epochAt(replica.runs, offset);
@@ -161,7 +173,7 @@ function logTree(page, partition, shown, replica, scale, width) {
     }));
   }
   const markX = scale.x(replica.mark);
-  const shownStable = replica === shown.leader && replica.stable >= 0 && replica.stable < replica.mark;
+  const shownStable = isHeldBack(replica, shown.leader);
   return h("svg", {
     width: laneWidth(width), height: tall, class: "log", role: "group",
     "aria-label": `Log of broker ${replica.broker}`,
@@ -192,7 +204,7 @@ function runTrees(replica, scale, y, height) {
     if (until <= from) return;
     const x0 = scale.x(from), x1 = until >= scale.first ? scale.runs : scale.x(until);
     bars.push(h("rect", {
-      key: `run${index}`, x: x0, y: y + 4, width: Math.max(x1 - x0 - 1, 1), height: height - 8,
+      key: `run${index}`, x: x0, y: y + height / 5, width: Math.max(x1 - x0 - 1, 1), height: height * 3 / 5,
       fill: epochFill(epoch), class: "run",
     }, h("title", null, `offsets ${from} to ${until - 1}, epoch ${epoch}`)));
   });
@@ -252,10 +264,22 @@ function recordTree(page, chosen) {
   const { partition, offset, epoch } = chosen;
   const { registration, replicas } = partitionAt(model, partition, at);
   const batch = epoch === null ? null : model.batchOf(partition, offset, epoch);
+  const answers = [], readers = new Map();
+  for (const client of model.clients.values()) {
+    for (const row of client.exchanges) {
+      if (row.at > at) break;
+      if (row.topic !== partition.topic || row.partition !== partition.number) continue;
+      if (row.first < 0 || row.first > offset || row.last < offset) continue;
+      if (row.answered_ms < 0 || row.answered_ms > at) continue;
+      if (row.api === "Produce" && (!batch || row.broker === batch.broker)) answers.push([client.name, row]);
+      if (row.api === "Fetch" && !readers.has(client.name)) readers.set(client.name, row);
+    }
+  }
   const lines = [];
   const line = (term, ...text) => lines.push(h("dt", { key: term }, term), h("dd", { key: `${term}.` }, text));
   if (batch) {
-    line("Sent by", batch.client || "unknown", `, at ${clock(batch.at, began)}`);
+    const sender = answers.find(([, row]) => !row.error)?.[0] ?? batch.client;
+    line("Sent by", sender || "unknown", `, at ${clock(batch.at, began)}`);
     line("Batch", `offsets ${batch.base} to ${batch.last}, appended by broker ${batch.broker}`);
     line("ISR then", `{${batch.isr.join(", ")}}`);
   }
@@ -271,17 +295,6 @@ function recordTree(page, chosen) {
   const leader = replicas.find((each) => each.broker === registration?.leader);
   const isCommitted = leader && has.includes(leader.broker) && offset < leader.mark;
   line("Committed", isCommitted ? "yes: below the high watermark" : "no");
-  const answers = [], readers = new Map();
-  for (const client of model.clients.values()) {
-    for (const row of client.exchanges) {
-      if (row.at > at) break;
-      if (row.topic !== partition.topic || row.partition !== partition.number) continue;
-      if (row.first < 0 || row.first > offset || row.last < offset) continue;
-      if (row.answered_ms < 0 || row.answered_ms > at) continue;
-      if (row.api === "Produce" && (!batch || row.broker === batch.broker)) answers.push([client.name, row]);
-      if (row.api === "Fetch" && !readers.has(client.name)) readers.set(client.name, row);
-    }
-  }
   line("Acked", answers.length ? answers.slice(0, 3).map(([name, row]) => (
     `to ${name} at ${clock(row.answered_ms, began)}${row.error ? `: ${row.error}` : ""} `))
     : "no answer seen");

@@ -4,23 +4,24 @@ const MAX_EVENTS = 40;
 
 function sideTree(page) {
   const { model, at } = page;
-  const story = model.storyUntil(at, MAX_EVENTS);
+  const story = model.foldedUntil(at, MAX_EVENTS);
   return [
     page.selected ? recordTree(page, page.selected) : null,
-    page.verdict ? verdictTree(page.verdict) : null,
+    page.verdict && !page.isBeforeEnd ? verdictTree(page.verdict) : null,
     h("section", { key: "events", "aria-label": "Events" }, h("h2", null, "Events"),
-      story.length ? h("ol", { class: "events" }, story.map((note) => eventTree(page, note)))
+      story.length ? h("ol", { class: "events" }, story.map(([note, more]) => eventTree(page, note, more)))
         : h("p", { class: "dim" }, "Nothing has happened yet.")),
   ];
 }
 
-function eventTree(page, note) {
+function eventTree(page, note, more) {
   const isOpen = page.openNote === note.id;
   const chain = isOpen ? page.model.causesOf(note).slice(1) : [];
   return h("li", { key: note.id, class: note.mood },
     h("button", {
       type: "button", "aria-expanded": String(isOpen), onclick: () => page.openEvent(note),
-    }, h("time", null, clock(note.at, page.began)), `${note.subject}: ${note.text}`),
+    }, h("time", null, clock(note.at, page.began)), `${note.subject}: ${note.text}`,
+    more ? h("span", { class: "dim" }, ` and ${number(more)} more like it`) : null),
     chain.length ? h("ol", { class: "why" }, chain.map((cause) => h("li", { key: cause.id },
       "because ", h("time", null, clock(cause.at, page.began)), `${cause.subject}: ${cause.text}`))) : null);
 }
