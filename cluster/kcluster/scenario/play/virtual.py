@@ -77,12 +77,23 @@ def _never() -> bool:
     return False
 
 
-def run_virtual(scenario: Scenario, seed: int, progress: Progress) -> RunResult:
-    """Run a scenario on its own cluster in virtual time."""
+def _nothing_to_watch(stage: Stage) -> None:
+    pass
+
+
+def run_virtual(
+    scenario: Scenario,
+    seed: int,
+    progress: Progress,
+    watch: Callable[[Stage], None] = _nothing_to_watch,
+) -> RunResult:
+    """Run a scenario on its own cluster in virtual time.  `watch` is called when the cluster
+    serves, before the first client starts: it may ask the stage to call it at certain times."""
     began_s = time.perf_counter()
     stage = VirtualStage(VirtualDriver(scenario.topology, seed), seed, Ledger())
     run = ScenarioRun(scenario, stage, Recorder(stage.dispatcher, stage.plan), seed)
     stage.start()
+    watch(stage)
     run.begin()
     for at in range(1, PROGRESS_SLICES + 1):
         stage.run_until(scenario.duration_ms * at // PROGRESS_SLICES)
