@@ -1,7 +1,7 @@
 """A cluster at one moment of its past, from the rows of a run.
 
-Owns: `ClusterMoment`, and how the rows until then add up to it.  Never: reads a file, asks a cluster;
-makes words, except the labels that the status has too.
+Owns: `ClusterMoment`, and how the rows until then add up to it.  Never: reads a file, asks a
+cluster; makes words, except the labels that the status has too.
 Kafka: what kafka-topics, kafka-consumer-groups and kafka-transactions would have described then.
 
 What the rows do not tell is what it was when the run began: brokers up, links whole.
