@@ -130,7 +130,7 @@ def create_cluster(call: ApiCall) -> ApiAnswer:
     id = call.server.clusters.new_id()
     held = HeldCluster(id, cluster, lease_s=lease_s, stop=cluster.close)
     call.server.clusters.add(held)
-    return ApiAnswer(cluster_answer(call, held), headers={"Location": "/v1/clusters/<id>"})
+    return ApiAnswer(cluster_answer(call, held), headers={"Location": f"/v1/clusters/{id}"})
 
 
 def read_new_cluster(call: ApiCall) -> tuple[Topology, NewCluster]:
