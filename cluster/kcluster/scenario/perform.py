@@ -36,7 +36,7 @@ def do(
 def perform(cluster: Cluster, step: Step) -> Callable[[], None]:
     """Perform the action of a step now; returns the function that undoes it.  With `for` it is also
     undone after that time."""
-    undo = cluster.call(lambda: perform_on(_stage(cluster), step))
+    undo = cluster.call(lambda: perform_on(live_stage(cluster), step))
     return lambda: cluster.call(undo)
 
 
@@ -59,13 +59,13 @@ def late_problem(cluster: Cluster) -> str | None:
     once."""
 
     def take() -> str | None:
-        problems = _stage(cluster).problems
+        problems = live_stage(cluster).problems
         return problems.pop() if problems else None
 
     return cluster.call(take)
 
 
-def _stage(cluster: Cluster) -> LiveStage:
+def live_stage(cluster: Cluster) -> LiveStage:
     """The cluster's stage, created once, so that names and the random sequence persist.  Called in
     the driver's thread."""
     stage: LiveStage | None = cluster.belongings.get(_STAGE)
