@@ -35,7 +35,7 @@ from kcluster.faults.rules import Rule
 from kcluster.handle.clock import ClockVerbs
 from kcluster.handle.recording import RecordVerbs
 from kcluster.operations.admin import OnEnd
-from kcluster.operations.errors import ClusterError
+from kcluster.operations.errors import ClusterError, NotInTime
 from kcluster.operations.logs import PartitionLogs, partition_logs
 from kcluster.operations.names import partition_in
 from kcluster.operations.network_verbs import NetworkVerbs
@@ -539,7 +539,7 @@ class Cluster(NetworkVerbs, ClockVerbs, RecordVerbs):
             if not self._do(lambda: wanted.holds(facts)):
                 if self.driver.is_clock_paused:
                     limit_ms = 0
-                raise ClusterError(self._do(lambda: not_held(wanted, facts, limit_ms)))
+                raise NotInTime(self._do(lambda: not_held(wanted, facts, limit_ms)))
         finally:
             end()
 
@@ -597,12 +597,12 @@ class Cluster(NetworkVerbs, ClockVerbs, RecordVerbs):
             done = GeventEvent()
             future.add_done_callback(lambda _: done.set())
             if not done.wait(timeout_s):
-                raise ClusterError(f"{failure} within {timeout_s:g} s")
+                raise NotInTime(f"{failure} within {timeout_s:g} s")
             return future.result(0)
         try:
             return future.result(timeout_s)
         except FutureTimeoutError:
-            raise ClusterError(f"{failure} within {timeout_s:g} s") from None
+            raise NotInTime(f"{failure} within {timeout_s:g} s") from None
 
 
 def _in_thread(todo: list[Callable[[], None]]) -> None:

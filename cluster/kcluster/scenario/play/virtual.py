@@ -77,17 +77,25 @@ def _never() -> bool:
     return False
 
 
+def _nothing_to_watch(stage: Stage) -> None:
+    pass
+
+
 class VirtualRun:
     """A run of a scenario on its own cluster in virtual time, from its start: `advance`, then
-    `finish`."""
+    `finish`.  `watch` is called when the cluster serves, before the first client starts: it may ask
+    the stage to call it at certain times."""
 
-    def __init__(self, scenario: Scenario, seed: int) -> None:
+    def __init__(
+        self, scenario: Scenario, seed: int, watch: Callable[[Stage], None] = _nothing_to_watch
+    ) -> None:
         self._began_s = time.perf_counter()
         self._scenario = scenario
         self.stage = VirtualStage(VirtualDriver(scenario.topology, seed), seed, Ledger())
         recorder = Recorder(self.stage.dispatcher, self.stage.plan)
         self.run = ScenarioRun(scenario, self.stage, recorder, seed)
         self.stage.start()
+        watch(self.stage)
         self.run.begin()
 
     def advance(self, until_ms: int, progress: Progress = lambda now_ms, all_ms: None) -> None:
@@ -115,8 +123,13 @@ class VirtualRun:
         return run.result("virtual", wall_s, unfinished, stage.driver.trace_hash())
 
 
-def run_virtual(scenario: Scenario, seed: int, progress: Progress) -> RunResult:
-    """Run a scenario on its own cluster in virtual time."""
-    played = VirtualRun(scenario, seed)
+def run_virtual(
+    scenario: Scenario,
+    seed: int,
+    progress: Progress,
+    watch: Callable[[Stage], None] = _nothing_to_watch,
+) -> RunResult:
+    """Run a scenario on its own cluster in virtual time; `watch`: see VirtualRun."""
+    played = VirtualRun(scenario, seed, watch)
     played.advance(scenario.duration_ms, progress)
     return played.finish()
