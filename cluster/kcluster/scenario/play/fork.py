@@ -18,17 +18,12 @@ from msgspec import Struct
 
 from kcluster.checks.verdict import Verdict
 from kcluster.operations.errors import ClusterError
-from kcluster.runs.journal import Rows
+from kcluster.runs.journal import STREAMED, Rows
 from kcluster.runs.record import RunRecord
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.virtual import VirtualRun
 
-STREAMED: Final = (
-    "notes", "appends", "moves", "leaders", "epochs", "exchanges", "beliefs", "groups",
-    "transaction_states", "commits",
-)  # fmt: skip
-"""The tables that a running cluster streams."""
 LONGEST_MS: Final = 600_000
 """How long a future may be: ten minutes of virtual time are played in seconds."""
 
