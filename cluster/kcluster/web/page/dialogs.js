@@ -105,6 +105,7 @@ function futuresTree(page, state) {
   const end = Math.max(futures.here.model.until, futures.there.model.until);
   const columns = [["here", "With nothing more done"], ["there", `With ${actionText(state.action)}`]];
   return h("div", null,
+    (futures.assumptions ?? []).map((line, index) => h("p", { key: `assumed${index}`, class: "warn-text" }, line)),
     h("p", { class: "row" }, h("label", null, "Moment ", h("input", {
       type: "range", id: "fork-slider", min: state.at, max: end, value: String(state.shown),
       "aria-valuetext": clock(state.shown, page.began),

@@ -60,6 +60,8 @@ class Page {
   clock(state) {
     this.time.clock = { ...this.time.clock, ...state };
     if (state.complete) this.time.isComplete = true;
+    // A quiet cluster sends no rows; its clock goes on.
+    if (this.model.began !== null) this.model.until = Math.max(this.model.until, state.now_ms ?? 0);
     this.redraw();
   }
 
@@ -248,7 +250,7 @@ class Page {
     try {
       const body = { at_ms: state.at, actions: [action], for: span };
       const answer = await this.connection.ask("POST", "/forks", body);
-      state.futures = { here: futureOf(answer.here), there: futureOf(answer.there) };
+      state.futures = { here: futureOf(answer.here), there: futureOf(answer.there), assumptions: answer.assumptions };
       state.shown = Math.max(state.futures.here.model.until, state.futures.there.model.until);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
@@ -349,7 +351,8 @@ class Page {
           result === answers[index] ? "✓ Right. " : `✗ It is: ${question.choices[result] ?? "something else"}. `, question.reason ?? "", " ");
       }), button("×", () => { this.prediction = null; this.redraw(); }, { class: "small", "aria-label": "Dismiss" })];
     }
-    const [note] = this.model.storyUntil(this.at, 1);
+    const stepped = this.model.noteById.get(this.openNote);
+    const note = stepped?.at === this.at ? stepped : this.model.storyUntil(this.at, 1)[0];
     return note ? [h("time", null, clock(note.at, this.began)), h("span", { class: `${note.mood}-text` }, `${note.subject}: ${note.text}`)] : [];
   }
 
@@ -427,11 +430,12 @@ function futureOf({ rows, verdict, until_ms: until }) {
   return { model, verdict };
 }
 
-/** The questions of the server: texts, choices and the index of the right answer, if it came along. */
+/** The questions of the server: texts, choices and the index of the right answer. */
 function questionsOf(answer) {
   const list = Array.isArray(answer) ? answer : answer?.questions ?? [];
-  return list.map(({ text, question, choices, answer: right, reason }) => ({
-    text: text ?? question, choices: choices.map(String), answer: typeof right === "number" ? right : choices.indexOf(right), reason,
+  return list.map(({ text, choices, answer: right, reason }) => ({
+    text, reason, choices: choices.map((each) => each.text),
+    answer: choices.findIndex((each) => String(each.value) === String(right)),
   })).filter((each) => each.answer >= 0);
 }
 
