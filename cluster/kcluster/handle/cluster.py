@@ -34,7 +34,7 @@ from kcluster.drivers.sockets.listener import ReservedPort
 from kcluster.faults.rules import Rule
 from kcluster.handle.recording import RecordVerbs
 from kcluster.operations.admin import OnEnd
-from kcluster.operations.errors import ClusterError
+from kcluster.operations.errors import ClusterError, NotInTime
 from kcluster.operations.logs import PartitionLogs, partition_logs
 from kcluster.operations.names import partition_in
 from kcluster.operations.network_verbs import NetworkVerbs
@@ -534,7 +534,7 @@ class Cluster(NetworkVerbs, RecordVerbs):
         try:
             self._wait(lambda: wanted.holds(facts), limit_ms / 1000, None)
             if not self._do(lambda: wanted.holds(facts)):
-                raise ClusterError(self._do(lambda: not_held(wanted, facts, limit_ms)))
+                raise NotInTime(self._do(lambda: not_held(wanted, facts, limit_ms)))
         finally:
             end()
 
@@ -575,12 +575,12 @@ class Cluster(NetworkVerbs, RecordVerbs):
             done = GeventEvent()
             future.add_done_callback(lambda _: done.set())
             if not done.wait(timeout_s):
-                raise ClusterError(f"{failure} within {timeout_s:g} s")
+                raise NotInTime(f"{failure} within {timeout_s:g} s")
             return future.result(0)
         try:
             return future.result(timeout_s)
         except FutureTimeoutError:
-            raise ClusterError(f"{failure} within {timeout_s:g} s") from None
+            raise NotInTime(f"{failure} within {timeout_s:g} s") from None
 
 
 def _in_thread(todo: list[Callable[[], None]]) -> None:
