@@ -299,7 +299,7 @@ class Page {
     this.height = view.clientHeight;
     view.setAttribute("aria-labelledby", `tab-${this.view}`);
     patch(view, [h("div", { key: this.view, class: `view ${this.view}` }, this.viewTree(width))]);
-    byId("side").classList.toggle("needed", this.selected !== null || this.openNote !== "" || this.verdict !== null);
+    byId("side").classList.toggle("needed", this.selected !== null || this.openNote !== "" || (this.verdict !== null && !this.isBeforeEnd));
     patch(byId("side"), sideTree(this));
     patch(byId("time"), timeBar(this, this.time));
     this.drawFlights();
@@ -352,7 +352,7 @@ class Page {
       }), button("×", () => { this.prediction = null; this.redraw(); }, { class: "small", "aria-label": "Dismiss" })];
     }
     const stepped = this.model.noteById.get(this.openNote);
-    const note = stepped?.at === this.at ? stepped : this.model.storyUntil(this.at, 1)[0];
+    const note = stepped?.at === this.at ? stepped : newestOf(this.model, this.at);
     return note ? [h("time", null, clock(note.at, this.began)), h("span", { class: `${note.mood}-text` }, `${note.subject}: ${note.text}`)] : [];
   }
 
@@ -421,6 +421,13 @@ function partitionNames(model, withInternal) {
   }
   const shown = model.sorted.filter((each) => withInternal || !each.internal);
   return (shown.length ? shown : model.sorted).map((each) => each.name);
+}
+
+/** The newest event; of those of one moment, who leads now is what people wait for. */
+function newestOf(model, at) {
+  const found = model.storyUntil(at, 40);
+  const same = found.filter((note) => note.at === found[0].at);
+  return same.find((note) => note.kind === "partition_offline" || note.kind === "leader_elected") ?? found[0];
 }
 
 function futureOf({ rows, verdict, until_ms: until }) {
