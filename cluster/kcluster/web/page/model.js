@@ -293,7 +293,7 @@ class Model {
       last: row.last_offset, client: row.client, isr: row.isr,
     });
     this.appendCount += 1;
-    bound(appends, Math.max(MAX_APPENDS / Math.max(this.partitions.size, 1), 500));
+    bound(appends, Math.max(MAX_APPENDS / Math.max(this.partitions.size, 1), 200));
   }
 
   #epochs(row) {
