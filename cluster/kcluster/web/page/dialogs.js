@@ -112,7 +112,8 @@ function futuresTree(page, state) {
       oninput: (event) => { state.shown = Number(event.target.value); openForkDialog(page, state); },
     })), h("output", { class: "strong" }, clock(state.shown, page.began))),
     h("div", { class: "columns futures" }, columns.map(([name, title]) => h("section", { key: name, "data-future": name, "aria-label": title },
-      h("h3", null, title), verdictTree(futures[name].verdict ?? { outcome: "unknown" }),
+      h("h3", null, title), futures[name].problems.map((text) => h("p", { key: text, class: "bad-text" }, text)),
+      verdictTree(futures[name].verdict ?? { outcome: "unknown" }),
       futureTree(page, futures[name].model, state)))));
 }
 

@@ -18,9 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from kcluster.events.words import text_after_subject
+from kcluster.runs.note_values import notes_values
 from kcluster.runs.page import json_in_html
-from kcluster.runs.record import NoteRow, RunRecord
+from kcluster.runs.record import RunRecord
 
 FOLDER: Final = Path(__file__).parent
 SCRIPTS: Final = (
@@ -66,24 +66,11 @@ def page_of_record(record: RunRecord) -> str:
     """A page that carries a finished run; `#t=1200&view=cluster` in its address opens it 1.2 s
     after the start of the run, in this view."""
     rows: dict[str, list[Any]] = {name: getattr(record, name) for name in SHOWN}
-    rows["notes"] = [worded(row) for row in record.notes]
+    rows["notes"] = notes_values(record.notes, record.info.began_ms)
     verdict = record.verdict or None
     info = record.info
     carried = {"rows": rows, "until_ms": info.ended_ms, "verdict": verdict}
     return _page(f"{info.name}: {info.outcome}", carried)
-
-
-def worded(row: NoteRow) -> dict[str, Any]:
-    """A row of events with its words."""
-    event = row.event
-    return {
-        "id": row.id,
-        "at_ms": row.at_ms,
-        "subject": event.subject,
-        "text": text_after_subject(event),
-        "event": event,
-        "cause": row.cause,
-    }
 
 
 def _page(title: str, record: Any) -> str:

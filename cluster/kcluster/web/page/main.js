@@ -250,7 +250,11 @@ class Page {
     try {
       const body = { at_ms: state.at, actions: [action], for: span };
       const answer = await this.connection.ask("POST", "/forks", body);
-      state.futures = { here: futureOf(answer.here), there: futureOf(answer.there), assumptions: answer.assumptions };
+      const { at_ms: at, assumptions } = answer;
+      state.at = at;
+      state.futures = {
+        here: futureOf(this.model, at, answer.here), there: futureOf(this.model, at, answer.there), assumptions,
+      };
       state.shown = Math.max(state.futures.here.model.until, state.futures.there.model.until);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
@@ -430,11 +434,11 @@ function newestOf(model, at) {
   return same.find((note) => note.kind === "partition_offline" || note.kind === "leader_elected") ?? found[0];
 }
 
-function futureOf({ rows, verdict, until_ms: until }) {
-  const model = new Model();
-  const times = Object.values(rows).map((table) => table.at(-1)?.at_ms ?? 0);
-  model.add(rows, until ?? Math.max(0, ...times));
-  return { model, verdict };
+/** A future as the server answers it: rows from the fork on, and its verdict. */
+function futureOf(past, at, { rows, verdict, until_ms: until, problems }) {
+  const model = past.branch(at);
+  model.add(rows, until);
+  return { model, verdict, problems: problems ?? [] };
 }
 
 /** The questions of the server: texts, choices and the index of the right answer. */
