@@ -28,10 +28,12 @@ steps:
   - {at: 500ms, isolate: {nodes: 3, others: "1, 2"}, for: 400ms}
   - {at: 1500ms, kill: 1}
   - {at: 2200ms, start: 1}
+  - {at: 2600ms, move: {partition: orders-0, to: 3}}
 """
 
 
 @cache
 def failover_run() -> RunRecord:
-    """Broker 3 is cut off from +0.5 to +0.9 s; broker 1 is down from +1.5 to +2.2 s."""
+    """Broker 3 is cut off from +0.5 to +0.9 s; broker 1 is down from +1.5 to +2.2 s;
+    at +2.6 s broker 3 gets the leader, and the producer asks the old one once more."""
     return run_virtual(Scenario.parse(FAILOVER), 1, lambda now_ms, of_ms: None).record()

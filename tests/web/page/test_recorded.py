@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.xdist_group("page"), pytest.mark.slow, pytest.mark.timeout_s(90)]
 
-BEFORE, KILLED, ELECTED, LATE = "#t=1400", "#t=1502", "#t=1700", "#t=2900"
+BEFORE, ELECTED = "#t=1400", "#t=1700"
 
 
 @pytest.fixture(scope="session")
@@ -80,6 +80,14 @@ def test_client__belief_is_stale_until_it_has_asked_again(tab: Tab, url: str) ->
         if "orders-0" in text:
             seen.append("stale" in text)
     assert (seen[0], True in seen, seen[-1]) == (False, True, False)
+
+
+def test_client__the_old_leader_refuses_and_names_the_new_one(tab: Tab, url: str) -> None:
+    page = tab(url + "#t=2660&view=client")
+    page.get_by_role("button", name="shop", exact=True).click()
+    refused = page.locator(".rung.refused").last
+    assert "Produce orders-0" in (refused.text_content() or "")
+    assert "NOT_LEADER_OR_FOLLOWER, leader is 3" in (refused.text_content() or "")
 
 
 def test_groups__members_commits_and_transactions(tab: Tab, url: str) -> None:
