@@ -62,7 +62,7 @@ def log_lines(played: PartPlayed, glyph: Glyph) -> list[str]:
     """The replicas' logs at the end of a part; nothing if the part does not show them."""
     if LOGS not in played.part.shows:
         return []
-    return [line.rstrip() for line in drawing_of(plain(played.logs), glyph)]
+    return [line.rstrip() for logs in played.logs for line in drawing_of(plain(logs), glyph)]
 
 
 def _event_lines(played: PartPlayed) -> Iterator[str]:
