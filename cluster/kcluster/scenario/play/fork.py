@@ -26,8 +26,8 @@ from kcluster.scenario.outcome import STEPS, FailedCheck
 from kcluster.scenario.play.virtual import VirtualRun
 
 STREAMED: Final = (
-    "notes", "appends", "moves", "leaders", "epochs", "exchanges", "beliefs", "groups",
-    "transaction_states",
+    "notes", "appends", "commits", "moves", "leaders", "epochs", "exchanges", "beliefs",
+    "groups", "transaction_states",
 )  # fmt: skip
 """The tables that a running cluster streams."""
 LONGEST_MS: Final = 600_000
