@@ -28,7 +28,7 @@ _COLOURS: Final = ("#9ecae9", "#f5b971", "#a6d8a8", "#d7b5d8", "#f2a7a0", "#cfcf
 """By leader epoch, in rotation; the first ones differ in brightness, too."""
 _STYLE: Final = (
     "text{font:13px system-ui,sans-serif;fill:#1b1f24}.hw{stroke:#1b1f24;stroke-width:3}"
-    ".cell{stroke:#1b1f24;stroke-width:.6;fill:none}.hatch{stroke:#1b1f24;stroke-width:.9;fill:none}"
+    ".cell,.hatch{stroke:#1b1f24;fill:none}.cell{stroke-width:.6}.hatch{stroke-width:.9}"
     ".out{fill:none;stroke:#8a8f98;stroke-dasharray:4 3}"
     "@media(prefers-color-scheme:dark){text{fill:#e6e6e6}.hw{stroke:#fff}.out{stroke:#9aa0a8}}"
 )
