@@ -144,6 +144,7 @@ docs: $(VENV)/.docs
 
 reference: $(VENV)/.dev
 	@$(BIN)/python tools/reference_pages.py
+	@$(BIN)/python tools/course_pages.py
 
 # Compiled wheels for the CPythons at hand: ARGS="--python python3.12" chooses, ARGS=--no-compiled skips
 # them.
