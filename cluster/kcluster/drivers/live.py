@@ -228,6 +228,9 @@ class LiveDriver:
         if gate is None or not isinstance(event, Request) or gate.admit(node_id, event):
             self.dispatcher.hand_in(node_id, event)
 
+    def gave_up(self, node_id: int, request: Request) -> None:
+        self.dispatcher.gave_up(node_id, request)
+
     def defer(self, node_id: int, event: Input) -> None:
         self._deferred.append((node_id, event))
 

@@ -32,8 +32,9 @@ from kcluster.deaths import DeathKind
 from kcluster.drivers.live import LiveDriver
 from kcluster.drivers.sockets.listener import ReservedPort
 from kcluster.faults.rules import Rule
+from kcluster.handle.recording import RecordVerbs
 from kcluster.operations.admin import OnEnd
-from kcluster.operations.errors import ClusterError
+from kcluster.operations.errors import ClusterError, NotInTime
 from kcluster.operations.logs import PartitionLogs, partition_logs
 from kcluster.operations.names import partition_in
 from kcluster.operations.network_verbs import NetworkVerbs
@@ -45,14 +46,8 @@ from kcluster.runtime.build import Plan, build
 from kcluster.runtime.gate import RuleStatus
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kcluster.checks.verdict import Verdict
-    from kcluster.evidence.recorder import Recorder
     from kcluster.operations.conditions import Condition
     from kcluster.operations.targets import Finder, Nodes
-    from kcluster.runs.journal import Rows
-    from kcluster.runs.record import RunInfo, RunRecord
 
 T = TypeVar("T")
 
@@ -63,7 +58,7 @@ EXTRA_WAIT_S: Final = 10.0
 _NOT_ALL_KNOW: Final = "not all brokers have applied the newest metadata"
 
 
-class Cluster(NetworkVerbs):
+class Cluster(NetworkVerbs, RecordVerbs):
     """A cluster on the live driver: `with Cluster(Topology.load("topology.yaml")) as cluster: …`.
 
     `seed`: of everything random in the cluster; drawn if None.  `log`: called with one line for
@@ -97,7 +92,6 @@ class Cluster(NetworkVerbs):
         self._is_recorded = record
         self.name = topology.name
         """The name of its run directories."""
-        self._recorder: Recorder | None = None
         self.ledger = Ledger()
         """What the project's own clients sent and read in this cluster."""
         self.driver.dispatcher.note_sinks = (self._keep,)
@@ -540,78 +534,9 @@ class Cluster(NetworkVerbs):
         try:
             self._wait(lambda: wanted.holds(facts), limit_ms / 1000, None)
             if not self._do(lambda: wanted.holds(facts)):
-                raise ClusterError(self._do(lambda: not_held(wanted, facts, limit_ms)))
+                raise NotInTime(self._do(lambda: not_held(wanted, facts, limit_ms)))
         finally:
             end()
-
-    # -------------------------------------------------------------------------- the record
-
-    def start_recording(self) -> None:
-        """Record what happens from now on; `open` does it unless `record` is False."""
-        # Imported here: the start of a cluster does not wait for it.
-        from kcluster.evidence.sampling import SamplingRecorder
-
-        def attach() -> None:
-            if self._recorder is None:
-                recorder = SamplingRecorder(self.driver.dispatcher, self.plan)
-                recorder.notes += [entry.note for entry in self._events]
-                self._recorder = recorder
-
-        self._do(attach)
-
-    def verdict(self) -> Verdict:
-        """The verdict on every record so far, from what the brokers saw of their clients.  The
-        cluster stands still meanwhile, for seconds at most."""
-        from kcluster.handle.recording import live_verdict
-
-        recorder = self.recorder
-        return self._do(lambda: live_verdict(recorder, self.ledger, self._verbs))
-
-    def save(self, directory: str | os.PathLike[str], *, into: Path | None = None) -> Path:
-        """Write the run so far to a new run directory below `directory`, with its verdict and
-        timeline page; returns its path.  `into`: a run directory that exists already."""
-        from kcluster.handle.recording import live_info, live_record
-        from kcluster.runs.directory import write_into, write_run
-
-        recorder = self.recorder
-
-        def read() -> RunRecord:
-            info = live_info(recorder, self.name, self.seed)
-            return live_record(recorder, self.ledger, self._verbs, info)
-
-        record = self._do(read)
-        if into is None:
-            return write_run(directory, record)
-        write_into(into, record)
-        return into
-
-    def run_info(self) -> RunInfo:
-        """The facts about this run, for its directory."""
-        from kcluster.handle.recording import live_info
-
-        recorder = self.recorder
-        return self._do(lambda: live_info(recorder, self.name, self.seed))
-
-    def recorded_since(self, after_ms: int) -> tuple[Rows, int]:
-        """The rows of events, appends, replicas and leaders after `after_ms`, and until when they
-        are complete."""
-        from kcluster.runs.journal import rows_between
-
-        recorder = self.recorder
-
-        def read() -> tuple[Rows, int]:
-            recorder.check_last_step()
-            now_ms = self.driver.now_ms()
-            return rows_between(recorder, after_ms, now_ms), now_ms - 1
-
-        return self._do(read)
-
-    @property
-    def recorder(self) -> Recorder:
-        """What records this cluster; ClusterError if nothing does."""
-        if self._recorder is None:
-            raise ClusterError("this cluster is not recorded, by --no-record or record=False")
-        return self._recorder
 
     def _keep(self, note: Note) -> None:
         self._sequence += 1
@@ -650,12 +575,12 @@ class Cluster(NetworkVerbs):
             done = GeventEvent()
             future.add_done_callback(lambda _: done.set())
             if not done.wait(timeout_s):
-                raise ClusterError(f"{failure} within {timeout_s:g} s")
+                raise NotInTime(f"{failure} within {timeout_s:g} s")
             return future.result(0)
         try:
             return future.result(timeout_s)
         except FutureTimeoutError:
-            raise ClusterError(f"{failure} within {timeout_s:g} s") from None
+            raise NotInTime(f"{failure} within {timeout_s:g} s") from None
 
 
 def _in_thread(todo: list[Callable[[], None]]) -> None:

@@ -66,6 +66,9 @@ class SocketHost(Protocol):
     def flush_later(self, connection: BrokerConnection) -> None:
         """Flush this connection at the end of the next `settle`."""
 
+    def gave_up(self, node_id: int, request: Request) -> None:
+        """A connection has ended before this request was answered."""
+
     def next_connection_id(self) -> int:
         """A new id, unique in this cluster."""
 
@@ -105,8 +108,8 @@ class BrokerConnection:
 
     __slots__ = (
         "_ahead_bytes", "_channel", "_frames", "_gate", "_hub", "_malformed", "_node_id",
-        "_pumping", "_readable", "_reader", "_reading", "_socket", "_unsent", "_unsent_bytes",
-        "_writable",
+        "_pumping", "_readable", "_reader", "_reading", "_request", "_socket", "_unsent",
+        "_unsent_bytes", "_writable",
         "awaits_reply", "client_host", "connection_id", "is_dirty", "is_open", "is_unflushed",
         "last_active_ms", "listener",
     )  # fmt: skip
@@ -133,6 +136,8 @@ class BrokerConnection:
         self.is_unflushed = False
         """On the driver's list of connections to flush."""
         self.awaits_reply = False
+        self._request: Request | None = None
+        """The newest one that was handed over."""
         self.last_active_ms = listener.gate.now_ms()
         self._hub = hub
         self._socket = sock
@@ -250,6 +255,7 @@ class BrokerConnection:
             return
         if isinstance(received, Request):
             self.awaits_reply = True
+            self._request = received
             gate.deliver(self._node_id, received)
         else:
             self._write(received)
@@ -334,6 +340,9 @@ class BrokerConnection:
         if self._writable is not None:
             self._writable.stop()
             self._writable.close()
+        if self.awaits_reply and self._request is not None:
+            self._gate.gave_up(self._node_id, self._request)
+        self._request = None
         self.listener.forget(self, reason)
         self._socket.close()
         self._frames.clear()
