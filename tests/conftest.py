@@ -12,6 +12,7 @@ faulthandler ends the run, with the stacks, some time later (pyproject.toml).
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 import threading
@@ -32,6 +33,10 @@ one worker runs them all, so that they share a JVM."""
 SPARK_LIVE = "spark live"
 """The group of those that read from a live cluster.  They are half of the work, and the whole would
 take longer than all other tests."""
+
+# Tests start the command line and Spark's workers some hundred times: without the modules' compiled
+# files each of them would compile all modules again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 hypothesis.settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, print_blob=False

@@ -163,13 +163,13 @@ def test_rows_between__gives_each_row_once() -> None:
     streamed: dict[str, list[object]] = {}
     after_ms = -1
     for _ in range(10):
-        cluster.run_for(300)
+        cluster.run_for(900)
         recorder.check_last_step()
         for table, rows in rows_between(recorder, after_ms, cluster.now_ms).items():
             streamed.setdefault(table, []).extend(rows)
         after_ms = cluster.now_ms - 1
     whole = rows_between(recorder, -1, cluster.now_ms)
-    for table in ("exchanges", "beliefs", "epochs", "groups", "moves"):
+    for table in ("exchanges", "beliefs", "epochs", "groups", "moves", "commits"):
         assert sorted(map(str, streamed[table])) == sorted(map(str, whole[table])), table
         assert whole[table], table
 

@@ -10,7 +10,7 @@ nobody listened, what its application did.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
@@ -25,7 +25,7 @@ from kcluster.events.clients import (
 )
 from kcluster.evidence.client_names import client_name
 from kcluster.evidence.exchanges import error_codes
-from kcluster.evidence.recorder import Recorder
+from kcluster.evidence.recorder import Answer, Recorder
 from kcluster.operations.status import controller_image
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
@@ -133,10 +133,11 @@ def _generations(notes: list[Note]) -> Iterator[Generation]:
             yield Generation(note.at_ms, note.event)
 
 
-def commits_of(recorder: Recorder) -> Iterator[Commit]:
-    """Every commit that a broker answered, of all groups, in order of time."""
+def commits_of(recorder: Recorder, answers: Iterable[Answer] | None = None) -> Iterator[Commit]:
+    """Every commit that a broker answered, of all groups, in order of time; or those among
+    `answers`."""
     names = controller_image(recorder.dispatcher).topic_names
-    for at_ms, broker, reply in recorder.answers:
+    for at_ms, broker, reply in recorder.answers if answers is None else answers:
         request, body = reply.request, reply.body
         if request.api_key != ApiKey.OFFSET_COMMIT or body is None:
             continue

@@ -32,6 +32,7 @@ from kcluster.deaths import DeathKind
 from kcluster.drivers.live import LiveDriver
 from kcluster.drivers.sockets.listener import ReservedPort
 from kcluster.faults.rules import Rule
+from kcluster.handle.clock import ClockVerbs
 from kcluster.handle.recording import RecordVerbs
 from kcluster.operations.admin import OnEnd
 from kcluster.operations.errors import ClusterError, NotInTime
@@ -55,10 +56,12 @@ MAX_EVENTS_KEPT: Final = 100_000
 START_TIMEOUT_S: Final = 30.0
 EXTRA_WAIT_S: Final = 10.0
 """Added to the session timeout, for what follows a broker's death."""
+CLOCK_LOOK_S: Final = 0.05
+"""How often somebody who waits looks at a clock that was paused or slowed down meanwhile."""
 _NOT_ALL_KNOW: Final = "not all brokers have applied the newest metadata"
 
 
-class Cluster(NetworkVerbs, RecordVerbs):
+class Cluster(NetworkVerbs, ClockVerbs, RecordVerbs):
     """A cluster on the live driver: `with Cluster(Topology.load("topology.yaml")) as cluster: …`.
 
     `seed`: of everything random in the cluster; drawn if None.  `log`: called with one line for
@@ -283,6 +286,16 @@ class Cluster(NetworkVerbs, RecordVerbs):
         found = self.find(brokers, may_be_none=verb is StateVerb.START)
         return self._do(lambda: self._verbs.on_each(verb, found, operation))
 
+    def advertise(self, broker_id: int, host: str, port: int, *, timeout_s: float = 30.0) -> None:
+        """Give clients this address of a broker from now on, for instance that of a forwarder.
+        Returns when all brokers know it."""
+        ended: Future[str] = Future()
+        self._do(lambda: self._verbs.advertise(broker_id, host, port, ended.set_result))
+        refusal = self._result(ended, timeout_s, "the controller did not answer")
+        if refusal:
+            raise ClusterError(f"broker {broker_id}: {refusal}")
+        self._wait(self._settled.has_applied_all, timeout_s, _NOT_ALL_KNOW)
+
     # ---------------------------------------------------------------------------- settling
 
     @property
@@ -497,7 +510,7 @@ class Cluster(NetworkVerbs, RecordVerbs):
         elif isr is not None:
             topic, partition, size = isr
             self._do(lambda: self._verbs.partition(topic, partition))
-            self._wait(
+            self._wait_until(
                 lambda: len(self._verbs.partition(topic, partition).isr) == size,
                 limit_ms / 1000,
                 f"the ISR of {topic}-{partition} does not have {size} members",
@@ -505,14 +518,14 @@ class Cluster(NetworkVerbs, RecordVerbs):
         elif leader is not None:
             topic, partition, broker_id = leader
             self._do(lambda: self._verbs.partition(topic, partition))
-            self._wait(
+            self._wait_until(
                 lambda: self._settled.is_led_by(topic, partition, broker_id),
                 limit_ms / 1000,
                 f"broker {broker_id} does not lead {topic}-{partition}",
             )
         else:
             first = self._sequence if since is None else since
-            self._wait(
+            self._wait_until(
                 lambda: any(x.kind == event and x.sequence > first for x in self._events),
                 limit_ms / 1000,
                 f"no event {event}",
@@ -534,6 +547,8 @@ class Cluster(NetworkVerbs, RecordVerbs):
         try:
             self._wait(lambda: wanted.holds(facts), limit_ms / 1000, None)
             if not self._do(lambda: wanted.holds(facts)):
+                if self.driver.is_clock_paused:
+                    limit_ms = 0
                 raise NotInTime(self._do(lambda: not_held(wanted, facts, limit_ms)))
         finally:
             end()
@@ -558,16 +573,33 @@ class Cluster(NetworkVerbs, RecordVerbs):
         return self._result(self.driver.call(function), None, "")
 
     def _wait(self, condition: Callable[[], bool], timeout_s: float, failure: str | None) -> None:
-        """Wait for a condition; with `failure` None a timeout is not an error."""
-        future = self._do(lambda: self.driver.when(condition))
-        try:
-            self._result(future, timeout_s, failure or "")
-        except ClusterError:
-            if future.done():
-                raise
-            self._do(lambda: self.driver.forget_condition(future))
-            if failure is not None:
-                raise
+        """Wait for a condition, by the cluster's clock; not if that is paused.  With `failure` None
+        a timeout is not an error."""
+        if self.driver.is_clock_paused:
+            return
+        driver = self.driver
+        future = self._do(lambda: driver.when(condition))
+        until_ms = driver.clock_ms() + timeout_s * 1000
+        left_s = timeout_s
+        while True:
+            try:
+                return self._result(future, left_s / driver.clock.speed, failure or "")
+            except ClusterError:
+                if future.done():
+                    raise
+            left_s = (until_ms - driver.clock_ms()) / 1000
+            if left_s <= 0:
+                break
+            left_s = max(left_s, CLOCK_LOOK_S)
+        self._do(lambda: driver.forget_condition(future))
+        if failure is not None:
+            raise ClusterError(f"{failure} within {timeout_s:g} s")
+
+    def _wait_until(self, condition: Callable[[], bool], timeout_s: float, failure: str) -> None:
+        """The same for somebody who relies on it: an error also if the clock is paused."""
+        self._wait(condition, timeout_s, failure)
+        if self.driver.is_clock_paused and not self._do(condition):
+            raise ClusterError(f"{failure}, and the clock is paused")
 
     def _result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
         if threading.get_ident() == self.driver.thread_id:

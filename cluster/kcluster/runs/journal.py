@@ -1,8 +1,7 @@
 """The directory of a run that is not over: kept current, so that a killed process leaves its story.
 
-Owns: which rows are written meanwhile.  Never: judges; the
-verdict, the clients' records and the page are written at the end, over what is here
-(directory.py).
+Owns: which rows are written meanwhile.  Never: judges; the verdict, the clients' records and the
+page are written at the end, over what is here (directory.py).
 Kafka: no counterpart.
 """
 
@@ -15,9 +14,11 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from kcluster.evidence.group_history import commits_of
 from kcluster.evidence.recorder import Recorder
 from kcluster.runs.build_record import (
     append_row,
+    commit_row,
     epochs_row,
     leader_row,
     move_row,
@@ -59,6 +60,9 @@ def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
         ],
         "epochs": [
             epochs_row(g, x) for g in partitions for x in part(g.epoch_runs, lambda x: x.at_ms)
+        ],
+        "commits": [
+            commit_row(x) for x in commits_of(recorder, part(recorder.answers, lambda x: x[0]))
         ],
         "exchanges": list(part(exchanges.rows, lambda row: row.at_ms)),
         "beliefs": list(part(exchanges.beliefs.rows, lambda row: row.at_ms)),

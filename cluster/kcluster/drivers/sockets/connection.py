@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from gevent.hub import Hub
@@ -65,6 +66,13 @@ class SocketHost(Protocol):
 
     def flush_later(self, connection: BrokerConnection) -> None:
         """Flush this connection at the end of the next `settle`."""
+
+    @property
+    def is_clock_paused(self) -> bool:
+        """Whether the cluster's clock is paused: nothing is read, written or accepted."""
+
+    def on_resumed(self, callback: Callable[[], object]) -> None:
+        """Call back once the clock is resumed."""
 
     def gave_up(self, node_id: int, request: Request) -> None:
         """A connection has ended before this request was answered."""
@@ -162,6 +170,10 @@ class BrokerConnection:
 
     def _on_readable(self) -> None:
         gate = self._gate
+        if gate.is_clock_paused:
+            self._readable.stop()
+            gate.on_resumed(self._read_again)
+            return
         is_sound = False
         try:
             gate.wake()
@@ -173,6 +185,10 @@ class BrokerConnection:
             if not is_sound:
                 # A step raised: a bug of the simulator, which ends this client's connection.
                 self.close("")
+
+    def _read_again(self) -> None:
+        if self.is_open and self._reading:
+            self._readable.start(self._on_readable)
 
     def _read(self) -> None:
         try:
@@ -319,11 +335,18 @@ class BrokerConnection:
     def _on_writable(self) -> None:
         self._writable.stop()
         gate = self._gate
+        if gate.is_clock_paused:
+            gate.on_resumed(self._write_again)
+            return
         gate.wake()
         self.last_active_ms = gate.now_ms()
         self._send()
         self.pump()
         gate.settle_soon()
+
+    def _write_again(self) -> None:
+        if self.is_open:
+            self._writable.start(self._on_writable)
 
     # --------------------------------------------------------------------------- the end
 
