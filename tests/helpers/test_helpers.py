@@ -1,4 +1,4 @@
-"""The helpers for Java, Go and Node: their examples go through a leader's death, and explain a loss.
+"""The helpers for Java, Go and Node: their examples survive a leader's death, and explain a loss.
 
 `make helpers` builds them; each is skipped where its toolchain is missing.  An example prints how
 long its leader's death took.
