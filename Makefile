@@ -11,6 +11,7 @@
 #   make wheels        build the sdist and the wheels into dist/, and try each in an empty environment
 #   make tools         Kafka's command line tools against kcluster; needs Java and Maven
 #   make programs      build the copiers of franz-go and kafkajs that the tests run; needs Go, Node and npm
+#   make helpers       build the helpers for Java, Go and Node with their examples, which the tests run
 #   make docs          build the site of docs/ into build/docs; fails on a broken link or anchor
 #   make reference     write the generated pages of docs/reference
 #   make bench         benchmark the compiled build and its peers; writes docs/reference/benchmarks.md
@@ -26,7 +27,7 @@
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled can-compile jars programs tools lint compat compare compiled \
+.PHONY: help demo test test-compiled can-compile jars programs helpers tools lint compat compare compiled \
   docs reference wheels bench bench-micro renew clean
 
 CC ?= cc
@@ -42,6 +43,7 @@ COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol te
 KAFKA_LIBS := build/kafka-libs
 CONNECTOR_JARS := build/connector-jars
 PROGRAMS := build/programs
+HELPERS := build/helpers
 TOOLS_TESTS := tests/compat/kafka_tools tests/compat/kafka_streams
 BUILD ?= compiled
 MEASURED = $(if $(filter pure,$(BUILD)),cluster,$(COMPILED)):.
@@ -134,6 +136,39 @@ $(PROGRAMS)/franz-go-copier: $(wildcard tests/compat/programs/franz_go/*)
 $(PROGRAMS)/copier.js: $(wildcard tests/compat/programs/kafkajs/*)
 	@mkdir -p $(@D) && cp $(<D)/package.json $(<D)/copier.js $(@D)
 	@cd $(@D) && npm install --silent --no-audit --no-fund --no-package-lock --ignore-scripts
+	@touch $@
+
+# With Java and Maven, Go, or Node and npm, pytest also tests the helper in this language; else as above.
+helpers:
+	@if ! command -v java >/dev/null 2>&1 || ! command -v mvn >/dev/null 2>&1; then \
+	  echo "make: no Java or no Maven here: the JUnit 5 extension is not tried"; \
+	  else $(MAKE) --no-print-directory $(HELPERS)/java/.done || \
+	    echo "make: the JUnit 5 extension could not be built: it is not tried"; fi
+	@if ! command -v go >/dev/null 2>&1; then echo "make: no Go here: the Go helper is not tried"; \
+	  else $(MAKE) --no-print-directory $(HELPERS)/example.test || \
+	    echo "make: the Go helper could not be built: it is not tried"; fi
+	@if ! command -v node >/dev/null 2>&1 || ! command -v npm >/dev/null 2>&1; then \
+	  echo "make: no Node or no npm here: the Node helper is not tried"; \
+	  else $(MAKE) --no-print-directory $(HELPERS)/node/.done || \
+	    echo "make: kafkajs could not be fetched: the Node helper is not tried"; fi
+
+# The launcher runs the tests without Maven; it brings JUnit's own classes.
+JUNIT_LAUNCHER := org.junit.platform:junit-platform-console-standalone:1.13.4
+$(HELPERS)/java/.done: $(shell find helpers/java -name '*.java' -o -name pom.xml)
+	@echo "Building the JUnit 5 extension and its example; this once." >&2
+	@rm -rf $(@D) && mkdir -p $(HELPERS) && cp -r helpers/java $(@D)
+	@cd $(@D) && mvn -q -B package -DskipTests dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)/libs \
+	  -DexcludeGroupIds=kcluster,org.junit.jupiter,org.junit.platform,org.opentest4j,org.apiguardian
+	@cd $(@D) && mvn -q -B -N dependency:copy -Dartifact=$(JUNIT_LAUNCHER) -DoutputDirectory=$(CURDIR)/$(@D)/libs
+	@touch $@
+
+$(HELPERS)/example.test: $(wildcard helpers/go/* helpers/go/example/*)
+	@echo "Building the Go helper's example; this once." >&2
+	@go test -C helpers/go/example -c -o $(CURDIR)/$@ .
+
+$(HELPERS)/node/.done: $(wildcard helpers/node/*.js* helpers/node/example/*.js*)
+	@rm -rf $(@D) && mkdir -p $(@D)/example && cp helpers/node/*.js* $(@D) && cp helpers/node/example/*.js* $(@D)/example
+	@cd $(@D)/example && npm install --silent --no-audit --no-fund --no-package-lock --ignore-scripts
 	@touch $@
 
 compiled: $(COMPILED)/.done
