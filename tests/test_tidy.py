@@ -53,10 +53,12 @@ LAYERS = {
     "importing": "contract protocol config",
     "handle": f"version {_JUDGED}",
     "scenario": f"version {_JUDGED} handle",
+    "learn": f"{_JUDGED} handle scenario",
     "testing": f"version {_JUDGED} handle scenario",
+    "web": f"version {_JUDGED} handle scenario testing",
     "pipeline": f"{_JUDGED} handle scenario",
     "demo": f"version {_JUDGED} handle scenario pipeline",
-    "cli": f"{_JUDGED} handle importing scenario testing pipeline demo",
+    "cli": f"{_JUDGED} handle importing scenario learn testing web pipeline demo",
     "__main__": "cli",
 }
 """What each part of `kcluster` may import besides itself; no two of them import each other."""
@@ -64,8 +66,8 @@ LAYERS = {
 SOURCE = "cluster/kcluster/"
 OUTSIDE_THE_CORE = (
     "drivers/sockets/", "drivers/live.py", "drivers/wires/tcp.py", "handle/",
-    "scenario/play/live.py", "runs/", "importing/", "testing/", "pipeline/", "cli/", "demo/",
-    "__main__.py",
+    "scenario/play/live.py", "runs/", "importing/", "learn/", "testing/", "web/", "pipeline/",
+    "cli/", "demo/", "__main__.py",
 )  # fmt: skip
 
 SEEDED = ("runtime", "operations", "drivers", "scenario")

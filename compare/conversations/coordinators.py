@@ -1,4 +1,4 @@
-"""The coordinator of a consumer group is stopped: what its successor has loaded.
+"""The coordinator of a consumer group is stopped, or killed: what its successor has loaded.
 
 A transaction with offsets of the group is open meanwhile.  {coordinator} is the broker that stops,
 {heir} the one that coordinates the group afterwards, {txn_heir} the one of the transaction.
@@ -129,4 +129,5 @@ PLACED = {
 }
 CONVERSATIONS = (
     Conversation("the coordinator is stopped", story("stop"), PLACED, needs_operations=True),
+    Conversation("the coordinator is killed", story("kill"), PLACED, needs_operations=True),
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcluster.cli.log_drawing import drawing_of
 from kcluster.cli.status_tables import links_text, notices, tables_of
 from kcluster.cli.table import fitted, plain_lines
 from kcluster.protocol.releases import latest
 from kcluster.runs.bars import block, digit
+from kcluster.runs.log_drawing import drawing_of
 
 
 def broker(number: int, state: str = "up", fenced: bool = False) -> dict[str, Any]:

@@ -348,3 +348,29 @@ def test_up__quiet_leaves_events_to_the_verbs_and_takes_its_name_from_the_enviro
     assert "(mine: 2 brokers" in up.ready
     assert "mine: broker 1 killed" in kcluster("kill", "1")[1]
     assert up.stop() == (0, "", "")
+
+
+# ------------------------------------------------------------------------------------ the clock
+
+
+def test_clock__pause_act_step_resume(lab: Any, kcluster: Verb) -> None:
+    assert "lab: the clock is running at " in kcluster("clock")[1]
+    code, out, _ = kcluster("clock", "pause")
+    assert (code, out.endswith("s  (kcluster clock resume)\n")) == (0, True)
+    assert kcluster("kill", "1")[0] == 0
+    assert orders()["leader"] == 1, "nobody has noticed: the clock is paused"
+    code, out, _ = kcluster("clock", "step", "leader_elected of orders-0")
+    assert code == 0
+    assert "leader 1 -> 2" in out.splitlines()[0]
+    assert orders()["leader"] == 2
+    code, out, _ = kcluster("clock", "speed", "0.5", "--json")
+    clock = json.loads(out)["clock"]
+    assert (clock["paused"], clock["speed"]) == (True, 0.5)
+    assert ": the clock is running at " in kcluster("clock", "resume")[1]
+
+
+def test_clock__wrong_words(lab: Any, kcluster: Verb) -> None:
+    for words in (("speed",), ("speed", "fast"), ("pause", "1"), ("step", "leader_electd")):
+        code, _, err = kcluster("clock", *words)
+        assert code in (1, 2)
+        assert err.startswith("kcluster: ")

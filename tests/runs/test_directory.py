@@ -7,8 +7,24 @@ from pathlib import Path
 
 import pytest
 
+from kcluster.evidence.rows import (
+    BeliefRow,
+    ExchangeRow,
+    GroupMemberValue,
+    GroupRow,
+    TransactionStateRow,
+)
 from kcluster.runs.directory import RunError, find_run, read_run, write_run
-from kcluster.runs.record import FORMAT, TABLES, CommitRow, ProblemRow, ProcessedRow, TransactionRow
+from kcluster.runs.record import (
+    ADDED_TABLES,
+    FORMAT,
+    TABLES,
+    CommitRow,
+    EpochsRow,
+    ProblemRow,
+    ProcessedRow,
+    TransactionRow,
+)
 from tests.runs.stage import unclean_run
 
 
@@ -19,6 +35,14 @@ def test_directory__a_run_survives_a_round_trip(tmp_path: Path) -> None:
     record.processed = [ProcessedRow("orders", 0, 4, "worker", 1_900)]
     record.transactions = [TransactionRow("app", 1, "shop", 2, "aborted", 1_000, 1_200, "TIMEOUT")]
     record.problems = [ProblemRow("missed", "orders", 0, 5, 7, 3, "missed: orders-0")]
+    record.exchanges = [ExchangeRow(1_500, "app", 1, "Produce", 1_490, 1_500, "orders", 0, 1)]
+    record.beliefs = [BeliefRow("app", "orders", 0, 1, 0, 1_400)]
+    record.epochs = [EpochsRow("orders", 0, 2, 6_000, 0, ((0, 0), (1, 5)))]
+    member = GroupMemberValue("app-1", "app", (("orders", 0),))
+    record.groups = [GroupRow("g", "classic", "Stable", 1, 2, (member,), 1_450)]
+    record.transaction_states = [
+        TransactionStateRow("shop", 7, 0, "Ongoing", (("orders", 0),), 1, 1_100)
+    ]
     path = write_run(tmp_path, record)
     again, problems = read_run(path)
     assert problems == []
@@ -39,6 +63,17 @@ def test_directory__it_has_its_own_name_and_latest_links_to_the_last(tmp_path: P
     assert (tmp_path / "latest").resolve() == second.resolve()
     assert find_run(tmp_path).resolve() == second.resolve()
     assert read_run(tmp_path)[0].info.name == "a/../b <c>"
+
+
+def test_directory__a_run_of_an_older_version_lacks_tables_and_columns(tmp_path: Path) -> None:
+    record = unclean_run()
+    path = write_run(tmp_path, record)
+    for field in ADDED_TABLES:
+        (path / TABLES[field][0]).unlink()
+    replicas = path / "replicas.jsonl"
+    replicas.write_text(replicas.read_text().replace(',"last_stable_offset":-1', ""))
+    again, problems = read_run(path)
+    assert (again.moves, problems) == (record.moves, [])
 
 
 def test_directory__a_corrupt_line_is_reported_and_the_rest_is_used(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ file alone.  Kafka: KafkaApis.handle, but as a table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, final
 
 from msgspec import Struct
 
@@ -18,6 +18,9 @@ from kcluster.protocol.apis import ApiKey
 Handler = Callable[[Broker, Request, int], Any]
 """(broker, request, now_ms) -> the response body; PARKED when `broker.reply(request, body)` will be
 called later; NO_RESPONSE when the client expects none."""
+
+
+Registered = TypeVar("Registered", bound=Handler)
 
 
 class Parked(Struct):
@@ -50,10 +53,10 @@ class ServedApi:
 SERVED_APIS: Final[dict[int, ServedApi]] = {}
 
 
-def handles(api_key: ApiKey, versions: tuple[int, int]) -> Callable[[Handler], Handler]:
+def handles(api_key: ApiKey, versions: tuple[int, int]) -> Callable[[Registered], Registered]:
     """Register the decorated function as the handler of `api_key` for these versions."""
 
-    def register(handler: Handler) -> Handler:
+    def register(handler: Registered) -> Registered:
         assert api_key not in SERVED_APIS, f"{api_key.name} has two handlers"
         SERVED_APIS[api_key] = ServedApi(api_key, *versions, handler)
         return handler

@@ -21,11 +21,12 @@ from kcluster.checks.availability import Window, find_windows
 from kcluster.checks.settings import Setting
 from kcluster.checks.violations import ExplainedViolation, explained_violations
 from kcluster.clients.ledger import Ledger, Outcome, Partition
+from kcluster.evidence.client_names import keeps_a_ledger
 from kcluster.evidence.finals import read_finals
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.outside import FROM_THE_START, IsInside, outside_ledger
-from kcluster.evidence.recorder import Judged, Recorder, keeps_a_ledger
+from kcluster.evidence.recorder import Judged, Recorder
 from kcluster.invariants.replies import Patience
 
 VALID: Final = "valid"

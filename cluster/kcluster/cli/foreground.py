@@ -74,6 +74,7 @@ class UpOptions(Struct, frozen=True):
     out: str | None = None
     no_record: bool = False
     record: str | None = None
+    page: bool = False
 
 
 class Traced(Struct, gc=False):
@@ -114,6 +115,8 @@ def run(options: UpOptions, began_s: float) -> int:
     if options.no_record and (options.out or options.record):
         wanted = "--out" if options.out else "--record"
         raise ControlError(f"{wanted} needs a record; leave out --no-record", 2)
+    if options.no_record and options.page:
+        raise ControlError("--page shows the record; leave out --no-record", 2)
     topology = choose_topology(options.file, options.brokers, options.base_port, options.profile)
     require_free_ports(topology)
     inbox: SimpleQueue[Any] = SimpleQueue()
@@ -133,6 +136,8 @@ def run(options: UpOptions, began_s: float) -> int:
             gc.set_threshold(*GC_THRESHOLDS)
             directory = _record(cluster, options)
             session.set_recorded(directory)
+            if options.page:
+                _show_page(session, printer)
             _print_until_stop(inbox, printer)
             path = None if directory is None else directory.finish()
             if options.record is not None:
@@ -146,7 +151,24 @@ def run(options: UpOptions, began_s: float) -> int:
                     printer.written(options.record)
         finally:
             server.close()
+            _close_page(session)
     return 0
+
+
+def _show_page(session: ControlSession, printer: Printer) -> None:
+    """Start the page's server, and print its address."""
+    from kcluster.cli.page_server import page_url
+
+    url = page_url(session)
+    with surviving_output():
+        printer.page(url)
+
+
+def _close_page(session: ControlSession) -> None:
+    if "kcluster.cli.page_server" in sys.modules:
+        from kcluster.cli.page_server import close_page
+
+        close_page(session)
 
 
 def free_name(wanted: str | None, topology: Topology) -> str:
@@ -218,6 +240,14 @@ class Printer:
                 f"({name}: {count}{_versions(cluster)}, profile {topology.profile}, {topics}; "
                 f"up in {took_s:.2f} s, Ctrl-C stops)"
             )
+        sys.stdout.flush()
+
+    def page(self, url: str) -> None:
+        """Print the address of the live page."""
+        if self._as_json:
+            self._json({"page": url})
+        else:
+            print(f"page: {url}")
         sys.stdout.flush()
 
     def saved(self, path: Path) -> None:

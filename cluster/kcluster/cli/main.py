@@ -22,6 +22,7 @@ _UP_FLAGS: Final = {
     "--quiet": "quiet",
     "-q": "quiet",
     "--no-record": "no_record",
+    "--page": "page",
 }
 _UP_VALUES: Final = {
     "--brokers": "brokers",

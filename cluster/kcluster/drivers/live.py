@@ -25,8 +25,9 @@ from gevent.hub import Hub
 
 from kcluster.broker.channel import Channel
 from kcluster.broker.quotas.connection_quotas import ConnectionQuotas
-from kcluster.contract import Input, Reply, Request
+from kcluster.contract import Input, Note, Reply, Request
 from kcluster.deaths import ProcessState
+from kcluster.drivers.live_clock import LiveClock
 from kcluster.drivers.outside import Outside
 from kcluster.drivers.sockets.connection import BrokerConnection
 from kcluster.drivers.sockets.listener import Limits, Listener, ReservedPort
@@ -68,8 +69,13 @@ class LiveDriver:
         """Exceptions raised by steps.  Each is a bug in the simulator, so the test that hit it must
         fail."""
         self._log = log
-        self._offset_us = (time.time_ns() - time.monotonic_ns()) // 1000
-        """The cluster's clock minus the monotonic clock."""
+        self.clock = LiveClock((time.time_ns() - time.monotonic_ns()) // 1000)
+        self.clock_sinks: tuple[Callable[[], object], ...] = ()
+        """Called when the clock was paused, resumed, or has another speed: timers are set again."""
+        self._held: list[Callable[[], object]] = []
+        """What sockets do once the clock is resumed."""
+        self._step: tuple[Callable[[Note], bool], Future[Note]] | None = None
+        """The event at which the clock is to stop, while somebody waits for one."""
         self._connection_ids = 0
         self._dirty: deque[BrokerConnection] = deque()
         self._unflushed: list[BrokerConnection] = []
@@ -206,16 +212,31 @@ class LiveDriver:
 
     def clock_ms(self) -> int:
         """The cluster's clock at this moment, whatever the last dispatch; from any thread."""
-        return (time.monotonic_ns() // 1000 + self._offset_us) // 1000
+        return self.clock.at(time.monotonic_ns() // 1000) // 1000
 
     def wake(self) -> None:
-        now_us = time.monotonic_ns() // 1000 + self._offset_us
+        clock = self.clock
+        now_us = time.monotonic_ns() // 1000 + clock.offset_us
+        if clock.is_steered:
+            now_us = clock.at(now_us - clock.offset_us)
         late_us = now_us - self.dispatcher.quiet_until_us
         if late_us > MAX_LATE_US:
             # This process got no CPU: the cluster's clock stands still for that long.
-            self._offset_us -= late_us - MAX_LATE_US
+            clock.fall_behind(late_us - MAX_LATE_US)
             now_us -= late_us - MAX_LATE_US
-        self.dispatcher.at(now_us)
+        if self._step is None:
+            self.dispatcher.at(now_us)
+        else:
+            self._advance_stepwise(now_us)
+
+    def _advance_stepwise(self, now_us: int) -> None:
+        """Set the time, and go no further than the moment at which the clock was paused."""
+        dispatcher = self.dispatcher
+        while not self.clock.is_paused:
+            due_us = min(now_us, max(dispatcher.quiet_until_us, dispatcher.now_us))
+            dispatcher.at(due_us)
+            if due_us >= now_us:
+                return
 
     def deliver(self, node_id: int, event: Input) -> None:
         gate, outside = self.dispatcher.gate, self.outside
@@ -227,6 +248,9 @@ class LiveDriver:
             return
         if gate is None or not isinstance(event, Request) or gate.admit(node_id, event):
             self.dispatcher.hand_in(node_id, event)
+
+    def gave_up(self, node_id: int, request: Request) -> None:
+        self.dispatcher.gave_up(node_id, request)
 
     def defer(self, node_id: int, event: Input) -> None:
         self._deferred.append((node_id, event))
@@ -287,11 +311,12 @@ class LiveDriver:
                 future.set_result(None)
 
     def _arm(self) -> None:
-        due_us = self._armed_us = self.dispatcher.quiet_until_us
         self._timer.stop()
+        if self.clock.is_paused:
+            return
+        due_us = self._armed_us = self.dispatcher.quiet_until_us
         if due_us != NEVER_US:
-            now_us = time.monotonic_ns() // 1000 + self._offset_us
-            delay_s = max(0.0, (due_us - now_us) / 1e6)
+            delay_s = self.delay_s(due_us)
             hub = self._hub
             assert hub is not None
             self._timer.close()
@@ -312,11 +337,91 @@ class LiveDriver:
             limits = [x.limits.max_idle_ms for x in self.listeners.values()]
             shortest_ms = min((limit for limit in limits if limit >= 0), default=60_000)
             gevent.sleep(min(max(0.05, shortest_ms / IDLE_SWEEPS / 1000), LONGEST_SWEEP_S))
+            if self.clock.is_paused:
+                continue
             self.wake()
             for listener in tuple(self.listeners.values()):
                 listener.close_excess()
                 listener.close_idle(self.now_ms())
             self.settle()
+
+    # ---------------------------------------------------------------------- steering the clock
+    # In the driver's thread.
+
+    def pause_clock(self) -> None:
+        """Stop the clock at this moment: no timer runs, nothing is read from a socket or accepted,
+        so clients see a stall.  Commands still act, at this moment and one after the other."""
+        if not self.clock.is_paused:
+            self.clock.pause(time.monotonic_ns() // 1000, self.dispatcher.now_us)
+            self._armed_us = NEVER_US
+            self._clock_changed()
+
+    def resume_clock(self) -> None:
+        """Let the clock continue from where it stands."""
+        if self.clock.is_paused:
+            self.clock.resume(time.monotonic_ns() // 1000)
+            held, self._held = self._held, []
+            for callback in held:
+                callback()
+            self._clock_changed()
+
+    def set_speed(self, speed: float) -> None:
+        """Run the clock at `speed`, 1.0 being the machine's."""
+        self.clock.set_speed(time.monotonic_ns() // 1000, speed)
+        self._clock_changed()
+
+    def pause_at(self, is_wanted: Callable[[Note], bool]) -> Future[Note]:
+        """Let the clock run until the next such event, and pause it at that moment: what follows
+        from the event later has not happened yet.  The future has the event."""
+        future: Future[Note] = Future()
+        self.forget_step()
+        self._step = (is_wanted, future)
+        self.dispatcher.note_sinks = (*self.dispatcher.note_sinks, self._on_step_note)
+        self.resume_clock()
+        return future
+
+    def forget_step(self) -> None:
+        """Wait for no event any more."""
+        if self._step is not None:
+            _, future = self._step
+            self._step = None
+            sinks = self.dispatcher.note_sinks
+            self.dispatcher.note_sinks = tuple(x for x in sinks if x != self._on_step_note)
+            if not future.done():
+                future.set_exception(ClusterError("another step began, or the clock was steered"))
+
+    def _on_step_note(self, note: Note) -> None:
+        if self._step is not None:
+            is_wanted, future = self._step
+            if not future.done() and is_wanted(note):
+                self.pause_clock()
+                future.set_result(note)
+
+    @property
+    def is_clock_paused(self) -> bool:
+        """Sockets are to be left alone."""
+        return self.clock.is_paused
+
+    def on_resumed(self, callback: Callable[[], object]) -> None:
+        """Call back once the clock is resumed."""
+        self._held.append(callback)
+
+    def delay_s(self, at_us: int) -> float:
+        """How long it takes on the machine until this time of the cluster."""
+        clock = self.clock
+        left_us = at_us - clock.at(time.monotonic_ns() // 1000)
+        return max(0.0, clock.wait_us(left_us) / 1e6)
+
+    def at(self, at_us: int, callback: Callable[[], object]) -> None:
+        """Call back in a greenlet at this time of the cluster's clock, between two dispatches."""
+        self.dispatcher.later(at_us, lambda: gevent.spawn(self._run_command, callback))
+        self.settle_soon()
+
+    def _clock_changed(self) -> None:
+        for sink in self.clock_sinks:
+            sink()
+        if self._timer is not None:
+            self._arm()
 
     # ------------------------------------------------------------------- connections of clients
 

@@ -10,7 +10,7 @@ nobody listened, what its application did.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
@@ -23,7 +23,9 @@ from kcluster.events.clients import (
     GroupMemberLeft,
     GroupRebalanced,
 )
-from kcluster.evidence.recorder import Recorder, keeps_a_ledger
+from kcluster.evidence.client_names import client_name
+from kcluster.evidence.exchanges import error_codes
+from kcluster.evidence.recorder import Answer, Recorder
 from kcluster.operations.status import controller_image
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
@@ -131,10 +133,11 @@ def _generations(notes: list[Note]) -> Iterator[Generation]:
             yield Generation(note.at_ms, note.event)
 
 
-def commits_of(recorder: Recorder) -> Iterator[Commit]:
-    """Every commit that a broker answered, of all groups, in order of time."""
+def commits_of(recorder: Recorder, answers: Iterable[Answer] | None = None) -> Iterator[Commit]:
+    """Every commit that a broker answered, of all groups, in order of time; or those among
+    `answers`."""
     names = controller_image(recorder.dispatcher).topic_names
-    for at_ms, broker, reply in recorder.answers:
+    for at_ms, broker, reply in recorder.answers if answers is None else answers:
         request, body = reply.request, reply.body
         if request.api_key != ApiKey.OFFSET_COMMIT or body is None:
             continue
@@ -186,7 +189,7 @@ def refusals(recorder: Recorder) -> list[RefusedRequests]:
     for at_ms, _, reply in recorder.answers:
         if reply.body is None:
             continue
-        for code in dict.fromkeys(_error_codes(reply.body)):
+        for code in dict.fromkeys(error_codes(reply.body)):
             if code not in EXPECTED:
                 client = client_of(recorder, reply.request)
                 key = (client, reply.request.api_key, _error(code))
@@ -196,22 +199,7 @@ def refusals(recorder: Recorder) -> list[RefusedRequests]:
 
 def client_of(recorder: Recorder, request: Request) -> str:
     """The name of the client that sent a request: of a simulated one its own, else its id."""
-    client_id = request.client_id or ""
-    if keeps_a_ledger(client_id):
-        number = int(client_id.rpartition("-")[2])
-        return recorder.plan.fabric.clients.get(number) or client_id
-    return client_id
-
-
-def _error_codes(message: Any) -> Iterator[int]:
-    """Every error code in a response, at any depth."""
-    for field in message.__struct_fields__:
-        value = getattr(message, field)
-        if field == "error_code":
-            yield value
-        elif isinstance(value, list) and value and isinstance(value[0], Struct):
-            for item in value:
-                yield from _error_codes(item)
+    return client_name(request.client_id, recorder.plan.fabric.clients)
 
 
 def _error(code: int) -> str:

@@ -1,28 +1,43 @@
-"""Which partitions coordinators gave to the members of KIP-848 groups, and until when.
+"""Which partitions the members of groups had, and until when.
 
-Owns: these facts, read from recorded answers and notes after a run.  Never: judges them (checks/).
+Owns: these facts, read from recorded answers and notes after a run.  Never: judges them (checks/),
+reads share groups: there, a partition belongs to several members on purpose.
 Kafka: no counterpart; ConsumerGroup.currentPartitionEpoch keeps it while a group runs.
 
 A member holds a partition from the answer that assigns it, until it owns it no more by its own next
-word, leaves, or is fenced.
+word, leaves, or is fenced.  Its own word is the heartbeat of a group with epochs, and the JoinGroup
+of a classic member, whose subscription has what it keeps (nothing, if its assignor is eager).  A
+member of a streams group holds the partitions that its active tasks read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
 
 from msgspec import Struct
 
 from kcluster.broker.node import BrokerNode
 from kcluster.clients.ledger import Partition
+from kcluster.contract import Reply
 from kcluster.events.clients import GroupMemberExpired, GroupMemberLeft
 from kcluster.evidence.recorder import Recorder
 from kcluster.operations.status import controller_image
 from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.consumer_protocol import (
+    ASSIGNMENT,
+    CONSUMER_PROTOCOL_TYPE,
+    SUBSCRIPTION,
+    decode_consumer_message,
+)
 from kcluster.protocol.errors import ErrorCode, error_of
 
-FENCING = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
+_FENCING: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
+_FENCING_CLASSIC: Final = (
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.FENCED_INSTANCE_ID,
+)
 
 
 class HeldTwice(Struct, frozen=True):
@@ -38,10 +53,31 @@ class HeldTwice(Struct, frozen=True):
     """Since when `holder` has it."""
 
 
+_Member = tuple[str, str]
+"""(group, member id)."""
+
+
+class _Word(Struct, frozen=True):
+    """What a request and its answer say about one member.  `session_ms`, `rebalance_timeout_ms`:
+    -1 if they do not say."""
+
+    member: _Member
+    lets_go: bool = False
+    """It has nothing from now on: it joins, has left or is fenced."""
+    is_refused: bool = False
+    owned: list[Partition] | None = None
+    """What it still has, by its own word."""
+    assigned: list[Partition] | None = None
+    instance: str = ""
+    session_ms: int = -1
+    rebalance_timeout_ms: int = -1
+
+
 class _Fence(Struct):
     """When a member counts as fenced although no answer said so."""
 
-    heard_until_ms: int
+    session_ms: int
+    heard_until_ms: int = 0
     """The end of its session."""
     rebalance_timeout_ms: int = 0
     revokes: dict[Partition, int] = {}
@@ -53,63 +89,200 @@ class _Fence(Struct):
         return is_slow or now_ms >= self.heard_until_ms
 
 
+class _Holdings:
+    """Who holds what, answer by answer."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, dict[str, dict[Partition, int]]] = {}
+        """By group, member and partition: since when."""
+        self._fences: dict[_Member, _Fence] = {}
+        self._instances: dict[_Member, str] = {}
+        """By group and instance id: the member that has it."""
+
+    def drop(self, group: str, member: str) -> None:
+        self._held.get(group, {}).pop(member, None)
+
+    def take(self, word: _Word, at_ms: int) -> Iterator[tuple[Partition, str, int]]:
+        """Obey a word; (partition, its holder, since when) of each that is held by two now."""
+        group, member = word.member
+        if word.lets_go:
+            self.drop(group, member)
+        members = self._held.setdefault(group, {})
+        own = members.setdefault(member, {})
+        if word.owned is not None:
+            own = members[member] = {
+                one: own.get(one, at_ms) for one in word.owned if one in own or not word.is_refused
+            }
+        if word.is_refused:
+            return
+        fence = self._fences.setdefault(word.member, _Fence(max(word.session_ms, 0)))
+        if word.session_ms >= 0:
+            fence.session_ms = word.session_ms
+        fence.heard_until_ms = at_ms + fence.session_ms
+        if word.rebalance_timeout_ms >= 0:
+            fence.rebalance_timeout_ms = word.rebalance_timeout_ms
+        self._replace(word)
+        if word.assigned is None:
+            return
+        fence.revokes = {
+            one: fence.revokes.get(one, at_ms) for one in own if one not in word.assigned
+        }
+        for partition in word.assigned:
+            if partition not in own:
+                own[partition] = at_ms
+                for other, theirs in members.items():
+                    is_held = other != member and partition in theirs
+                    if is_held and not self._fences[group, other].is_past(partition, at_ms):
+                        yield partition, other, theirs[partition]
+
+    def _replace(self, word: _Word) -> None:
+        """A static member has come back under another member id."""
+        if word.instance:
+            group, member = word.member
+            before = self._instances.get((group, word.instance), member)
+            self._instances[group, word.instance] = member
+            if before != member:
+                self.drop(group, before)
+
+
 def held_twice(recorder: Recorder) -> Iterator[HeldTwice]:
     """Every partition of a group that was assigned while another member held it."""
-    names = controller_image(recorder.dispatcher).topic_names
-    session_ms = min(
-        (
-            process.last_node.config.group_consumer_session_timeout_ms
-            for process in recorder.dispatcher.processes.values()
-            if isinstance(process.last_node, BrokerNode)
-        ),
-        default=0,
-    )
     departures = [
         (note.at_ms, note.event)
         for note in recorder.notes
         if isinstance(note.event, GroupMemberExpired | GroupMemberLeft)
     ]
-    held: dict[tuple[str, str], dict[Partition, int]] = {}
-    """By group and member; since when."""
-    fences: dict[tuple[str, str], _Fence] = {}
+    holdings, words = _Holdings(), _Words(recorder)
     for at_ms, broker, reply in recorder.answers:
-        request, answer = reply.request, reply.body
-        if request.api_key != ApiKey.CONSUMER_GROUP_HEARTBEAT or answer is None:
+        read = words.readers.get(reply.request.api_key)
+        word = None if read is None or reply.body is None else read(reply)
+        if word is None:
             continue
         while departures and departures[0][0] <= at_ms:
             _, event = departures.pop(0)
-            held.pop((event.group, event.member), None)
-        body = request.body
-        key = (body.group_id, answer.member_id or body.member_id)
+            holdings.drop(event.group, event.member)
+        group, member = word.member
+        for partition, holder, since_ms in holdings.take(word, at_ms):
+            yield HeldTwice(at_ms, broker, group, partition, holder, member, since_ms)
+
+
+# ------------------------------------------------------------------------- requests and answers
+
+
+class _Words:
+    """Reads the words of a run's members."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._names = controller_image(recorder.dispatcher).topic_names
+        configs = [
+            process.last_node.config
+            for process in recorder.dispatcher.processes.values()
+            if isinstance(process.last_node, BrokerNode)
+        ]
+        of_consumers = [config.group_consumer_session_timeout_ms for config in configs]
+        of_streams = [config.group_streams_session_timeout_ms for config in configs]
+        self._session_ms = min(of_consumers, default=0)
+        self._streams_session_ms = min(of_streams, default=0)
+        self._sources: dict[tuple[str, str], list[str]] = {}
+        """By streams group and subtopology: the topics that its tasks read."""
+        self._consumers: set[_Member] = set()
+        """Classic members whose assignments are partitions."""
+        self.readers: dict[int, Callable[[Reply], _Word | None]] = {
+            ApiKey.CONSUMER_GROUP_HEARTBEAT: self._consumer,
+            ApiKey.STREAMS_GROUP_HEARTBEAT: self._streams,
+            ApiKey.JOIN_GROUP: self._join,
+            ApiKey.SYNC_GROUP: self._sync,
+            ApiKey.HEARTBEAT: self._classic_heartbeat,
+        }
+
+    def _consumer(self, reply: Reply) -> _Word:
+        body, answer = reply.request.body, reply.body
         error = error_of(answer.error_code)
-        if error in FENCING or body.member_epoch <= 0:
-            held.pop(key, None)
-        if error or body.member_epoch < 0:
-            continue
-        own = held.setdefault(key, {})
-        fence = fences.setdefault(key, _Fence(at_ms + session_ms))
-        fence.heard_until_ms = at_ms + session_ms
-        if body.rebalance_timeout_ms >= 0:
-            fence.rebalance_timeout_ms = body.rebalance_timeout_ms
-        if body.topic_partitions is not None:
-            owned = _partitions(body.topic_partitions, names)
-            own = held[key] = {one: own.get(one, at_ms) for one in owned}
-        if answer.assignment is None:
-            continue
-        assigned = _partitions(answer.assignment.topic_partitions, names)
-        fence.revokes = {one: fence.revokes.get(one, at_ms) for one in own if one not in assigned}
-        for partition in assigned:
-            if partition not in own:
-                own[partition] = at_ms
-                for (group, member), others in held.items():
-                    is_other = group == key[0] and member != key[1] and partition in others
-                    if is_other and not fences[group, member].is_past(partition, at_ms):
-                        yield HeldTwice(
-                            at_ms, broker, group, partition, member, key[1], others[partition]
-                        )
+        owned, assigned = body.topic_partitions, answer.assignment
+        return _Word(
+            member=(body.group_id, answer.member_id or body.member_id),
+            lets_go=error in _FENCING or body.member_epoch <= 0,
+            is_refused=bool(error) or body.member_epoch < 0,
+            owned=None if owned is None else self._partitions(owned),
+            assigned=None if assigned is None else self._partitions(assigned.topic_partitions),
+            instance=body.instance_id or "",
+            session_ms=self._session_ms,
+            rebalance_timeout_ms=body.rebalance_timeout_ms,
+        )
+
+    def _partitions(self, topics: Iterable[Any]) -> list[Partition]:
+        names = self._names
+        return [
+            (names.get(topic.topic_id, ""), number)
+            for topic in topics
+            for number in topic.partitions
+        ]
+
+    def _streams(self, reply: Reply) -> _Word:
+        body, answer = reply.request.body, reply.body
+        if body.topology is not None:
+            for part in body.topology.subtopologies:
+                repartitioned = (one.name for one in part.repartition_source_topics)
+                topics = [*part.source_topics, *repartitioned]
+                self._sources[body.group_id, part.subtopology_id] = topics
+        error = error_of(answer.error_code)
+        return _Word(
+            member=(body.group_id, answer.member_id or body.member_id),
+            lets_go=error in _FENCING or body.member_epoch <= 0,
+            is_refused=bool(error) or body.member_epoch < 0,
+            owned=self._read_by(body.group_id, body.active_tasks),
+            assigned=self._read_by(body.group_id, answer.active_tasks),
+            instance=body.instance_id or "",
+            session_ms=self._streams_session_ms,
+            rebalance_timeout_ms=body.rebalance_timeout_ms,
+        )
+
+    def _read_by(self, group: str, tasks: Iterable[Any] | None) -> list[Partition] | None:
+        if tasks is None:
+            return None
+        return [
+            (topic, number)
+            for part in tasks
+            for topic in self._sources.get((group, part.subtopology_id), ())
+            for number in part.partitions
+        ]
+
+    def _join(self, reply: Reply) -> _Word | None:
+        body, answer = reply.request.body, reply.body
+        if body.protocol_type != CONSUMER_PROTOCOL_TYPE:
+            return None
+        member = (body.group_id, answer.member_id or body.member_id)
+        self._consumers.add(member)
+        error = error_of(answer.error_code)
+        kept = next((one.metadata for one in body.protocols), b"")
+        subscription = decode_consumer_message(SUBSCRIPTION, bytes(kept))
+        return _Word(
+            member=member,
+            lets_go=error in _FENCING_CLASSIC,
+            is_refused=bool(error),
+            owned=[] if subscription is None else _named(subscription.owned_partitions),
+            instance=body.group_instance_id or "",
+            session_ms=body.session_timeout_ms,
+            rebalance_timeout_ms=body.rebalance_timeout_ms,
+        )
+
+    def _sync(self, reply: Reply) -> _Word | None:
+        answer = reply.body
+        word = self._classic_heartbeat(reply)
+        if word is None or word.is_refused:
+            return word
+        assignment = decode_consumer_message(ASSIGNMENT, bytes(answer.assignment))
+        partitions = [] if assignment is None else _named(assignment.assigned_partitions)
+        return _Word(word.member, assigned=partitions)
+
+    def _classic_heartbeat(self, reply: Reply) -> _Word | None:
+        body, error = reply.request.body, error_of(reply.body.error_code)
+        member = (body.group_id, body.member_id)
+        if member not in self._consumers:
+            return None
+        is_heard = not error or error is ErrorCode.REBALANCE_IN_PROGRESS
+        return _Word(member, lets_go=error in _FENCING_CLASSIC, is_refused=not is_heard)
 
 
-def _partitions(topics: Iterable[Any], names: dict[bytes, str]) -> list[Partition]:
-    return [
-        (names.get(topic.topic_id, ""), number) for topic in topics for number in topic.partitions
-    ]
+def _named(topics: Iterable[Any]) -> list[Partition]:
+    return [(one.topic, number) for one in topics for number in one.partitions]

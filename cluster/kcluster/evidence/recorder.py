@@ -10,23 +10,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
+from kcluster.broker.node import BrokerNode
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.contract import Note, Reply
+from kcluster.events.clients import GroupEvent
+from kcluster.events.transactions import TransactionEvent
 from kcluster.evidence.contents import Contents
+from kcluster.evidence.coordinator_states import CHANGING_APIS, CoordinatorStates
+from kcluster.evidence.exchanges import AppendEnds, Exchanges
 from kcluster.evidence.history import FinalLog
+from kcluster.evidence.rows import ExchangeRow
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.observed import ObservedPartition, PartitionKey
 from kcluster.invariants.watch import Watch
-from kcluster.network.node_ids import FIRST_CLIENT_ID
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.records.batches import Batch
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 
+MAX_EXCHANGES: Final = 200_000
 Answer = tuple[int, int, Reply]
 """(at_ms, broker, reply)."""
 
@@ -101,12 +107,40 @@ class Recorder(Watch):
         """Records sent before are known as ranges of offsets only; -1: none are."""
         self.dropped_notes = 0
         """How many notes, the oldest, are no longer kept."""
+        self.states = CoordinatorStates(plan.fabric.clients)
+        self._exchanges = Exchanges(plan.fabric.clients, MAX_EXCHANGES)
+        self._append_ends = AppendEnds()
+        self._exchanges_until = 0
+        """How many of the answers are in it."""
         super().__init__(dispatcher, Invariants())
 
     def _attach(self) -> None:
         super()._attach()
         dispatcher = self._dispatcher
-        dispatcher.note_sinks = (*dispatcher.note_sinks, self.notes.append)
+        dispatcher.note_sinks = (*dispatcher.note_sinks, self._keep_note)
+
+    def _keep_note(self, note: Note) -> None:
+        self.notes.append(note)
+        self._look_at_coordinator_of(note)
+
+    def _look_at_coordinator_of(self, note: Note) -> None:
+        """See what has changed, if this is an event of a coordinator: also what lasts for no time,
+        such as PrepareCommit."""
+        event = note.event
+        if isinstance(event, GroupEvent | TransactionEvent):
+            self._look_at_coordinator(note.note_id[0], note.at_ms)
+
+    def _look_at_coordinator(self, node_id: int, now_ms: int) -> None:
+        process = self._processes.get(node_id)
+        if process is not None and isinstance(process.node, BrokerNode):
+            self.states.look(now_ms, process.node)
+
+    def look_at_coordinators(self) -> None:
+        """See what has changed at any of them."""
+        now_ms = self._dispatcher.now_ms
+        for process in self._processes.values():
+            if isinstance(process.node, BrokerNode):
+                self.states.look(now_ms, process.node)
 
     @property
     def dispatcher(self) -> Dispatcher:
@@ -121,6 +155,16 @@ class Recorder(Watch):
     def _on_reply(self, node_id: int, reply: Reply, now_ms: int) -> None:
         super()._on_reply(node_id, reply, now_ms)
         self.answers.append((now_ms, node_id, reply))
+        api_key = reply.request.api_key
+        if api_key in CHANGING_APIS:
+            self._look_at_coordinator(node_id, now_ms)
+        elif api_key == ApiKey.PRODUCE and reply.request.body.transactional_id is not None:
+            # A partition may have been added to the transaction, at another broker (KIP-890).
+            self.look_at_coordinators()
+
+    def _look_around(self, now_ms: int) -> None:
+        super()._look_around(now_ms)
+        self.look_at_coordinators()
 
     # -------------------------------------------------------------------------- afterwards
 
@@ -128,6 +172,27 @@ class Recorder(Watch):
     def first_ms(self) -> int:
         """The time of the first event, from which a reader counts."""
         return self.notes[0].at_ms if self.notes else self.began_ms
+
+    def exchanges(self) -> Exchanges:
+        """The requests of clients so far, and what they believe."""
+        since, self._exchanges_until = self._exchanges_until, len(self.answers)
+        exchanges, ends = self._exchanges, self._append_ends
+        exchanges.topics.update({key[0]: one.topic for key, one in self.partitions.items()})
+        ends.read(self.partitions.values())
+        for answer in self.answers[since:]:
+            ends.complete(exchanges.answered(*answer))
+        exchanges.trim()
+        return exchanges
+
+    def unanswered(self) -> list[ExchangeRow]:
+        """The requests that have no answer, in order of when they were given up; those for which
+        an answer is still due come last."""
+        now_ms, simulated = self._dispatcher.now_ms, self.plan.fabric.clients
+        found = Exchanges(simulated)
+        found.topics = self.exchanges().topics
+        for broker, request, until_ms in self.invariants.replies.unanswered():
+            found.unanswered(now_ms if until_ms < 0 else until_ms, broker, request)
+        return sorted(found.rows, key=lambda row: row.at_ms)
 
     def merged_counts(self) -> tuple[int, int]:
         """Records that are known as ranges only: (sent, acked)."""
@@ -210,12 +275,3 @@ def _fetched(
         tuple(batches),
         data.aborted_transactions or (),
     )
-
-
-def keeps_a_ledger(client_id: str | None) -> bool:
-    """Whether a Kafka client id was assigned by one of our wires: such a client writes its own
-    ledger."""
-    if client_id is None or not client_id.startswith("client-"):
-        return False
-    number = client_id.removeprefix("client-")
-    return number.isdigit() and int(number) >= FIRST_CLIENT_ID

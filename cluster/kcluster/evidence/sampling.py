@@ -29,8 +29,10 @@ from kcluster.events.brokers import BrokerDown, BrokerEvent
 from kcluster.events.partitions import PartitionEvent
 from kcluster.events.topics import TopicDeleted
 from kcluster.evidence.contents import Contents
+from kcluster.evidence.exchanges import Exchanges
 from kcluster.evidence.history import FinalLog
 from kcluster.evidence.recorder import Answer, Missing, Recorder, RequestTimes
+from kcluster.evidence.rows import ExchangeRow
 from kcluster.invariants.observed import Append, Move, ObservedPartition
 from kcluster.operations.status import controller_image
 from kcluster.partition.log.log import Log
@@ -43,6 +45,8 @@ MAX_RECORDS: Final = 100_000
 """Records, sent or read, that are kept with their requests; beyond it the older half is merged."""
 MAX_ANSWERS: Final = 30_000
 """Answers to clients that are kept."""
+MAX_EXCHANGES: Final = 30_000
+MAX_EPOCH_RUNS: Final = 30_000
 MAX_NOTES: Final = 50_000
 MAX_MOVES: Final = 300_000
 LOOK_MS: Final = 100
@@ -90,6 +94,10 @@ class SamplingRecorder(Recorder):
         self._by_name: dict[Partition, ObservedPartition] = {}
         self._ends: dict[tuple[int, bytes, int], tuple[int, int]] = {}
         """By broker and partition: log end and high watermark of its replica, as seen last."""
+        self._epoch_starts: dict[tuple[int, bytes, int], tuple[int, ...]] = {}
+        """By broker and partition: `EpochCache.starts` of its log, as seen last."""
+        self._exchanges = Exchanges(self.plan.fabric.clients, MAX_EXCHANGES)
+        self._unanswered: list[tuple[int, int, Request]] = []
         self._recorded: dict[tuple[bytes, int], dict[int, int]] = {}
         """By partition and leader epoch: where the recorded appends end."""
         self._unclaimed: dict[tuple[int, bytes, int, int], Append] = {}
@@ -100,9 +108,11 @@ class SamplingRecorder(Recorder):
         """Clients whose last Fetch had an error."""
         self._kept_records = 0
         self._kept_moves = 0
+        self._kept_epoch_runs = 0
         self._replicas = 0
         dispatcher.note_sinks = (*dispatcher.note_sinks, self._on_note)
         dispatcher.reply_sinks = (*dispatcher.reply_sinks, self._on_reply)
+        dispatcher.unanswered_sinks = (*dispatcher.unanswered_sinks, self._on_unanswered)
         self._begin()
 
     def _begin(self) -> None:
@@ -123,12 +133,21 @@ class SamplingRecorder(Recorder):
     def _on_reply(self, node_id: int, reply: Reply, now_ms: int) -> None:
         self._pending.append((now_ms, node_id, reply))
         if not self._is_due:
-            self._is_due = True
-            wait_ms = max(LOOK_MS, self._replicas // REPLICAS_PER_MS)
-            self.dispatcher.later((now_ms + wait_ms) * 1000, self._look)
+            self._look_later(now_ms)
+
+    def _on_unanswered(self, node_id: int, request: Request, now_ms: int) -> None:
+        self._unanswered.append((now_ms, node_id, request))
+        if not self._is_due:
+            self._look_later(now_ms)
+
+    def _look_later(self, now_ms: int) -> None:
+        self._is_due = True
+        wait_ms = max(LOOK_MS, self._replicas // REPLICAS_PER_MS)
+        self.dispatcher.later((now_ms + wait_ms) * 1000, self._look)
 
     def _on_note(self, note: Note) -> None:
         self.notes.append(note)
+        self._look_at_coordinator_of(note)
         event = note.event
         if event.is_internal:
             return
@@ -166,6 +185,11 @@ class SamplingRecorder(Recorder):
         pending, self._pending = self._pending, []
         for answer in pending:
             self._take(answer)
+        if self._unanswered:
+            self._take_unanswered(len(pending))
+        self.look_at_coordinators()
+        self._exchanges.trim()
+        self.states.trim()
         if self._kept_records > self.max_records or len(self.answers) > MAX_ANSWERS:
             self._merge_older_half()
         if len(self.notes) > self.max_notes:
@@ -174,6 +198,8 @@ class SamplingRecorder(Recorder):
             del self.notes[:dropped]
         if self._kept_moves > MAX_MOVES:
             self._thin_moves()
+        if self._kept_epoch_runs > MAX_EPOCH_RUNS:
+            self._thin_epoch_runs()
 
     def _brokers(self) -> Iterator[BrokerNode]:
         for process in self.dispatcher.processes.values():
@@ -188,6 +214,7 @@ class SamplingRecorder(Recorder):
         if image.offset == self._metadata_offset:
             return
         self._metadata_offset = image.offset
+        self._exchanges.topics.update(image.topic_names)
         for topic in image.topics.values():
             if has_internal_prefix(topic.name):
                 continue
@@ -204,19 +231,28 @@ class SamplingRecorder(Recorder):
         return self.invariants.partition(replica.topic, replica.key)
 
     def _read_replicas(self, now_ms: int, node: BrokerNode) -> None:
-        broker, ends = node.node_id, self._ends
+        broker, ends, known_starts = node.node_id, self._ends, self._epoch_starts
         replicas = node.replicas.all()
         self._replicas += len(replicas)
         for replica in replicas:
             log = replica.log
             at = (log.log_end_offset, replica.high_watermark)
             key = (broker, replica.topic_id, replica.partition)
-            if ends.get(key) == at:
+            starts = log.epochs.starts
+            if ends.get(key) == at and known_starts.get(key) is starts:
                 continue
-            ends[key] = at
             observed = self._observed(replica)
-            if observed is not None:
-                observed.moves.append(Move(now_ms, broker, at[0], at[1]))
+            if observed is None:
+                ends[key], known_starts[key] = at, starts
+                continue
+            if known_starts.get(key, ()) is not starts:
+                observed.observe_epochs(now_ms, broker, log)
+                self._kept_epoch_runs += 1
+            known_starts[key] = starts
+            if ends.get(key) != at:
+                ends[key] = at
+                stable = replica.last_stable_offset if replica.is_leader else -1
+                observed.moves.append(Move(now_ms, broker, at[0], at[1], stable))
                 self._kept_moves += 1
                 self._read_log(now_ms, observed, replica, log)
 
@@ -267,10 +303,13 @@ class SamplingRecorder(Recorder):
         if took_ms > SLOW_MS:
             took_ms -= took_ms % SLOW_MS
         self._times[request.api_key, client, broker, took_ms] += 1
+        row = self._exchanges.answered(at_ms, broker, reply)
         if body is None:
             return
         if request.api_key == _PRODUCE:
-            self._claim(broker, request, body)
+            last = self._claim(broker, request, body)
+            if row.first >= 0:
+                row.last = max(row.first, last)
             self.answers.append(answer)
         elif request.api_key == _FETCH:
             records, has_error = _fetched(body)
@@ -283,8 +322,25 @@ class SamplingRecorder(Recorder):
         elif request.api_key in _COMMITS:
             self.answers.append(answer)
 
-    def _claim(self, broker: int, request: Request, body: Any) -> None:
-        """Give the appends that a Produce response acks their request."""
+    def _take_unanswered(self, answered: int) -> None:
+        """Add the requests that are over without an answer, before what was answered later."""
+        unanswered, self._unanswered = self._unanswered, []
+        exchanges = self._exchanges
+        for at_ms, broker, request in unanswered:
+            exchanges.unanswered(at_ms, broker, request)
+        first = len(exchanges.rows) - len(unanswered) - answered
+        exchanges.rows[first:] = sorted(exchanges.rows[first:], key=lambda row: row.at_ms)
+
+    def exchanges(self) -> Exchanges:
+        return self._exchanges
+
+    def unanswered(self) -> list[ExchangeRow]:
+        return []  # they are among the exchanges
+
+    def _claim(self, broker: int, request: Request, body: Any) -> int:
+        """Give the appends that a Produce response acks their request.  Returns the last offset of
+        the first of them, -1 if it is not known."""
+        last = -1
         for topic in body.responses:
             for data in topic.partition_responses:
                 if data.error_code:
@@ -298,10 +354,12 @@ class SamplingRecorder(Recorder):
                 key = (broker, topic_id, data.index, data.base_offset)
                 append = self._unclaimed.pop(key, None)
                 if append is not None:
+                    last = append.last_offset if last < 0 else last
                     append.request = request
                     append.at_ms = min(append.at_ms, request.arrived_ms)
                     if append.batch.producer_id >= 0:
                         self._clients[append.batch.producer_id] = request.client_id or ""
+        return last
 
     def _name_unanswered(self) -> None:
         """Give each append that was not answered a sender, so far as known."""
@@ -371,6 +429,19 @@ class SamplingRecorder(Recorder):
             observed.moves = list(_every_other(observed.moves))
             total += len(observed.moves)
         self._kept_moves = total
+
+    def _thin_epoch_runs(self) -> None:
+        """Keep the newer half of each partition, and the newest of each replica."""
+        total = 0
+        for observed in self.partitions.values():
+            runs = observed.epoch_runs
+            half = len(runs) // 2
+            newest = {run.broker: run for run in runs[:half]}
+            observed.epoch_runs = [run for run in runs[:half] if newest[run.broker] is run] + runs[
+                half:
+            ]
+            total += len(observed.epoch_runs)
+        self._kept_epoch_runs = total
 
     # -------------------------------------------------------------------------- afterwards
 

@@ -32,8 +32,10 @@ from kcluster.deaths import DeathKind
 from kcluster.drivers.live import LiveDriver
 from kcluster.drivers.sockets.listener import ReservedPort
 from kcluster.faults.rules import Rule
+from kcluster.handle.clock import ClockVerbs
+from kcluster.handle.recording import RecordVerbs
 from kcluster.operations.admin import OnEnd
-from kcluster.operations.errors import ClusterError
+from kcluster.operations.errors import ClusterError, NotInTime
 from kcluster.operations.logs import PartitionLogs, partition_logs
 from kcluster.operations.names import partition_in
 from kcluster.operations.network_verbs import NetworkVerbs
@@ -45,14 +47,8 @@ from kcluster.runtime.build import Plan, build
 from kcluster.runtime.gate import RuleStatus
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kcluster.checks.verdict import Verdict
-    from kcluster.evidence.recorder import Recorder
     from kcluster.operations.conditions import Condition
     from kcluster.operations.targets import Finder, Nodes
-    from kcluster.runs.journal import Rows
-    from kcluster.runs.record import RunInfo, RunRecord
 
 T = TypeVar("T")
 
@@ -60,10 +56,12 @@ MAX_EVENTS_KEPT: Final = 100_000
 START_TIMEOUT_S: Final = 30.0
 EXTRA_WAIT_S: Final = 10.0
 """Added to the session timeout, for what follows a broker's death."""
+CLOCK_LOOK_S: Final = 0.05
+"""How often somebody who waits looks at a clock that was paused or slowed down meanwhile."""
 _NOT_ALL_KNOW: Final = "not all brokers have applied the newest metadata"
 
 
-class Cluster(NetworkVerbs):
+class Cluster(NetworkVerbs, ClockVerbs, RecordVerbs):
     """A cluster on the live driver: `with Cluster(Topology.load("topology.yaml")) as cluster: …`.
 
     `seed`: of everything random in the cluster; drawn if None.  `log`: called with one line for
@@ -97,7 +95,6 @@ class Cluster(NetworkVerbs):
         self._is_recorded = record
         self.name = topology.name
         """The name of its run directories."""
-        self._recorder: Recorder | None = None
         self.ledger = Ledger()
         """What the project's own clients sent and read in this cluster."""
         self.driver.dispatcher.note_sinks = (self._keep,)
@@ -503,7 +500,7 @@ class Cluster(NetworkVerbs):
         elif isr is not None:
             topic, partition, size = isr
             self._do(lambda: self._verbs.partition(topic, partition))
-            self._wait(
+            self._wait_until(
                 lambda: len(self._verbs.partition(topic, partition).isr) == size,
                 limit_ms / 1000,
                 f"the ISR of {topic}-{partition} does not have {size} members",
@@ -511,14 +508,14 @@ class Cluster(NetworkVerbs):
         elif leader is not None:
             topic, partition, broker_id = leader
             self._do(lambda: self._verbs.partition(topic, partition))
-            self._wait(
+            self._wait_until(
                 lambda: self._settled.is_led_by(topic, partition, broker_id),
                 limit_ms / 1000,
                 f"broker {broker_id} does not lead {topic}-{partition}",
             )
         else:
             first = self._sequence if since is None else since
-            self._wait(
+            self._wait_until(
                 lambda: any(x.kind == event and x.sequence > first for x in self._events),
                 limit_ms / 1000,
                 f"no event {event}",
@@ -540,78 +537,11 @@ class Cluster(NetworkVerbs):
         try:
             self._wait(lambda: wanted.holds(facts), limit_ms / 1000, None)
             if not self._do(lambda: wanted.holds(facts)):
-                raise ClusterError(self._do(lambda: not_held(wanted, facts, limit_ms)))
+                if self.driver.is_clock_paused:
+                    limit_ms = 0
+                raise NotInTime(self._do(lambda: not_held(wanted, facts, limit_ms)))
         finally:
             end()
-
-    # -------------------------------------------------------------------------- the record
-
-    def start_recording(self) -> None:
-        """Record what happens from now on; `open` does it unless `record` is False."""
-        # Imported here: the start of a cluster does not wait for it.
-        from kcluster.evidence.sampling import SamplingRecorder
-
-        def attach() -> None:
-            if self._recorder is None:
-                recorder = SamplingRecorder(self.driver.dispatcher, self.plan)
-                recorder.notes += [entry.note for entry in self._events]
-                self._recorder = recorder
-
-        self._do(attach)
-
-    def verdict(self) -> Verdict:
-        """The verdict on every record so far, from what the brokers saw of their clients.  The
-        cluster stands still meanwhile, for seconds at most."""
-        from kcluster.handle.recording import live_verdict
-
-        recorder = self.recorder
-        return self._do(lambda: live_verdict(recorder, self.ledger, self._verbs))
-
-    def save(self, directory: str | os.PathLike[str], *, into: Path | None = None) -> Path:
-        """Write the run so far to a new run directory below `directory`, with its verdict and
-        timeline page; returns its path.  `into`: a run directory that exists already."""
-        from kcluster.handle.recording import live_info, live_record
-        from kcluster.runs.directory import write_into, write_run
-
-        recorder = self.recorder
-
-        def read() -> RunRecord:
-            info = live_info(recorder, self.name, self.seed)
-            return live_record(recorder, self.ledger, self._verbs, info)
-
-        record = self._do(read)
-        if into is None:
-            return write_run(directory, record)
-        write_into(into, record)
-        return into
-
-    def run_info(self) -> RunInfo:
-        """The facts about this run, for its directory."""
-        from kcluster.handle.recording import live_info
-
-        recorder = self.recorder
-        return self._do(lambda: live_info(recorder, self.name, self.seed))
-
-    def recorded_since(self, after_ms: int) -> tuple[Rows, int]:
-        """The rows of events, appends, replicas and leaders after `after_ms`, and until when they
-        are complete."""
-        from kcluster.runs.journal import rows_between
-
-        recorder = self.recorder
-
-        def read() -> tuple[Rows, int]:
-            recorder.check_last_step()
-            now_ms = self.driver.now_ms()
-            return rows_between(recorder, after_ms, now_ms), now_ms - 1
-
-        return self._do(read)
-
-    @property
-    def recorder(self) -> Recorder:
-        """What records this cluster; ClusterError if nothing does."""
-        if self._recorder is None:
-            raise ClusterError("this cluster is not recorded, by --no-record or record=False")
-        return self._recorder
 
     def _keep(self, note: Note) -> None:
         self._sequence += 1
@@ -633,16 +563,33 @@ class Cluster(NetworkVerbs):
         return self._result(self.driver.call(function), None, "")
 
     def _wait(self, condition: Callable[[], bool], timeout_s: float, failure: str | None) -> None:
-        """Wait for a condition; with `failure` None a timeout is not an error."""
-        future = self._do(lambda: self.driver.when(condition))
-        try:
-            self._result(future, timeout_s, failure or "")
-        except ClusterError:
-            if future.done():
-                raise
-            self._do(lambda: self.driver.forget_condition(future))
-            if failure is not None:
-                raise
+        """Wait for a condition, by the cluster's clock; not if that is paused.  With `failure` None
+        a timeout is not an error."""
+        if self.driver.is_clock_paused:
+            return
+        driver = self.driver
+        future = self._do(lambda: driver.when(condition))
+        until_ms = driver.clock_ms() + timeout_s * 1000
+        left_s = timeout_s
+        while True:
+            try:
+                return self._result(future, left_s / driver.clock.speed, failure or "")
+            except ClusterError:
+                if future.done():
+                    raise
+            left_s = (until_ms - driver.clock_ms()) / 1000
+            if left_s <= 0:
+                break
+            left_s = max(left_s, CLOCK_LOOK_S)
+        self._do(lambda: driver.forget_condition(future))
+        if failure is not None:
+            raise ClusterError(f"{failure} within {timeout_s:g} s")
+
+    def _wait_until(self, condition: Callable[[], bool], timeout_s: float, failure: str) -> None:
+        """The same for somebody who relies on it: an error also if the clock is paused."""
+        self._wait(condition, timeout_s, failure)
+        if self.driver.is_clock_paused and not self._do(condition):
+            raise ClusterError(f"{failure}, and the clock is paused")
 
     def _result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
         if threading.get_ident() == self.driver.thread_id:
@@ -650,12 +597,12 @@ class Cluster(NetworkVerbs):
             done = GeventEvent()
             future.add_done_callback(lambda _: done.set())
             if not done.wait(timeout_s):
-                raise ClusterError(f"{failure} within {timeout_s:g} s")
+                raise NotInTime(f"{failure} within {timeout_s:g} s")
             return future.result(0)
         try:
             return future.result(timeout_s)
         except FutureTimeoutError:
-            raise ClusterError(f"{failure} within {timeout_s:g} s") from None
+            raise NotInTime(f"{failure} within {timeout_s:g} s") from None
 
 
 def _in_thread(todo: list[Callable[[], None]]) -> None:

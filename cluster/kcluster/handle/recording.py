@@ -1,40 +1,121 @@
-"""The record of a live cluster: its recorder, its verdict, its run directory.
+"""The verbs of a live cluster's record, of the handle Cluster.
 
-Owns: when the record is complete enough to be judged, what a run directory says of a live cluster.
-Never: finds anomalies (checks/ does), looks into a broker (evidence/ does).
+Owns: these methods, and the recorder.  Never: decides what is recorded (evidence/sampling.py) or
+what a run directory says (live_run.py).
 Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
-from kcluster.checks.verdict import VALID, Verdict, judge
-from kcluster.clients.ledger import Ledger
-from kcluster.evidence.recorder import Recorder
-from kcluster.operations.verbs import Verbs
-from kcluster.runs.build_record import record_of
-from kcluster.runs.record import RunInfo, RunRecord
-from kcluster.version import __version__
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
+
+from kcluster.operations.errors import ClusterError
+
+# Imported in the methods: the start of a cluster does not wait for it.
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from kcluster.checks.verdict import Verdict
+    from kcluster.clients.ledger import Ledger
+    from kcluster.drivers.live import LiveDriver
+    from kcluster.evidence.recorder import Recorder
+    from kcluster.operations.status import NoteEntry
+    from kcluster.operations.verbs import Verbs
+    from kcluster.runs.journal import Rows
+    from kcluster.runs.record import RunInfo, RunRecord
+    from kcluster.runtime.build import Plan
+
+T = TypeVar("T")
 
 
-def live_verdict(recorder: Recorder, ledger: Ledger, verbs: Verbs) -> Verdict:
-    """The verdict on everything so far; called in the driver's thread."""
-    return judge(recorder, ledger, healed=verbs.settled.all_in_sync(), began_ms=recorder.first_ms)
+class RecordVerbs(ABC):
+    """What was recorded of this cluster: verdict, run directory, rows.
 
+    `name`: of its run directories.  `ledger`: what the project's own clients sent and read here.
+    """
 
-def live_info(recorder: Recorder, name: str, seed: int) -> RunInfo:
-    """The facts about a live cluster as a run."""
-    return RunInfo(
-        name=name,
-        clock="live",
-        seed=seed,
-        began_ms=recorder.first_ms,
-        ended_ms=recorder.dispatcher.now_ms,
-        version=__version__,
-    )
+    driver: LiveDriver
+    plan: Plan
+    ledger: Ledger
+    name: str
+    seed: int
+    _events: Iterable[NoteEntry]
+    _recorder: Recorder | None = None
 
+    @property
+    @abstractmethod
+    def verbs(self) -> Verbs:
+        """The operations without waiting, for use in the driver's thread."""
 
-def live_record(recorder: Recorder, ledger: Ledger, verbs: Verbs, info: RunInfo) -> RunRecord:
-    """The whole record so far; called in the driver's thread."""
-    verdict = live_verdict(recorder, ledger, verbs)
-    info.passed = verdict.outcome == VALID
-    return record_of(info, recorder, ledger, verdict)
+    @abstractmethod
+    def call(self, function: Callable[[], T]) -> T:
+        """Call a function in the driver's thread, between two dispatches."""
+
+    def start_recording(self) -> None:
+        """Record what happens from now on; `open` does it unless `record` is False."""
+        from kcluster.evidence.sampling import SamplingRecorder
+
+        def attach() -> None:
+            if self._recorder is None:
+                recorder = SamplingRecorder(self.driver.dispatcher, self.plan)
+                recorder.notes += [entry.note for entry in self._events]
+                self._recorder = recorder
+
+        self.call(attach)
+
+    @property
+    def recorder(self) -> Recorder:
+        """What records this cluster; ClusterError if nothing does."""
+        if self._recorder is None:
+            raise ClusterError("this cluster is not recorded, by --no-record or record=False")
+        return self._recorder
+
+    def verdict(self) -> Verdict:
+        """The verdict on every record so far, from what the brokers saw of their clients.  The
+        cluster stands still meanwhile, for seconds at most."""
+        from kcluster.handle.live_run import live_verdict
+
+        recorder = self.recorder
+        return self.call(lambda: live_verdict(recorder, self.ledger, self.verbs))
+
+    def save(self, directory: str | os.PathLike[str], *, into: Path | None = None) -> Path:
+        """Write the run so far to a new run directory below `directory`, with its verdict and
+        timeline page; returns its path.  `into`: a run directory that exists already."""
+        from kcluster.handle.live_run import live_info, live_record
+        from kcluster.runs.directory import write_into, write_run
+
+        recorder = self.recorder
+
+        def read() -> RunRecord:
+            info = live_info(recorder, self.name, self.seed)
+            return live_record(recorder, self.ledger, self.verbs, info)
+
+        record = self.call(read)
+        if into is None:
+            return write_run(directory, record)
+        write_into(into, record)
+        return into
+
+    def run_info(self) -> RunInfo:
+        """The facts about this run, for its directory."""
+        from kcluster.handle.live_run import live_info
+
+        recorder = self.recorder
+        return self.call(lambda: live_info(recorder, self.name, self.seed))
+
+    def recorded_since(self, after_ms: int) -> tuple[Rows, int]:
+        """The rows of events, appends, replicas and leaders after `after_ms`, and until when they
+        are complete."""
+        from kcluster.runs.journal import rows_between
+
+        recorder = self.recorder
+
+        def read() -> tuple[Rows, int]:
+            recorder.check_last_step()
+            now_ms = self.driver.now_ms()
+            return rows_between(recorder, after_ms, now_ms), now_ms - 1
+
+        return self.call(read)

@@ -332,7 +332,7 @@ class Invariants:
                 self._report(now_ms, old, problems)
         old.log_end_offset = end
         old.high_watermark = watermark
-        observed.moves.append(Move(now_ms, old.broker, end, watermark))
+        _record_move(now_ms, old, replica)
 
     def _observe_first(
         self, now_ms: int, broker: int, life: int, replica: Replica, request: Request | None
@@ -390,7 +390,7 @@ class Invariants:
         old.log_end_offset = log.log_end_offset
         old.log_start_offset = log.log_start_offset
         observed.min_isr = replica.min_isr
-        observed.moves.append(Move(now_ms, broker, log.log_end_offset, replica.high_watermark))
+        _record_move(now_ms, old, replica)
 
     # ------------------------------------------------------------------------------- answers
 
@@ -407,6 +407,18 @@ class Invariants:
         if old is not None and answer.records[-1].last_offset >= old.partition.committed.end:
             problems = read_too_soon(old.partition, replica, answer)
             self._report(now_ms, None, problems, broker)
+
+
+def _record_move(now_ms: int, old: ObservedReplica, replica: Replica) -> None:
+    """Record where a replica is now, and its leader epochs if they have changed."""
+    log, observed = replica.log, old.partition
+    stable = replica.last_stable_offset if replica.is_leader else -1
+    end, watermark = log.log_end_offset, replica.high_watermark
+    observed.moves.append(Move(now_ms, old.broker, end, watermark, stable))
+    starts = log.epochs.starts
+    if starts is not old.epoch_starts:
+        old.epoch_starts = starts
+        observed.observe_epochs(now_ms, old.broker, log)
 
 
 def _record_appends(

@@ -38,12 +38,24 @@ class Append(Struct, gc=False):
 
 
 class Move(Struct, gc=False):
-    """A replica's log end or high watermark as of `at_ms`, after one of them moved."""
+    """A replica's log end or high watermark as of `at_ms`, after one of them moved.
+    `last_stable_offset`: of a leader, else -1."""
 
     at_ms: int
     broker: int
     log_end_offset: int
     high_watermark: int
+    last_stable_offset: int = -1
+
+
+class EpochRuns(Struct, gc=False):
+    """The leader epochs in a replica's log as of `at_ms`, after they changed: (leader epoch, its
+    first offset), oldest first.  `start_offset`: the log's."""
+
+    at_ms: int
+    broker: int
+    start_offset: int
+    epochs: tuple[tuple[int, int], ...]
 
 
 class Committed:
@@ -65,7 +77,7 @@ class ObservedReplica:
     """The last observed state of a replica.  `log` is the log itself, in its present state."""
 
     __slots__ = (
-        "broker", "high_watermark", "leader_epoch", "life", "log", "log_end_offset",
+        "broker", "epoch_starts", "high_watermark", "leader_epoch", "life", "log", "log_end_offset",
         "log_start_offset", "partition", "partition_epoch", "registration", "role",
     )  # fmt: skip
 
@@ -81,17 +93,21 @@ class ObservedReplica:
         self.high_watermark = 0
         self.log_end_offset = 0
         self.log_start_offset = 0
+        self.epoch_starts: tuple[int, ...] = ()
+        """Where the log's leader epochs start: the object that the log had."""
 
 
 class ObservedPartition:
     """One partition of one topic id, over a whole run.
 
     `appends`: by leaders, in order of time, also those that were lost later.  `registrations`: the
-    controller's, each with the time at which it was first seen.  `moves`: of all replicas.
+    controller's, each with the time at which it was first seen.  `moves`, `epoch_runs`: of all
+    replicas.
     """
 
     __slots__ = (
-        "appends", "committed", "deleted_ms", "key", "known_from", "leaders", "lost", "min_isr",
+        "appends", "committed", "deleted_ms", "epoch_runs", "key", "known_from", "leaders", "lost",
+        "min_isr",
         "moves", "newest_epoch", "partition", "registration", "registrations", "replicas", "topic",
         "unclean_applied", "unclean_epoch",
     )  # fmt: skip
@@ -103,6 +119,7 @@ class ObservedPartition:
         self.committed = Committed()
         self.appends: list[Append] = []
         self.moves: list[Move] = []
+        self.epoch_runs: list[EpochRuns] = []
         self.registration: PartitionRegistration | None = None
         self.registrations: list[tuple[int, PartitionRegistration]] = []
         self.replicas: dict[int, ObservedReplica] = {}
@@ -127,3 +144,8 @@ class ObservedPartition:
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    def observe_epochs(self, now_ms: int, broker: int, log: Log) -> None:
+        """The leader epochs of this log have changed, or are seen for the first time."""
+        entries = tuple(log.epochs.entries)
+        self.epoch_runs.append(EpochRuns(now_ms, broker, log.log_start_offset, entries))

@@ -116,6 +116,12 @@ class Replies:
             if asked == broker and until_ms == _OPEN:
                 self._owed[request] = (asked, now_ms, _OPEN)
 
+    def unanswered(self) -> Iterator[tuple[int, Request, int]]:
+        """Each request without an answer so far, as (broker, request, when it was given up): when
+        its connection or its broker ended, or a rule withheld the reply; -1 if it was not."""
+        for request, (broker, _, until_ms) in self._owed.items():
+            yield broker, request, until_ms
+
     def overdue(self, now_ms: int, patience: Patience) -> Iterator[Overdue]:
         """Each request that has waited too long, once."""
         for request, (broker, asked_ms, until_ms) in self._owed.items():

@@ -178,7 +178,7 @@ class Watch:
         self._stepped_ms = now_ms = now_us // 1000
         if now_ms >= self._look_at_ms:
             self._look_at_ms = now_ms + LOOK_EVERY_MS
-            self._look_for_stalls(now_ms)
+            self._look_around(now_ms)
         if isinstance(event, Request):
             self.invariants.on_request(node_id, event, now_us // 1000)
         elif isinstance(event, ConnectionClosed):
@@ -193,7 +193,8 @@ class Watch:
             epoch = node.epoch if isinstance(node, BrokerNode) else NO_EPOCH
             self.invariants.on_death(event.broker, epoch, event.loses_records, note.at_ms)
 
-    def _look_for_stalls(self, now_ms: int) -> None:
+    def _look_around(self, now_ms: int) -> None:
+        """Called from time to time, between two steps: look for stalls."""
         controller = self._processes[CONTROLLER_ID].last_node
         if isinstance(controller, ControllerNode):
             self._stalls.look(now_ms, controller.image)

@@ -106,11 +106,12 @@ class EventCondition(Condition, frozen=True, kw_only=True):
     subject: str
 
     def holds(self, facts: ConditionFacts, since: int = 0) -> bool:
-        return any(
-            note.event.kind == self.kind
-            and (not self.subject or note.event.subject == self.subject)
-            for note in facts.notes[since:]
-        )
+        return any(map(self.matches, facts.notes[since:]))
+
+    def matches(self, note: Note) -> bool:
+        """Whether this is such an event."""
+        event = note.event
+        return event.kind == self.kind and (not self.subject or event.subject == self.subject)
 
     def standing(self, facts: ConditionFacts) -> str:
         return "there was no such event"
@@ -287,8 +288,10 @@ def limit_ms_of(within: str | float) -> int:
 
 
 def not_held(condition: Condition, facts: ConditionFacts, limit_ms: int) -> str:
-    """That a condition did not come to hold, and how it stands."""
-    return f"{condition} does not hold after {limit_ms / 1000:g} s: {condition.standing(facts)}"
+    """That a condition did not come to hold, and how it stands.  `limit_ms` 0: nobody waited, as
+    the clock is paused."""
+    when = f"after {limit_ms / 1000:g} s" if limit_ms else "and the clock is paused"
+    return f"{condition} does not hold {when}: {condition.standing(facts)}"
 
 
 def no_workload(word: str, client: str) -> int:

@@ -1,6 +1,6 @@
 """The error of every operation on a cluster.
 
-Owns: ClusterError, imported from here by all.  Never: an error of Kafka's protocol
+Owns: ClusterError and NotInTime, imported from here by all.  Never: an error of Kafka's protocol
 (protocol/errors.py).
 """
 
@@ -9,3 +9,7 @@ from __future__ import annotations
 
 class ClusterError(Exception):
     """An operation on the cluster is not possible; the text says why."""
+
+
+class NotInTime(ClusterError):
+    """What was waited for has not happened in time; the text says how it stands."""

@@ -32,6 +32,11 @@ class EpochCache:
         return list(zip(self._epochs, self._starts, strict=True))
 
     @property
+    def starts(self) -> tuple[int, ...]:
+        """The start offsets, oldest first: another object whenever an entry has changed."""
+        return self._starts
+
+    @property
     def latest_start_offset(self) -> int:
         """Where the newest epoch started, UNDEFINED_EPOCH_OFFSET for none."""
         return self._starts[-1] if self._starts else UNDEFINED_EPOCH_OFFSET

@@ -20,14 +20,16 @@ from kcluster.contract import Note
 from kcluster.events import AnyEvent
 from kcluster.events.base import kind_of
 from kcluster.events.render import api_name, plain
-from kcluster.evidence.group_history import commits_of
+from kcluster.evidence.group_history import Commit, commits_of
 from kcluster.evidence.recorder import Judged, Recorder
-from kcluster.invariants.observed import Append, Move, ObservedPartition
+from kcluster.evidence.rows import ExchangeRow
+from kcluster.invariants.observed import Append, EpochRuns, Move, ObservedPartition
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.runs.log_contents import content_rows, log_rows, numbers_of
 from kcluster.runs.record import (
     AppendRow,
     CommitRow,
+    EpochsRow,
     ErrorRow,
     LeaderRow,
     MoveRow,
@@ -69,21 +71,32 @@ def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdic
     record.logs = log_rows(judged)
     record.contents = content_rows(judged, recorder, by_value)
     record.requests = request_rows(recorder)
-    record.commits = [
-        CommitRow(
-            commit.group,
-            commit.member,
-            commit.generation,
-            commit.client,
-            *commit.partition,
-            commit.offset,
-            commit.broker,
-            commit.at_ms,
-            commit.error,
-        )
-        for commit in commits_of(recorder)
-    ]
+    record.commits = [commit_row(commit) for commit in commits_of(recorder)]
+    exchanges = recorder.exchanges()
+    record.exchanges = sorted([*exchanges.rows, *recorder.unanswered()], key=_at_ms)
+    record.beliefs = exchanges.beliefs.rows
+    record.groups = recorder.states.groups.rows
+    record.transaction_states = recorder.states.transactions.rows
     return record
+
+
+def _at_ms(row: ExchangeRow) -> int:
+    return row.at_ms
+
+
+def commit_row(commit: Commit) -> CommitRow:
+    """An offset that a client committed."""
+    return CommitRow(
+        commit.group,
+        commit.member,
+        commit.generation,
+        commit.client,
+        *commit.partition,
+        commit.offset,
+        commit.broker,
+        commit.at_ms,
+        commit.error,
+    )
 
 
 def add_processing(
@@ -174,6 +187,7 @@ def _add_partitions(record: RunRecord, recorder: Recorder) -> None:
     for observed in recorder.partitions.values():
         record.appends += [append_row(observed, append) for append in observed.appends]
         record.moves += [move_row(observed, move) for move in observed.moves]
+        record.epochs += [epochs_row(observed, runs) for runs in observed.epoch_runs]
         record.leaders += [leader_row(observed, *entry) for entry in observed.registrations]
 
 
@@ -201,6 +215,14 @@ def move_row(observed: ObservedPartition, move: Move) -> MoveRow:
         move.broker,
         move.log_end_offset,
         move.high_watermark,
+        move.last_stable_offset,
+    )
+
+
+def epochs_row(observed: ObservedPartition, runs: EpochRuns) -> EpochsRow:
+    """The leader epochs in a replica's log."""
+    return EpochsRow(
+        observed.topic, observed.partition, runs.broker, runs.at_ms, runs.start_offset, runs.epochs
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from kcluster.runs.page import page_of
-from kcluster.runs.record import FORMAT, TABLES, RunInfo, RunRecord
+from kcluster.runs.record import ADDED_TABLES, FORMAT, TABLES, RunInfo, RunRecord
 
 LATEST: Final = "latest"
 INFO: Final = "run.json"
@@ -108,7 +108,8 @@ def read_run(path: str | os.PathLike[str]) -> tuple[RunRecord, list[str]]:
     if (path / SCENARIO).exists():
         record.scenario = (path / SCENARIO).read_text(errors="replace")
     for field, (file, row_type) in TABLES.items():
-        setattr(record, field, _rows(path / file, row_type, problems))
+        if field not in ADDED_TABLES or (path / file).exists():
+            setattr(record, field, _rows(path / file, row_type, problems))
     return record, problems
 
 

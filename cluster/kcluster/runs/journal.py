@@ -1,8 +1,7 @@
 """The directory of a run that is not over: kept current, so that a killed process leaves its story.
 
-Owns: which rows are written meanwhile: events, appends, replicas, leaders.  Never: judges; the
-verdict, the clients' records and the page are written at the end, over what is here
-(directory.py).
+Owns: which rows are written meanwhile.  Never: judges; the verdict, the clients' records and the
+page are written at the end, over what is here (directory.py).
 Kafka: no counterpart.
 """
 
@@ -15,8 +14,17 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from kcluster.evidence.group_history import commits_of
 from kcluster.evidence.recorder import Recorder
-from kcluster.runs.build_record import append_row, leader_row, move_row, note_rows, topology_values
+from kcluster.runs.build_record import (
+    append_row,
+    commit_row,
+    epochs_row,
+    leader_row,
+    move_row,
+    note_rows,
+    topology_values,
+)
 from kcluster.runs.directory import INFO, VERDICT, link_latest, new_run, write_values
 from kcluster.runs.record import TABLES, AppendRow, RunInfo
 
@@ -36,6 +44,7 @@ def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
     def part(rows: Sequence[T], at_ms: Callable[[T], int]) -> Iterator[T]:
         return _between(rows, at_ms, after_ms, before_ms)
 
+    exchanges, states = recorder.exchanges(), recorder.states
     return {
         "notes": note_rows(part(recorder.notes, lambda note: note.at_ms)),
         "appends": [
@@ -49,6 +58,16 @@ def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
         "leaders": [
             leader_row(g, *x) for g in partitions for x in part(g.registrations, lambda x: x[0])
         ],
+        "epochs": [
+            epochs_row(g, x) for g in partitions for x in part(g.epoch_runs, lambda x: x.at_ms)
+        ],
+        "commits": [
+            commit_row(x) for x in commits_of(recorder, part(recorder.answers, lambda x: x[0]))
+        ],
+        "exchanges": list(part(exchanges.rows, lambda row: row.at_ms)),
+        "beliefs": list(part(exchanges.beliefs.rows, lambda row: row.at_ms)),
+        "groups": list(part(states.groups.rows, lambda row: row.at_ms)),
+        "transaction_states": list(part(states.transactions.rows, lambda row: row.at_ms)),
     }
 
 

@@ -1,7 +1,7 @@
 """The data of the timeline page: page.py embeds it in the HTML file, html/*.js draw it.
 
-Owns: which lane shows a note, the counts of clients over time, indexes instead of names.
-Never: draws, makes HTML, reads files.
+Owns: the counts of clients over time, indexes instead of names.
+Never: draws, makes HTML, reads files, decides how an event is shown (note_values.py).
 Kafka: no counterpart.
 
 `values_of` returns plain values for JSON.  Times are whole ms since the run began.  A note is
@@ -19,72 +19,22 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from kcluster.contract import Event
-from kcluster.events.brokers import (
-    BrokerDown,
-    BrokerEvent,
-    BrokerFenced,
-    BrokerPaused,
-    BrokerResumed,
-    BrokerStarted,
-    BrokerUnfenced,
-    ControllerDown,
-    ControllerElected,
-    DiskFull,
-    RecordsLost,
-)
-from kcluster.events.network import (
-    LinkCut,
-    LinkHealed,
-    NetworkCut,
-    NetworkHealed,
-    NetworkShaped,
-    RuleAdded,
-    RuleHit,
-    RuleRemoved,
-)
-from kcluster.events.partitions import (
-    IsrExpanded,
-    IsrShrunk,
-    LeaderElected,
-    LogTruncated,
-    PartitionEvent,
-    PartitionOffline,
-    ReassignmentStarted,
-)
+from kcluster.events.brokers import BrokerStarted
+from kcluster.events.network import LinkCut, LinkHealed
+from kcluster.events.partitions import LogTruncated, PartitionEvent, ReassignmentStarted
 from kcluster.events.standing import AHEAD, BASE_LABELS, BEHIND
-from kcluster.events.topics import (
-    ConfigChanged,
-    FeatureChanged,
-    PartitionsAdded,
-    TopicCreated,
-    TopicDeleted,
-)
+from kcluster.events.topics import TopicDeleted
 from kcluster.events.words import short_text, text_after_subject
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.broker_states import Spans, broker_spans, link_spans
+from kcluster.runs.note_values import ACTIONS, NO_LANE, lane_beside_partitions, mood_of, sets_among
 from kcluster.runs.record import NoteRow, RunRecord
 from kcluster.runs.replica_series import Series, steps, thin
 
-OUTSIDE: Final = -1
-"""The node id in the notes of faults and other actions from outside the cluster."""
-ACTIONS: Final = "actions"
-CONTROL: Final = "control"
 MAX_POINTS: Final = 60_000
 """The most points of all replicas together; above it they are thinned, except for decreases."""
 MAX_TIMES: Final = 4_000
 """The most times of a client's sends or reads; above it adjacent times are merged."""
-_BY_ADMINISTRATORS: Final = (
-    TopicCreated, TopicDeleted, PartitionsAdded, ConfigChanged, FeatureChanged, ReassignmentStarted,
-)  # fmt: skip
-_HARMS: Final = (
-    BrokerDown, BrokerPaused, BrokerFenced, DiskFull, ControllerDown, NetworkCut, LinkCut,
-    NetworkShaped, RuleAdded, RecordsLost, PartitionOffline, LogTruncated, IsrShrunk, RuleHit,
-)  # fmt: skip
-_REPAIRS: Final = (
-    BrokerStarted, BrokerResumed, BrokerUnfenced, NetworkHealed, LinkHealed, RuleRemoved,
-    IsrExpanded, ControllerElected,
-)  # fmt: skip
 
 
 class _Partition(Struct):
@@ -282,11 +232,7 @@ class _PageData:
         mood)."""
         self._numbers = {note.id: number for number, note in enumerate(self._record.notes)}
         # A set of links that is cut or healed is shown as a whole, without its links.
-        self._sets = {
-            note.at_ms
-            for note in self._record.notes
-            if isinstance(note.event, NetworkCut | NetworkHealed)
-        }
+        self._sets = sets_among(self._record.notes)
         rows = []
         for note in self._record.notes:
             event, lane = note.event, self._lane(note)
@@ -302,7 +248,7 @@ class _PageData:
                     text_after_subject(event),
                     self._number(note.cause),
                     short_text(event) if lane == ACTIONS else "",
-                    _mood(event),
+                    mood_of(event),
                 )
             )
         return rows
@@ -313,17 +259,12 @@ class _PageData:
     def _lane(self, note: NoteRow) -> str:
         event = note.event
         if isinstance(event, LinkCut | LinkHealed):
-            return "" if note.at_ms in self._sets else ACTIONS
+            return NO_LANE if note.at_ms in self._sets else ACTIONS
         if isinstance(event, PartitionEvent):
             place = self._places.get((event.topic, event.partition))
             if place is not None and not isinstance(event, ReassignmentStarted):
                 return f"p{place}"
-        began = note.at_ms <= self._began_ms
-        if note.id[0] == OUTSIDE and not isinstance(event, RuleHit):
-            return "" if began and isinstance(event, BrokerStarted) else ACTIONS
-        if isinstance(event, _BY_ADMINISTRATORS):
-            return CONTROL if began or event.is_internal else ACTIONS
-        return f"b{event.broker}" if isinstance(event, BrokerEvent) else CONTROL
+        return lane_beside_partitions(note, self._began_ms)
 
     def _number(self, note_id: Any) -> int:
         return -1 if note_id is None else self._numbers.get(tuple(note_id), -1)
@@ -411,18 +352,6 @@ class _PageData:
         if place >= 0:
             self._partition_at(place).changed = True
         return place
-
-
-def _mood(event: Event) -> str:
-    """The colour of an event on the page: `bad`, `good` or `plain`."""
-    match event:
-        case NetworkShaped(undone=True, remaining=()):
-            return "good"
-        case LeaderElected(clean=False):
-            return "bad"
-    return (
-        "bad" if isinstance(event, _HARMS) else "good" if isinstance(event, _REPAIRS) else "plain"
-    )
 
 
 def _in_order(row: tuple[Any, ...]) -> tuple[int, int]:

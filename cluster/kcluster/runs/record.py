@@ -15,6 +15,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from kcluster.events import AnyEvent
+from kcluster.evidence.rows import BeliefRow, ExchangeRow, GroupRow, TransactionStateRow
 
 FORMAT: Final = 3
 """The format of the directory; others are refused.  3: events as typed records."""
@@ -128,7 +129,8 @@ class AppendRow(Struct, gc=False):
 
 
 class MoveRow(Struct, gc=False):
-    """`replicas.jsonl`: a replica's log end and high watermark, after one of them changed."""
+    """`replicas.jsonl`: a replica's log end and high watermark, after one of them changed.
+    `last_stable_offset`: of the leader, else -1."""
 
     topic: str
     partition: int
@@ -136,6 +138,19 @@ class MoveRow(Struct, gc=False):
     broker: int
     log_end_offset: int
     high_watermark: int
+    last_stable_offset: int = -1
+
+
+class EpochsRow(Struct, gc=False):
+    """`epochs.jsonl`: the leader epochs in a replica's log, after they changed.  `epochs`: (leader
+    epoch, its first offset), oldest first; `start_offset`: the log's."""
+
+    topic: str
+    partition: int
+    broker: int
+    at_ms: int
+    start_offset: int
+    epochs: tuple[tuple[int, int], ...]
 
 
 class LeaderRow(Struct, gc=False):
@@ -252,6 +267,11 @@ class RunRecord(Struct):
     commits: list[CommitRow] = field(default_factory=list)
     processed: list[ProcessedRow] = field(default_factory=list)
     problems: list[ProblemRow] = field(default_factory=list)
+    exchanges: list[ExchangeRow] = field(default_factory=list)
+    beliefs: list[BeliefRow] = field(default_factory=list)
+    epochs: list[EpochsRow] = field(default_factory=list)
+    groups: list[GroupRow] = field(default_factory=list)
+    transaction_states: list[TransactionStateRow] = field(default_factory=list)
     verdict: dict[str, Any] = field(default_factory=dict)
     scenario: str = ""
     """The text of the scenario, if there is one."""
@@ -272,8 +292,16 @@ TABLES: Final[dict[str, tuple[str, type[Struct]]]] = {
     "commits": ("commits.jsonl", CommitRow),
     "processed": ("processed.jsonl", ProcessedRow),
     "problems": ("processing.jsonl", ProblemRow),
+    "exchanges": ("exchanges.jsonl", ExchangeRow),
+    "beliefs": ("beliefs.jsonl", BeliefRow),
+    "epochs": ("epochs.jsonl", EpochsRow),
+    "groups": ("groups.jsonl", GroupRow),
+    "transaction_states": ("transaction_states.jsonl", TransactionStateRow),
 }
 """By field of RunRecord: its file and the type of its rows."""
+
+ADDED_TABLES: Final = frozenset({"exchanges", "beliefs", "epochs", "groups", "transaction_states"})
+"""Runs of this format that were written by kcluster 0.1 may lack their files."""
 
 HELD: Final = "held"
 HIDDEN: Final = "hidden"

@@ -25,6 +25,7 @@ from kcluster.contract import (
     PeerRequest,
     PeerResponse,
     Reply,
+    Request,
     Send,
     Shutdown,
     Start,
@@ -78,6 +79,8 @@ class Dispatcher:
         self.reply_sinks: tuple[ReplySink, ...] = ()
         self.withheld_sinks: tuple[Callable[[Reply], None], ...] = ()
         """Called with replies that a rule withholds from their clients or delays."""
+        self.unanswered_sinks: tuple[Callable[[int, Request, int], None], ...] = ()
+        """Called with (broker id, request, now_ms) of requests whose connection has ended."""
         self.close_sinks: tuple[Callable[[int, int], None], ...] = ()
         """Called with (connection id, now_ms) of connections that a broker or a rule closes."""
         self.heal_sinks: tuple[HealSink, ...] = ()
@@ -192,6 +195,11 @@ class Dispatcher:
         self.outlet.close_connection(node_id, connection_id, reason)
         for sink in self.close_sinks:
             sink(connection_id, self.now_us // 1000)
+
+    def gave_up(self, node_id: int, request: Request) -> None:
+        """The connection of a request has ended before it was answered."""
+        for sink in self.unanswered_sinks:
+            sink(node_id, request, self.now_us // 1000)
 
     def _collect_arrivals(self) -> None:
         in_flight, fabric = self._in_flight, self.fabric

@@ -1,12 +1,16 @@
-"""A scenario's checks on a run: one line for each check that does not hold.
+"""A scenario's checks on a run: the checks that do not hold, each with the reason in one line.
 
 Owns: comparing the run with the checks.  Never: judges the run itself (checks/verdict.py).
+Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
 
 from kcluster.checks.verdict import Verdict
 from kcluster.contract import Event, Note
@@ -16,19 +20,38 @@ from kcluster.scenario.play.stage import Stage
 
 VALID = "valid"
 INVALID = "invalid"
+STEPS: Final = "steps"
+"""Stands for a check: each action was performed."""
+REST: Final = "rest"
+"""Stands for a check: the run came to rest."""
+VERDICT: Final = "verdict"
+"""The check that fails too if an anomaly occurs that no check names, or an invariant is broken."""
 
 
-def failed_checks(checks: Checks, verdict: Verdict, stage: Stage, notes: list[Note]) -> list[str]:
+class FailedCheck(Struct, frozen=True):
+    """A check that does not hold.  `check`: its key in the file, or STEPS or REST; `text`: why."""
+
+    check: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def failed_checks(
+    checks: Checks, verdict: Verdict, stage: Stage, notes: list[Note]
+) -> list[FailedCheck]:
     """Why the run is not as expected; actions that could not be performed come first."""
     return [
-        *stage.problems,
-        *_verdict(checks, verdict),
+        *(FailedCheck(STEPS, text) for text in stage.problems),
+        *(FailedCheck(VERDICT, text) for text in _verdict(checks, verdict)),
         *_anomalies(checks, verdict),
-        *unexplained(checks, verdict),
+        *(FailedCheck("causes", text) for text in unexplained(checks, verdict)),
         *_errors(checks, verdict),
         *_events(checks, notes),
-        *_at_end(checks, stage),
+        *(FailedCheck("at_end", text) for text in _at_end(checks, stage)),
         *_counts(checks, verdict),
+        *_resumed(checks, verdict),
     ]
 
 
@@ -50,16 +73,17 @@ def _verdict(checks: Checks, verdict: Verdict) -> Iterator[str]:
         yield f"the verdict is {verdict.outcome}, not {expected}"
 
 
-def _anomalies(checks: Checks, verdict: Verdict) -> Iterator[str]:
+def _anomalies(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
     counts = Counter(verdict.counts())
     for name, wanted in checks.anomalies.items():
         if not wanted.holds(counts[name]):
-            yield f"anomalies.{name}: there are {counts[name]}, not {wanted}"
+            text = f"anomalies.{name}: there are {counts[name]}, not {wanted}"
+            yield FailedCheck("anomalies", text)
     for name in sorted(counts):
         if name not in checks.anomalies:
-            yield f"{counts[name]} {name} that were not expected"
+            yield FailedCheck(VERDICT, f"{counts[name]} {name} that were not expected")
     for violation in verdict.violations:
-        yield f"an invariant is broken: {violation}"
+        yield FailedCheck(VERDICT, f"an invariant is broken: {violation}")
 
 
 def unexplained(checks: Checks, verdict: Verdict) -> Iterator[str]:
@@ -73,18 +97,19 @@ def unexplained(checks: Checks, verdict: Verdict) -> Iterator[str]:
             yield f"causes: no anomaly is explained by {cause} (the causes are: {there})"
 
 
-def _errors(checks: Checks, verdict: Verdict) -> Iterator[str]:
+def _errors(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
     received = {error.error for error in verdict.errors}
     for name in checks.errors:
         if name not in received:
             there = ", ".join(sorted(received)) or "none"
-            yield f"errors: no client received {name} (they received {there})"
+            text = f"errors: no client received {name} (they received {there})"
+            yield FailedCheck("errors", text)
     for name in checks.no_errors:
         if name in received:
-            yield f"no_errors: clients received {name}"
+            yield FailedCheck("no_errors", f"no_errors: clients received {name}")
 
 
-def _events(checks: Checks, notes: list[Note]) -> Iterator[str]:
+def _events(checks: Checks, notes: list[Note]) -> Iterator[FailedCheck]:
     """Events of Kafka's internal topics do not count."""
     happened: dict[str, Event] = {}
     for note in notes:
@@ -92,10 +117,11 @@ def _events(checks: Checks, notes: list[Note]) -> Iterator[str]:
             happened.setdefault(note.event.kind, note.event)
     for kind in checks.events:
         if kind not in happened:
-            yield f"events: {kind} did not happen"
+            yield FailedCheck("events", f"events: {kind} did not happen")
     for kind in checks.no_events:
         if kind in happened:
-            yield f"no_events: {kind}: {text_of(happened[kind])}"
+            text = f"no_events: {kind}: {text_of(happened[kind])}"
+            yield FailedCheck("no_events", text)
 
 
 def _at_end(checks: Checks, stage: Stage) -> Iterator[str]:
@@ -104,7 +130,7 @@ def _at_end(checks: Checks, stage: Stage) -> Iterator[str]:
             yield f"at_end: {condition} does not hold{stage.value_text(condition)}"
 
 
-def _counts(checks: Checks, verdict: Verdict) -> Iterator[str]:
+def _counts(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
     numbers = {
         "sent": verdict.sent,
         "acked": verdict.acked,
@@ -117,4 +143,23 @@ def _counts(checks: Checks, verdict: Verdict) -> Iterator[str]:
     for name, number in numbers.items():
         wanted = getattr(checks, name)
         if wanted is not None and not wanted.holds(number):
-            yield f"{name.removesuffix('_ms')}: {number}, not {wanted}"
+            key = name.removesuffix("_ms")
+            yield FailedCheck(key, f"{key}: {number}, not {wanted}")
+
+
+def _resumed(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
+    """Per kind at most one failure: the longest window, or one that never ended."""
+    kinds = (("writes", checks.writes_resume_ms), ("reads", checks.reads_resume_ms))
+    for kind, wanted in kinds:
+        windows = [window for window in verdict.windows if window.kind == kind]
+        if wanted is None:
+            continue
+        key = f"{kind}_resume"
+        open_ = next((window for window in windows if not window.is_over), None)
+        if open_ is not None:
+            topic, number = open_.partition
+            yield FailedCheck(key, f"{key}: {kind} of {topic}-{number} did not resume")
+            continue
+        longest_ms = max((window.duration_ms for window in windows), default=0)
+        if not wanted.holds(longest_ms):
+            yield FailedCheck(key, f"{key}: after {longest_ms} ms, not {wanted}")

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from msgspec import Struct
+
 from kcluster.clients.ledger import Ledger
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
@@ -22,6 +24,16 @@ from kcluster.scenario.play.live import LiveStage
 from kcluster.scenario.play.stage import Stage
 
 _STAGE: Final = "stage"
+
+
+class Performed(Struct):
+    """An action that was performed.  `nodes`: those it names, as far as it names any;
+    `can_be_undone`: there is something to undo; `undo`: undoes it once, in the driver's thread."""
+
+    nodes: tuple[int, ...]
+    can_be_undone: bool
+    undo: Callable[[], None]
+    is_undone: bool = False
 
 
 def do(
@@ -36,22 +48,54 @@ def do(
 def perform(cluster: Cluster, step: Step) -> Callable[[], None]:
     """Perform the action of a step now; returns the function that undoes it.  With `for` it is also
     undone after that time."""
-    undo = cluster.call(lambda: perform_on(_stage(cluster), step))
-    return lambda: cluster.call(undo)
+    performed = perform_step(cluster, step)
+    return lambda: undo(cluster, performed)
+
+
+def perform_step(cluster: Cluster, step: Step) -> Performed:
+    """Perform the action of a step now.  With `for` it is also undone after that time."""
+    return cluster.call(lambda: _perform_on(_stage(cluster), step))
+
+
+def undo(cluster: Cluster, performed: Performed) -> None:
+    """Undo an action, unless it is undone already."""
+    cluster.call(performed.undo)
 
 
 def perform_on(stage: Stage, step: Step) -> Callable[[], None]:
-    """The same on a stage of either clock, between two dispatches."""
+    """Perform the action on a stage of either clock, between two dispatches; returns the function
+    that undoes it, in the same thread."""
+    return _perform_on(stage, step).undo
+
+
+def _perform_on(stage: Stage, step: Step) -> Performed:
     problems = len(stage.problems)
+    nodes = _affected(stage, step)
     if step.options.as_:
-        stage.remember(step.options.as_, step.action.affected(stage))
-    undo = step.action.do(stage)
+        stage.remember(step.options.as_, nodes)
+    undo_it = step.action.do(stage)
     if len(stage.problems) > problems:
         raise ClusterError(stage.problems.pop())
-    undo = _once(undo) if undo is not None else _nothing
+    performed = Performed(nodes, undo_it is not None, _nothing)
+
+    def undo_once() -> None:
+        if undo_it is not None and not performed.is_undone:
+            performed.is_undone = True
+            undo_it()
+
+    performed.undo = undo_once
     if step.options.for_ is not None:
-        stage.at(stage.now_ms + step.options.for_.low_ms, undo)
-    return undo
+        stage.at(stage.now_ms + step.options.for_.low_ms, undo_once)
+    return performed
+
+
+def _affected(stage: Stage, step: Step) -> tuple[int, ...]:
+    """The nodes that the action is about to act on: what is drawn here, `do` draws again."""
+    state = stage.rng.getstate()
+    try:
+        return step.action.affected(stage)
+    finally:
+        stage.rng.setstate(state)
 
 
 def late_problem(cluster: Cluster) -> str | None:
@@ -72,16 +116,6 @@ def _stage(cluster: Cluster) -> LiveStage:
     if stage is None:
         stage = cluster.belongings[_STAGE] = LiveStage(cluster, cluster.seed, Ledger())
     return stage
-
-
-def _once(undo: Callable[[], None]) -> Callable[[], None]:
-    left = [undo]
-
-    def act() -> None:
-        if left:
-            left.pop()()
-
-    return act
 
 
 def _nothing() -> None:

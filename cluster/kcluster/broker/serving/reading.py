@@ -24,7 +24,24 @@ NO_EPOCH: Final = -1
 """Of a fetch that names no leader epoch; any number below means the same."""
 NO_DIVERGENCE: Final = m.FetchResponse.EpochEndOffset()
 """Shared by all answers without a divergence: it is replaced, never changed."""
-_NONE_ABORTED: Final[list[AbortedTransaction]] = []
+
+
+@final
+class Bounds:
+    """What transactions, or a last offset, have to do with a read.
+
+    `aborted`: with records among those read, for a read_committed consumer.  `is_cut`: there is
+    more behind the last offset that was asked for.
+    """
+
+    __slots__ = ("aborted", "is_cut", "last_stable_offset")
+
+    def __init__(
+        self, last_stable_offset: int, aborted: list[AbortedTransaction], is_cut: bool
+    ) -> None:
+        self.last_stable_offset = last_stable_offset
+        self.aborted = aborted
+        self.is_cut = is_cut
 
 
 @mypyc_attr(acyclic=True, free_list_len=1)
@@ -33,12 +50,12 @@ class PartitionRead:
     """What was read of one partition for the fetcher that `wanted` it.
 
     `is_urgent`: to be answered at once: Kafka does not let an error or a divergence wait.
+    `bounds`: None if all up to the high watermark is decided, and no last offset was asked for.
     """
 
     __slots__ = (
-        "aborted", "batches", "diverging_end_offset", "diverging_epoch", "error",
-        "high_watermark", "is_cut", "is_urgent", "last_stable_offset", "log_start_offset",
-        "size_bytes", "wanted",
+        "batches", "bounds", "diverging_end_offset", "diverging_epoch", "error", "high_watermark",
+        "is_urgent", "log_start_offset", "size_bytes", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -58,13 +75,9 @@ class PartitionRead:
         self.batches = batches
         self.size_bytes = size_bytes
         self.is_urgent = is_urgent
-        self.is_cut = False
-        """There is more behind the last offset that was asked for."""
         self.diverging_epoch = -1
         self.diverging_end_offset = -1
-        self.last_stable_offset = high_watermark
-        self.aborted: list[AbortedTransaction] = _NONE_ABORTED
-        """With records of aborted transactions among those read, for a read_committed consumer."""
+        self.bounds: Bounds | None = None
 
 
 def refusal(wanted: SessionPartition, error: ErrorCode) -> PartitionRead:
@@ -160,10 +173,10 @@ def _read_within(
     read = PartitionRead(
         wanted, NO_ERROR, replica.high_watermark, log.log_start_offset, batches, size_bytes
     )
-    read.is_cut = is_cut
-    read.last_stable_offset = stable_offset
+    aborted: list[AbortedTransaction] = []
     if batches and is_committed and producers is not None:
-        read.aborted = producers.aborted_within(offset, batches[-1].last_offset + 1)
+        aborted = producers.aborted_within(offset, batches[-1].last_offset + 1)
+    read.bounds = Bounds(stable_offset, aborted, is_cut)
     return read
 
 

@@ -1,6 +1,6 @@
 """`kcluster log orders-0`: the log of each replica, drawn by leader epoch.
 
-Owns: the verb: its options, its request.  Never: draws (cli/log_drawing.py), looks into a broker
+Owns: the verb: its options, its request.  Never: draws (runs/log_drawing.py), looks into a broker
 (operations/logs.py).
 Kafka: kafka-dump-log.sh, on each broker.
 """
@@ -61,8 +61,8 @@ def command(partition: str, watched: bool, name: str | None, as_json: bool) -> N
 
 def print_logs(logs: dict[str, Any]) -> None:
     """Print the drawing: with colours on a terminal, with digits in a pipe."""
-    from kcluster.cli.log_drawing import drawing_of
     from kcluster.runs.bars import digit
+    from kcluster.runs.log_drawing import drawing_of
 
     if not sys.stdout.isatty():
         print("\n".join(drawing_of(logs, digit)))

@@ -47,6 +47,7 @@ from kcluster.cli.click_tools import Section, section
     "--record", metavar="FILE", help="Write what is done to the cluster as a scenario file."
 )
 @click.option("--no-record", is_flag=True, help="Record nothing: no verdict, no save.")
+@click.option("--page", is_flag=True, help="Serve a live page, and print its address.")
 @click.option("--trace-requests", is_flag=True, help="Print a line for each request.")
 def command(**options: Any) -> None:
     """Start a cluster in the foreground.

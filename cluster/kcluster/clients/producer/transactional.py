@@ -82,6 +82,6 @@ class TransactionalProducer(Producer):
             self.deadline_ms = None
             return
         due_ms = min(network.due_ms, application.due_ms, sender.expiry_ms, transactions.retry_ms)
-        if sender.waiting and sender.batch_due_ms < due_ms:
-            due_ms = sender.batch_due_ms
+        if sender.waiting and not transactions.is_request_in_flight:
+            due_ms = min(due_ms, sender.batch_due_ms)
         self.deadline_ms = due_ms if due_ms < NEVER_MS else None

@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from gevent.hub import Hub
@@ -66,6 +67,16 @@ class SocketHost(Protocol):
     def flush_later(self, connection: BrokerConnection) -> None:
         """Flush this connection at the end of the next `settle`."""
 
+    @property
+    def is_clock_paused(self) -> bool:
+        """Whether the cluster's clock is paused: nothing is read, written or accepted."""
+
+    def on_resumed(self, callback: Callable[[], object]) -> None:
+        """Call back once the clock is resumed."""
+
+    def gave_up(self, node_id: int, request: Request) -> None:
+        """A connection has ended before this request was answered."""
+
     def next_connection_id(self) -> int:
         """A new id, unique in this cluster."""
 
@@ -105,8 +116,8 @@ class BrokerConnection:
 
     __slots__ = (
         "_ahead_bytes", "_channel", "_frames", "_gate", "_hub", "_malformed", "_node_id",
-        "_pumping", "_readable", "_reader", "_reading", "_socket", "_unsent", "_unsent_bytes",
-        "_writable",
+        "_pumping", "_readable", "_reader", "_reading", "_request", "_socket", "_unsent",
+        "_unsent_bytes", "_writable",
         "awaits_reply", "client_host", "connection_id", "is_dirty", "is_open", "is_unflushed",
         "last_active_ms", "listener",
     )  # fmt: skip
@@ -133,6 +144,8 @@ class BrokerConnection:
         self.is_unflushed = False
         """On the driver's list of connections to flush."""
         self.awaits_reply = False
+        self._request: Request | None = None
+        """The newest one that was handed over."""
         self.last_active_ms = listener.gate.now_ms()
         self._hub = hub
         self._socket = sock
@@ -157,6 +170,10 @@ class BrokerConnection:
 
     def _on_readable(self) -> None:
         gate = self._gate
+        if gate.is_clock_paused:
+            self._readable.stop()
+            gate.on_resumed(self._read_again)
+            return
         is_sound = False
         try:
             gate.wake()
@@ -168,6 +185,10 @@ class BrokerConnection:
             if not is_sound:
                 # A step raised: a bug of the simulator, which ends this client's connection.
                 self.close("")
+
+    def _read_again(self) -> None:
+        if self.is_open and self._reading:
+            self._readable.start(self._on_readable)
 
     def _read(self) -> None:
         try:
@@ -250,6 +271,7 @@ class BrokerConnection:
             return
         if isinstance(received, Request):
             self.awaits_reply = True
+            self._request = received
             gate.deliver(self._node_id, received)
         else:
             self._write(received)
@@ -313,11 +335,18 @@ class BrokerConnection:
     def _on_writable(self) -> None:
         self._writable.stop()
         gate = self._gate
+        if gate.is_clock_paused:
+            gate.on_resumed(self._write_again)
+            return
         gate.wake()
         self.last_active_ms = gate.now_ms()
         self._send()
         self.pump()
         gate.settle_soon()
+
+    def _write_again(self) -> None:
+        if self.is_open:
+            self._writable.start(self._on_writable)
 
     # --------------------------------------------------------------------------- the end
 
@@ -334,6 +363,9 @@ class BrokerConnection:
         if self._writable is not None:
             self._writable.stop()
             self._writable.close()
+        if self.awaits_reply and self._request is not None:
+            self._gate.gave_up(self._node_id, self._request)
+        self._request = None
         self.listener.forget(self, reason)
         self._socket.close()
         self._frames.clear()

@@ -327,6 +327,11 @@ class _Server(StreamServer):  # type: ignore[misc]  # gevent has no types
         return self._owner.is_held
 
     def do_read(self) -> Any:
+        gate = self._owner.gate
+        if gate.is_clock_paused:
+            self.stop_accepting()
+            gate.on_resumed(self.accept_again)
+            return None
         try:
             accepted = super().do_read()
         except OSError as error:

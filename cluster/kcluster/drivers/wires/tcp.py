@@ -81,6 +81,7 @@ class LiveClients:
             driver.dispatcher.fabric, self, self, self._on_lost
         )
         driver.dispatcher.heal_sinks = (*driver.dispatcher.heal_sinks, self._on_link_healed)
+        driver.clock_sinks = (*driver.clock_sinks, self._arm)
 
     def add_client(self, client: ClientStateMachine) -> LiveWire:
         """Start a client; returns its wire, whose `client_id` names links to it."""
@@ -98,8 +99,7 @@ class LiveClients:
         self._is_closed = True
         for sock in tuple(self.sockets):
             sock.close()
-        if self._timer is not None:
-            self._timer.close()
+        self._arm()
         self._heap.clear()
 
     # ------------------------------------------------------------------------------ time
@@ -144,11 +144,12 @@ class LiveClients:
         if self._timer is not None:
             self._timer.close()
             self._timer = None
+        if self._is_closed or self.driver.is_clock_paused:
+            return
         due_us = [self._heap[0][0]] if self._heap else []
         due_us += [x.deadline_ms * 1000 for x in self.clients.values() if x.deadline_ms is not None]
         if due_us:
-            delay_us = max(0, min(due_us) - self.driver.dispatcher.now_us)
-            self._timer = self.hub.loop.timer(delay_us / 1e6)
+            self._timer = self.hub.loop.timer(self.driver.delay_s(min(due_us)))
             self._timer.start(self._on_timer, update=True)
 
     def _on_timer(self) -> None:
@@ -309,6 +310,11 @@ class ClientSocket(CarriedConnection):
         self._writable.start(self._on_writable)
 
     def _on_writable(self) -> None:
+        driver = self._clients.driver
+        if driver.is_clock_paused:
+            self._writable.stop()
+            driver.on_resumed(self._write_again)
+            return
         self._clients.enter()
         self._writable.stop()
         if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
@@ -318,6 +324,10 @@ class ClientSocket(CarriedConnection):
                 self._readable.start(self._on_readable)
             self._flush()
         self._clients.leave()
+
+    def _write_again(self) -> None:
+        if self in self._clients.sockets:
+            self._writable.start(self._on_writable)
 
     def _flush(self) -> None:
         try:
@@ -336,6 +346,10 @@ class ClientSocket(CarriedConnection):
 
     def _on_readable(self) -> None:
         clients = self._clients
+        if clients.driver.is_clock_paused:
+            self._readable.stop()
+            clients.driver.on_resumed(self._read_again)
+            return
         clients.enter()
         room = clients.read_buffer
         try:
@@ -353,6 +367,10 @@ class ClientSocket(CarriedConnection):
         else:
             self.on_closed()
         clients.leave()
+
+    def _read_again(self) -> None:
+        if self in self._clients.sockets:
+            self._readable.start(self._on_readable)
 
     def _take(self, frame: memoryview) -> None:
         correlation_id, api_key, version = self._awaited.popleft()

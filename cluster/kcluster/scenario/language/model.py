@@ -344,3 +344,13 @@ class Checks(Struct, frozen=True):
         TIME_CHECK,
         "How long reads were unavailable, in the partition where that was longest.",
     ] = None
+    writes_resume_ms: Annotated[
+        CountCheck | None,
+        TIME_CHECK,
+        "The longest single time without writes, of all partitions; writes must have resumed.",
+    ] = None
+    reads_resume_ms: Annotated[
+        CountCheck | None,
+        TIME_CHECK,
+        "The longest single time without reads, of all partitions; reads must have resumed.",
+    ] = None

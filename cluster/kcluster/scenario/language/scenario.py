@@ -58,6 +58,12 @@ class ScenarioKeys(Struct, frozen=True):
         ListOf(OneOf("clock", ("virtual", "live")), "clocks"),
         "The clocks on which it is meaningful; without it, both.",
     ] = ()
+    may_edit: Annotated[
+        tuple[str, ...],
+        ListOf(text(), "paths"),
+        "In an exercise: what a student may change, such as topology.topics.orders.config, with"
+        " all that is below it.",
+    ] = ()
 
 
 KEYS: Final = {field.key: field for field in fields_of(ScenarioKeys)}
@@ -79,6 +85,8 @@ class Scenario(Struct, frozen=True):
     seed: int | None = None
     clocks: tuple[str, ...] = ("virtual", "live")
     """The clocks on which the scenario is meaningful."""
+    may_edit: tuple[str, ...] = ()
+    """Paths of an exercise that a student may change; a run does not use them."""
     source: str = ""
     text: str = ""
     """The file's text, for run directories."""
@@ -168,6 +176,7 @@ def read_scenario(
         heal=values.get("heal", True) is not False,
         seed=values.get("seed"),
         clocks=values.get("clocks") or default.clocks,
+        may_edit=values.get("may_edit") or (),
     )
 
 

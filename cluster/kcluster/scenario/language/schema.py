@@ -64,6 +64,11 @@ def scenario_schema() -> Schema:
     }
 
 
+def step_schema() -> Schema:
+    """A single action, as in a step."""
+    return _step()
+
+
 def _workload() -> Schema:
     parts = {}
     kinds = (

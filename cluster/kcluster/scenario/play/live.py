@@ -49,8 +49,7 @@ class LiveStage(Stage):
         return self.driver.now_ms() - self._began_ms
 
     def at(self, at_ms: int, callback: Callable[[], None]) -> None:
-        delay_s = max(0.0, (at_ms - self.now_ms) / 1000)
-        gevent.spawn_later(delay_s, self._do, callback)
+        self.driver.at((self._began_ms + at_ms) * 1000, callback)
 
     def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
         self._waiting.append((holds, callback))
@@ -71,6 +70,8 @@ class LiveStage(Stage):
     def _look(self) -> None:
         while self._waiting or self._is_over is not None:
             gevent.sleep(LOOK_S)
+            if self.driver.is_clock_paused:
+                continue
             self.driver.wake()
             for entry in tuple(self._waiting):
                 holds, callback = entry

@@ -25,7 +25,7 @@ from kcluster.runs.build_record import record_of
 from kcluster.runs.record import RunInfo, RunRecord
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.library import library_name
-from kcluster.scenario.outcome import failed_checks
+from kcluster.scenario.outcome import REST, FailedCheck, failed_checks
 from kcluster.scenario.play.runner import Played, Runner
 from kcluster.scenario.play.stage import Stage
 from kcluster.scenario.play.workload import WorkloadConsumer, WorkloadProducer, make_clients
@@ -70,14 +70,14 @@ class RunCrash(Struct, frozen=True):
 
 
 class RunResult(Struct):
-    """The result of one run.  `failures`: one line for each check that does not hold and each
-    action that could not be performed."""
+    """The result of one run.  `failed`: each check that does not hold and each action that could
+    not be performed."""
 
     scenario: Scenario
     clock: str
     seed: int
     verdict: Verdict
-    failures: list[str]
+    failed: list[FailedCheck]
     played: list[Played]
     notes: list[Note]
     ledger: Ledger
@@ -93,9 +93,14 @@ class RunResult(Struct):
     """Of a run in virtual time; equal for equal scenarios and seeds."""
 
     @property
+    def failures(self) -> list[str]:
+        """The reasons of `failed`, one line each."""
+        return [failed.text for failed in self.failed]
+
+    @property
     def passed(self) -> bool:
         """Whether the scenario's checks hold."""
-        return not self.failures
+        return not self.failed
 
     @property
     def replay(self) -> str:
@@ -287,15 +292,15 @@ class ScenarioRun:
             late_ms=LATE_VIRTUAL_MS if clock == "virtual" else LATE_MS,
         )
         notes = stage.notes()[self._first_note :]
-        failures = failed_checks(scenario.checks, verdict, stage, notes)
+        failed = failed_checks(scenario.checks, verdict, stage, notes)
         if scenario.heal:
-            failures += _unrest(unfinished)
+            failed += [FailedCheck(REST, text) for text in _unrest(unfinished)]
         return RunResult(
             scenario=scenario,
             clock=clock,
             seed=self.seed,
             verdict=verdict,
-            failures=failures,
+            failed=failed,
             played=self.runner.played,
             notes=stage.notes(),
             ledger=stage.ledger,

@@ -10,8 +10,13 @@ Steps are played in order: a step waits for its trigger once the step above it i
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Sequence
+from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kcluster.config.files.problems import Place
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
@@ -21,10 +26,13 @@ from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.words import MomentRange
 from kcluster.scenario.play.stage import Stage
 
+NOWHERE: Final = Place(0, 0)
+"""The place of an action that stands in no file."""
+
 
 class Played(Struct, frozen=True):
-    """An action that was performed.  `index`: of its step, from 0.  `nodes`: those that were
-    meant."""
+    """An action that was performed.  `index`: of its step, from 0; -1 for one that is no step of
+    the scenario.  `nodes`: those that were meant."""
 
     at_ms: int
     index: int
@@ -40,6 +48,7 @@ class Runner:
         self.stage = stage
         self.played: list[Played] = []
         self.is_ended = False
+        self._has_branched = False
         self._next = 0
         self._waits_for: Step | None = None
         self._undos: dict[int, Undo] = {}
@@ -55,6 +64,14 @@ class Runner:
         """Start with the first step."""
         self._advance()
 
+    def branch_off(self, steps: Sequence[Step]) -> None:
+        """Perform these actions now, whatever their triggers, instead of the scenario's own steps
+        that have not been played."""
+        self._has_branched = True
+        self._waits_for = None
+        for step in steps:
+            self._do(-1, replace(step, place=NOWHERE))
+
     def end(self) -> None:
         """Play no more steps.  One that still waits is a problem; undo everything if `heal` is
         set."""
@@ -64,7 +81,7 @@ class Runner:
             condition = waiting.trigger.when
             value = self.stage.value_text(condition)
             self.stage.refuse(f"{self._name(waiting)} waited in vain for {condition}{value}")
-        elif not self.is_done:
+        elif not self.is_done and not self._has_branched:
             left = len(self.scenario.steps) - self._next + (waiting is not None)
             self.stage.refuse(f"the scenario ended with {left} steps left; increase its duration")
         if self.scenario.heal:
@@ -82,7 +99,7 @@ class Runner:
     # ------------------------------------------------------------------------- step by step
 
     def _advance(self) -> None:
-        if self._next >= len(self.scenario.steps) or self.is_ended:
+        if self._next >= len(self.scenario.steps) or self.is_ended or self._has_branched:
             self._waits_for = None
             return
         index, step = self._next, self.scenario.steps[self._next]
@@ -101,7 +118,7 @@ class Runner:
 
     def _wait_for_condition(self, index: int, step: Step) -> None:
         condition = step.trigger.when
-        if condition is None or self.is_ended:
+        if condition is None or self.is_ended or self._has_branched:
             self._take(index, step)
             return
         since = len(self.stage.notes())
@@ -121,7 +138,7 @@ class Runner:
             )
 
     def _take(self, index: int, step: Step) -> None:
-        if self.is_ended:
+        if self.is_ended or self._has_branched:
             return
         self._do(index, step)
         if step.trigger.every is not None:
@@ -136,7 +153,7 @@ class Runner:
         assert step.trigger.every is not None
 
         def play_again() -> None:
-            if not self.is_ended:
+            if not self.is_ended and not self._has_branched:
                 self._do(index, step)
                 self._again(index, step, None if times is None else times - 1)
 

@@ -77,20 +77,59 @@ def _never() -> bool:
     return False
 
 
-def run_virtual(scenario: Scenario, seed: int, progress: Progress) -> RunResult:
-    """Run a scenario on its own cluster in virtual time."""
-    began_s = time.perf_counter()
-    stage = VirtualStage(VirtualDriver(scenario.topology, seed), seed, Ledger())
-    run = ScenarioRun(scenario, stage, Recorder(stage.dispatcher, stage.plan), seed)
-    stage.start()
-    run.begin()
-    for at in range(1, PROGRESS_SLICES + 1):
-        stage.run_until(scenario.duration_ms * at // PROGRESS_SLICES)
-        progress(stage.now_ms, scenario.duration_ms)
-    run.calm_down()
-    is_quiet = stage.run(run.is_quiet, CALM_LIMIT_MS)
-    unfinished = [] if is_quiet else list(run.unfinished())
-    run.stop_consumers()
-    stage.run(run.are_consumers_gone, LEAVE_LIMIT_MS)
-    wall_s = time.perf_counter() - began_s
-    return run.result("virtual", wall_s, unfinished, stage.driver.trace_hash())
+def _nothing_to_watch(stage: Stage) -> None:
+    pass
+
+
+class VirtualRun:
+    """A run of a scenario on its own cluster in virtual time, from its start: `advance`, then
+    `finish`.  `watch` is called when the cluster serves, before the first client starts: it may ask
+    the stage to call it at certain times."""
+
+    def __init__(
+        self, scenario: Scenario, seed: int, watch: Callable[[Stage], None] = _nothing_to_watch
+    ) -> None:
+        self._began_s = time.perf_counter()
+        self._scenario = scenario
+        self.stage = VirtualStage(VirtualDriver(scenario.topology, seed), seed, Ledger())
+        recorder = Recorder(self.stage.dispatcher, self.stage.plan)
+        self.run = ScenarioRun(scenario, self.stage, recorder, seed)
+        self.stage.start()
+        watch(self.stage)
+        self.run.begin()
+
+    def advance(self, until_ms: int, progress: Progress = lambda now_ms, all_ms: None) -> None:
+        """Play from the start until this moment.  All runs of a scenario stop at the same moments
+        on their way, so they are equal until then."""
+        duration_ms = self._scenario.duration_ms
+        for at in range(1, PROGRESS_SLICES + 1):
+            slice_ms = duration_ms * at // PROGRESS_SLICES
+            if slice_ms > until_ms:
+                break
+            self.stage.run_until(slice_ms)
+            progress(self.stage.now_ms, duration_ms)
+        if self.stage.now_ms < until_ms:
+            self.stage.run_until(until_ms)
+
+    def finish(self) -> RunResult:
+        """Undo every fault, let everything in flight complete, and judge the run."""
+        run, stage = self.run, self.stage
+        run.calm_down()
+        is_quiet = stage.run(run.is_quiet, CALM_LIMIT_MS)
+        unfinished = [] if is_quiet else list(run.unfinished())
+        run.stop_consumers()
+        stage.run(run.are_consumers_gone, LEAVE_LIMIT_MS)
+        wall_s = time.perf_counter() - self._began_s
+        return run.result("virtual", wall_s, unfinished, stage.driver.trace_hash())
+
+
+def run_virtual(
+    scenario: Scenario,
+    seed: int,
+    progress: Progress,
+    watch: Callable[[Stage], None] = _nothing_to_watch,
+) -> RunResult:
+    """Run a scenario on its own cluster in virtual time; `watch`: see VirtualRun."""
+    played = VirtualRun(scenario, seed, watch)
+    played.advance(scenario.duration_ms, progress)
+    return played.finish()

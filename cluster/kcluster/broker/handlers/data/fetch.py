@@ -36,6 +36,7 @@ from kcluster.broker.serving.leader_hints import current_leader, node_endpoints
 from kcluster.broker.serving.reading import (
     NO_DIVERGENCE,
     READ_COMMITTED,
+    Bounds,
     PartitionRead,
     read_partition,
     refusal,
@@ -325,10 +326,12 @@ class PendingFetch(ParkedFetch):
         return response
 
 
-def _aborted(read: PartitionRead) -> list[m.FetchResponse.AbortedTransaction]:
+def _aborted(bounds: Bounds | None) -> list[m.FetchResponse.AbortedTransaction]:
+    if bounds is None:
+        return []
     return [
         m.FetchResponse.AbortedTransaction(one.producer_id, one.first_offset)
-        for one in read.aborted
+        for one in bounds.aborted
     ]
 
 
@@ -337,17 +340,17 @@ def _partition_data(
 ) -> m.FetchResponse.PartitionData:
     """The part of a FetchResponse for one partition."""
     wanted = read.wanted
-    batches = read.batches
+    batches, bounds = read.batches, read.bounds
     data = PartitionData(
         wanted.partition,
         read.error,
         read.high_watermark,
-        read.last_stable_offset,
+        read.high_watermark if bounds is None else bounds.last_stable_offset,
         read.log_start_offset,
         NO_DIVERGENCE,
         _NO_HINT,
         _NO_SNAPSHOT,
-        _aborted(read)
+        _aborted(bounds)
         if reader.isolation_level == READ_COMMITTED or (read.is_urgent and read.error in _UNKNOWN)
         else None,
         -1,

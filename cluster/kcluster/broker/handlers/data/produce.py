@@ -76,31 +76,16 @@ class DelayedProduce(DelayedAppend):
 
 
 @handles(ApiKey.PRODUCE, versions=(3, 13))
-def produce(broker: Broker, request: Request, now_ms: int) -> Any:
-    """Append each partition's batch; answer when the requested acks have arrived."""
-    if request.body.transactional_id is None:
-        return _append(broker, request, now_ms, None)
-
-    def find(topic: Any, index: int) -> Replica | ErrorCode:
-        return _find(broker, request, topic, index)
-
-    def proceed(verified: VerifiedPartitions, at_ms: int) -> None:
-        if verified.has_many_producers:
-            answer: Any = _of_many_producers(request.body)
-        else:
-            answer = _append(broker, request, at_ms, verified)
-        if answer is not PARKED:
-            broker.reply(request, None if answer is NO_RESPONSE else answer)
-
-    verify(broker, request, find, proceed, now_ms)
-    return PARKED
-
-
-def _append(
-    broker: Broker, request: Request, now_ms: int, verified: VerifiedPartitions | None
+def produce(
+    broker: Broker, request: Request, now_ms: int, verified: VerifiedPartitions | None = None
 ) -> Any:
-    """`verified`: what is known of a transactional request's partitions."""
+    """Append each partition's batch; answer when the requested acks have arrived.
+
+    `verified`: what the coordinator said of a transactional request's partitions, once it has.
+    """
     body: m.ProduceRequest = request.body
+    if body.transactional_id is not None and verified is None:
+        return _verify_first(broker, request, now_ms)
     acks = body.acks
     topics: list[m.ProduceResponse.TopicProduceResponse] = []
     response = Answer(topics)
@@ -118,14 +103,16 @@ def _append(
             if not isinstance(replica, Replica):
                 answers.append(_failed(index, replica))
                 continue
-            is_verified = False
-            if verified is not None:
+            if verified is None:
+                appended = replica.append_as_leader(data.records, acks, now_ms)
+            else:
                 error = verified.error((replica.topic, index))
                 if error is not None:
                     answers.append(_unverified(index, error))
                     continue
-                is_verified = verified.is_verified(replica)
-            appended = replica.append_as_leader(data.records, acks, now_ms, True, is_verified)
+                appended = replica.append_as_leader(
+                    data.records, acks, now_ms, True, verified.is_verified(replica)
+                )
             data.records = None
             if appended.error:
                 answers.append(_refused(index, appended))
@@ -155,6 +142,26 @@ def _append(
     return PARKED
 
 
+def _verify_first(broker: Broker, request: Request, now_ms: int) -> Any:
+    """Append the batches of a transaction when its coordinator has confirmed their partitions."""
+
+    def find(topic: Any, index: int) -> Replica | ErrorCode:
+        if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+            return broker.replicas.find_by_id(topic.topic_id, index)
+        return broker.replicas.find(topic.name, index)
+
+    def proceed(verified: VerifiedPartitions, at_ms: int) -> None:
+        if verified.has_many_producers:
+            answer: Any = _of_many_producers(request.body)
+        else:
+            answer = produce(broker, request, at_ms, verified)
+        if answer is not PARKED:
+            broker.reply(request, None if answer is NO_RESPONSE else answer)
+
+    verify(broker, request, find, proceed, now_ms)
+    return PARKED
+
+
 def _once_each(
     topic_data: list[m.ProduceRequest.TopicProduceData],
 ) -> list[m.ProduceRequest.TopicProduceData]:
@@ -181,19 +188,15 @@ def _once_each(
     ]
 
 
-def _find(broker: Broker, request: Request, topic: Any, index: int) -> Replica | ErrorCode:
-    """The replica here, in any role."""
-    if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        return broker.replicas.find_by_id(topic.topic_id, index)
-    return broker.replicas.find(topic.name, index)
-
-
 def _find_leader(
     broker: Broker, request: Request, topic: Any, data: Any, index: int, acks: int
 ) -> Replica | ErrorCode:
     """The replica to append to, or the first reason to refuse; NONE for an empty message set, which
     is neither appended nor refused."""
-    replica = _find(broker, request, topic, index)
+    if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        replica = broker.replicas.find_by_id(topic.topic_id, index)
+    else:
+        replica = broker.replicas.find(topic.name, index)
     if not isinstance(replica, Replica) and replica in _NO_SUCH_PARTITION:
         return replica
     records = data.records

@@ -241,7 +241,7 @@ class PendingShareFetch(ParkedShareFetch):
             extra = 0
             size_bytes += read.size_bytes
             budget = max(0, budget - read.size_bytes)
-            is_urgent |= read.is_urgent or read.is_cut
+            is_urgent |= read.is_urgent or (read.bounds is not None and read.bounds.is_cut)
             reads.append((named, leader, read))
         if not is_last_try and not is_urgent and size_bytes < self._min_bytes:
             return False
@@ -256,8 +256,9 @@ class PendingShareFetch(ParkedShareFetch):
                 self._acquirer.batch_size,
                 self._acquirer.is_record_limit,
             )
+            aborted = () if read.bounds is None else read.bounds.aborted
             acquired = leader.acquire(
-                acquirer, read.wanted.fetch_offset, read.batches or (), read.aborted, now_ms
+                acquirer, read.wanted.fetch_offset, read.batches or (), aborted, now_ms
             )
             left -= sum(some.last_offset - some.first_offset + 1 for some in acquired)
             self._answers[named] = _acquired_data(named, read, acquired)

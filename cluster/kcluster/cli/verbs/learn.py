@@ -1,0 +1,164 @@
+"""`kcluster learn`: the lessons of the course, in the terminal.
+
+Owns: the verb: its options, asking the questions, what is printed.  Never: plays a lesson
+(learn/playing.py), knows an answer.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kcluster.cli.click_tools import Section, fail, print_json, section
+from kcluster.cli.control.protocol import ControlError
+
+if TYPE_CHECKING:
+    from kcluster.learn.lesson import Question
+    from kcluster.learn.playing import LessonPlayed, PartPlayed
+
+
+@section(Section.SCENARIOS)
+@click.command("learn")
+@click.argument("lesson", required=False, metavar="[LESSON]")
+@click.option("--answers", "shows_answers", is_flag=True, help="Ask nothing: show the answers.")
+@click.option("--json", "as_json", is_flag=True, help="Without LESSON: one JSON object per line.")
+def command(lesson: str | None, shows_answers: bool, as_json: bool) -> None:
+    """Take a lesson of the course: leaders, failover, acks, ISR, transactions and more.
+
+    LESSON is a number or a name; without it, all lessons are listed.  Each lesson asks before it
+    shows what happens, and ends with an exercise: kcluster exercise.
+    """
+    if lesson is None:
+        _list(as_json)
+        return
+    from kcluster.learn.course import lesson_of
+    from kcluster.learn.playing import play_lesson
+    from kcluster.scenario.language.loader import ScenarioError
+
+    try:
+        chosen = lesson_of(lesson)
+    except (LookupError, ScenarioError) as error:
+        fail(ControlError(str(error.args[0]), 2))
+    _tell(play_lesson(chosen), shows_answers)
+
+
+def _list(as_json: bool) -> None:
+    from kcluster.learn.course import all_lessons
+
+    lessons = all_lessons()
+    if as_json:
+        for each in lessons:
+            values = {"number": each.number, "name": each.name, "title": each.title}
+            print_json({**values, "minutes": each.keys.minutes})
+        return
+    print("Lessons (kcluster learn 1):")
+    for each in lessons:
+        print(f"  {each.number}  {each.title}")
+    print("\nExercises, one per lesson: kcluster exercise list")
+
+
+def _tell(played: LessonPlayed, shows_answers: bool) -> None:
+    from kcluster.learn.telling import head_of
+
+    lesson = played.lesson
+    right = asked = 0
+    _print_markdown(f"# {head_of(lesson)}\n\n{lesson.keys.intro}")
+    for number, each in enumerate(played.parts, 1):
+        _print_markdown(f"## {number}. {each.part.title}\n\n{each.part.text}")
+        given = None
+        if each.part.ask is not None:
+            given = _ask(each.part.ask, shows_answers)
+            asked += given is not None
+            right += given is not None and given == each.right
+        elif number > 1 and not shows_answers:
+            _pause()
+        _show(each, played)
+        _answer(each, given)
+        _print_markdown(each.part.after)
+    _print_markdown(f"## What to remember\n\n{lesson.keys.summary}")
+    if asked:
+        print(f"You answered {right} of {asked} questions correctly.")
+    if lesson.number:
+        print(f"Exercise: kcluster exercise show {lesson.number}")
+
+
+def _ask(question: Question, shows_answers: bool) -> int | None:
+    """The place of the student's choice; None if nobody answers."""
+    from kcluster.learn.telling import question_lines
+
+    _print_lines(["", *question_lines(question)])
+    while not shows_answers:
+        line = _line(f"Your answer (1 to {len(question.choices)}, Enter for none): ")
+        if not line:
+            return None
+        if line.isdecimal() and 1 <= int(line) <= len(question.choices):
+            return int(line) - 1
+        print(f"{line}: there are the answers 1 to {len(question.choices)}")
+    return None
+
+
+def _pause() -> None:
+    if sys.stdin.isatty():
+        _line("Press Enter to go on. ")
+
+
+def _line(prompt: str) -> str:
+    """A line that the user types; empty at the end of the input."""
+    try:
+        return input(prompt).strip()
+    except EOFError:
+        print()
+        return ""
+
+
+def _show(each: PartPlayed, played: LessonPlayed) -> None:
+    from kcluster.learn.telling import log_lines, seen_lines
+    from kcluster.runs.bars import block, digit
+
+    print()
+    _print_lines(f"    {line}" for line in seen_lines(each, played.result))
+    if not sys.stdout.isatty():
+        _print_lines(f"    {line}" for line in log_lines(each, digit))
+        return
+    console = _console()
+    for line in log_lines(each, block):
+        console.print(f"    {line}")
+
+
+def _answer(each: PartPlayed, given: int | None) -> None:
+    from kcluster.learn.telling import answer_line
+
+    question = each.part.ask
+    if question is None or each.right is None:
+        return
+    print()
+    print(answer_line(question, each.right, given))
+    _print_markdown(question.because)
+
+
+def _print_markdown(text: str) -> None:
+    """Rendered on a terminal, as it is in a pipe."""
+    if not text.strip():
+        return
+    if not sys.stdout.isatty():
+        print(f"\n{text.strip()}")
+        return
+    from rich.markdown import Markdown
+
+    print()
+    _console().print(Markdown(text))
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=False, width=None)
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)

@@ -1,0 +1,107 @@
+"""`kcluster serve`: many clusters in one process, by HTTP.
+
+Owns: the verb: its options, its ready line, its end.  Never: answers a request (web/).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from queue import SimpleQueue
+
+import click
+
+from kcluster.cli.click_tools import Section, fail, section
+from kcluster.cli.control.protocol import ControlError
+from kcluster.operations.errors import ClusterError
+
+
+@section(Section.CLUSTER)
+@click.command("serve")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=46000,
+    show_default=True,
+    help="Listen on this port; 0 means a free one.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Listen on this address. 0.0.0.0, for containers, lets other machines in.",
+)
+@click.option(
+    "--allow-host",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Requests may name the server so, besides localhost and addresses; repeatable.",
+)
+@click.option(
+    "--token",
+    envvar="KCLUSTER_TOKEN",
+    help="What requests must carry.  [default: $KCLUSTER_TOKEN, else drawn]",
+)
+@click.option("--exit-with-stdin", is_flag=True, help="Stop when the standard input ends.")
+@click.option("--json", "as_json", is_flag=True, help="Print the ready line as JSON.")
+def command(
+    port: int,
+    host: str,
+    names: tuple[str, ...],
+    token: str | None,
+    exit_with_stdin: bool,
+    as_json: bool,
+) -> None:
+    """Create and break clusters by HTTP, from any language.
+
+    The first line has the address and the token. GET /openapi.json describes the requests;
+    docs/reference/http-api.md lists them. All clusters stop with the process.
+    """
+    from kcluster.web.server import LOOPBACK, WebServer
+
+    wanted: SimpleQueue[str] = SimpleQueue()
+    _stop_on_signals(wanted)
+    if exit_with_stdin:
+        threading.Thread(target=_wait_for_end, args=(wanted,), name="stdin", daemon=True).start()
+    try:
+        server = WebServer(can_create=True, host=host, port=port, token=token, names=names)
+    except ClusterError as error:
+        fail(ControlError(str(error)), as_json)
+    server.start()
+    if host not in (LOOPBACK, "localhost"):
+        text = f"listening on {host}: whoever reaches this machine and has the token can use it"
+        print(f"kcluster: {text}", file=sys.stderr)
+    if as_json:
+        ready = {"ready": True, "url": server.url, "token": server.token, "pid": os.getpid()}
+        print(json.dumps(ready), flush=True)
+    else:
+        print(f"ready: {server.url}  (token {server.token}; Ctrl-C stops)", flush=True)
+    wanted.get()
+    server.stop()
+    for held in server.clusters.all():
+        held.stop()
+
+
+def _wait_for_end(wanted: SimpleQueue[str]) -> None:
+    while sys.stdin.buffer.read(4096):
+        pass
+    wanted.put("stdin")
+
+
+def _stop_on_signals(wanted: SimpleQueue[str]) -> None:
+    """The first SIGINT or SIGTERM stops cleanly; a second one at once (see foreground.py)."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    # Before any other thread starts: a thread inherits the mask of the one that starts it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+
+    def wait() -> None:
+        signal.sigwait(numbers)
+        wanted.put("signal")
+        os._exit(128 + signal.sigwait(numbers))
+
+    threading.Thread(target=wait, name="signals", daemon=True).start()

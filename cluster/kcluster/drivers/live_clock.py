@@ -1,0 +1,72 @@
+"""The clock of a live cluster: the machine's, slowed down or paused on demand.
+
+Owns: what time it is in the cluster at a time of the machine's monotonic clock.  Never: reads a
+clock, arms a timer (live.py does).  Kafka: System.nanoTime, which nobody can stop.
+
+The cluster's clock never goes back and never jumps: after a pause it continues where it stood.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+SLOWEST: Final = 0.01
+"""The lowest speed: a second of the cluster then takes a hundred seconds."""
+
+
+@final
+class LiveClock:
+    """Times in µs; `machine_us` is the monotonic clock.
+
+    `is_steered`: it is paused or slow.  If not, the cluster's time is the machine's plus
+    `offset_us`.  `speed`: 1.0 is the machine's; kept during a pause.
+    """
+
+    __slots__ = ("_pace", "is_paused", "is_steered", "offset_us", "speed")
+
+    def __init__(self, offset_us: int) -> None:
+        self.offset_us = offset_us
+        self.is_steered = False
+        self.is_paused = False
+        self.speed = 1.0
+        self._pace: tuple[int, int, float] = (0, offset_us, 1.0)
+        """(machine_us, the cluster's time then, speed since then).  One value, so that other
+        threads read it as a whole."""
+
+    def at(self, machine_us: int) -> int:
+        """The cluster's time; from any thread."""
+        since_us, us, speed = self._pace
+        if speed == 1.0:
+            return us + machine_us - since_us
+        return us + int((machine_us - since_us) * speed)
+
+    def wait_us(self, duration_us: int) -> int:
+        """How long this duration of the cluster takes, at the present speed, on the machine."""
+        return duration_us if self.speed == 1.0 else int(duration_us / self.speed)
+
+    def pause(self, machine_us: int, now_us: int) -> None:
+        """Stop at `now_us`, the time that the nodes have seen."""
+        self.is_paused = True
+        self._set_pace(machine_us, now_us, 0.0)
+
+    def resume(self, machine_us: int) -> None:
+        """Continue from where it stands, at `speed`."""
+        self.is_paused = False
+        self._set_pace(machine_us, self.at(machine_us), self.speed)
+
+    def set_speed(self, machine_us: int, speed: float) -> None:
+        """Run at this speed from now on or, if it is paused, once it is resumed."""
+        now_us = self.at(machine_us)
+        self.speed = speed
+        self._set_pace(machine_us, now_us, 0.0 if self.is_paused else speed)
+
+    def fall_behind(self, by_us: int) -> None:
+        """The program got no CPU: the cluster's clock stood still for that long."""
+        since_us, us, speed = self._pace
+        self._pace = (since_us, us - by_us, speed)
+        self.offset_us -= by_us
+
+    def _set_pace(self, machine_us: int, us: int, speed: float) -> None:
+        self._pace = (machine_us, us, speed)
+        self.offset_us = us - machine_us
+        self.is_steered = speed != 1.0

@@ -1,0 +1,30 @@
+"""The names of clients, by the client ids in their requests.
+
+Owns: which client ids are those of simulated clients.  Never: finds a client of another kind.
+Kafka: client.id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kcluster.network.node_ids import FIRST_CLIENT_ID
+
+
+def keeps_a_ledger(client_id: str | None) -> bool:
+    """Whether a Kafka client id was assigned by one of our wires: such a client writes its own
+    ledger."""
+    if client_id is None or not client_id.startswith("client-"):
+        return False
+    number = client_id.removeprefix("client-")
+    return number.isdigit() and int(number) >= FIRST_CLIENT_ID
+
+
+def client_name(client_id: str | None, simulated: Mapping[int, str]) -> str:
+    """The name of a client: of a simulated one its own, else its id.  `simulated`: the names of
+    such clients, by node id."""
+    if client_id is None:
+        return ""
+    if keeps_a_ledger(client_id):
+        return simulated.get(int(client_id.rpartition("-")[2])) or client_id
+    return client_id

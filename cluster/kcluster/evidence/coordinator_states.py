@@ -1,0 +1,232 @@
+"""Groups and transactions as their coordinators hold them: a row whenever one has changed.
+
+Owns: which coordinator counts if two brokers take themselves for it, and what is a change.  Never:
+reads a log, asks a coordinator anything: it reads the fields that handlers read.
+Kafka: no counterpart; kafka-consumer-groups and kafka-transactions show the latest state only.
+
+A look costs a comparison per group and per transaction.  It happens from time to time, and when an
+event or an answer of a coordinator says that something has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kcluster.broker.coordinator.classic_group import ClassicGroup
+from kcluster.broker.coordinator.consumer.group import ConsumerGroup
+from kcluster.broker.coordinator.group import Group
+from kcluster.broker.coordinator.log_shard import LogShard
+from kcluster.broker.coordinator.shard import GroupShard
+from kcluster.broker.coordinator.share.group import ShareGroup
+from kcluster.broker.coordinator.streams.group import StreamsGroup
+from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
+from kcluster.broker.node import BrokerNode
+from kcluster.evidence.client_names import client_name
+from kcluster.evidence.kept_rows import StateRows
+from kcluster.evidence.rows import GroupMemberValue, GroupRow, TransactionStateRow
+from kcluster.protocol.apis import ApiKey
+
+MAX_GROUP_WEIGHT: Final = 100_000
+"""Rows of groups that are kept, and members in them, together."""
+MAX_TRANSACTION_ROWS: Final = 30_000
+DEAD: Final = "Dead"
+
+CHANGING_APIS: Final = frozenset(
+    map(
+        int,
+        (
+            ApiKey.JOIN_GROUP,
+            ApiKey.SYNC_GROUP,
+            ApiKey.LEAVE_GROUP,
+            ApiKey.CONSUMER_GROUP_HEARTBEAT,
+            ApiKey.SHARE_GROUP_HEARTBEAT,
+            ApiKey.STREAMS_GROUP_HEARTBEAT,
+            ApiKey.DELETE_GROUPS,
+            ApiKey.INIT_PRODUCER_ID,
+            ApiKey.ADD_PARTITIONS_TO_TXN,
+            ApiKey.ADD_OFFSETS_TO_TXN,
+            ApiKey.TXN_OFFSET_COMMIT,
+            ApiKey.END_TXN,
+        ),
+    )
+)
+"""After an answer of one of these, a group or a transaction may have changed."""
+
+Fingerprint = tuple[Any, ...]
+Pair = tuple[str, int]
+
+
+class _Known(Struct):
+    """What was read last.  `leader_epoch`: of the coordinator's partition."""
+
+    broker: int
+    partition: int
+    leader_epoch: int
+    state: Fingerprint
+
+
+class CoordinatorStates:
+    """All groups and transactional ids of a cluster.  `simulated`: names of simulated clients."""
+
+    def __init__(self, simulated: Mapping[int, str]) -> None:
+        self.groups: StateRows[str, GroupRow] = StateRows(
+            lambda row: row.group, MAX_GROUP_WEIGHT, lambda row: 1 + len(row.members)
+        )
+        self.transactions: StateRows[str, TransactionStateRow] = StateRows(
+            lambda row: row.transactional_id, MAX_TRANSACTION_ROWS
+        )
+        self._groups: dict[str, _Known] = {}
+        self._transactions: dict[str, _Known] = {}
+        self._simulated = simulated
+
+    def look(self, now_ms: int, node: BrokerNode) -> None:
+        """Read what this broker coordinates."""
+        if node.coordinator.shards:
+            for shard in node.coordinator.shards.values():
+                self._look_at_groups(now_ms, node, shard)
+            self._bury_groups(now_ms, node)
+        if node.transactions.shards:
+            for transactional in node.transactions.shards.values():
+                self._look_at_transactions(now_ms, node, transactional)
+            self._bury_transactions(now_ms, node)
+
+    def trim(self) -> None:
+        """Keep within the bounds."""
+        self.groups.trim()
+        self.transactions.trim()
+
+    # ---------------------------------------------------------------------------- groups
+
+    def _look_at_groups(self, now_ms: int, node: BrokerNode, shard: GroupShard) -> None:
+        for group in shard.groups.values():
+            state = _fingerprint(group)
+            name = group.group_id
+            if self._is_news(self._groups, name, node, shard, state):
+                row = GroupRow(
+                    group=name,
+                    kind=group.kind,
+                    state=group.state_name,
+                    epoch=state[0],
+                    coordinator=node.node_id,
+                    members=tuple(self._members(group)),
+                    at_ms=now_ms,
+                )
+                self.groups.add(row)
+
+    def _members(self, group: Group) -> Iterable[GroupMemberValue]:
+        if isinstance(group, ClassicGroup):
+            assigned: dict[str, list[Pair]] = {}
+            for part in group.roster.assigned_partitions():
+                pairs = assigned.setdefault(part.member, [])
+                pairs += [(part.topic, number) for number in part.partitions]
+            for one in group.roster.members.values():
+                yield self._member(one.member_id, one.client_id, assigned.get(one.member_id, ()))
+        elif isinstance(group, ConsumerGroup):
+            for member in group.members.values():
+                held = _pairs(group, member.assigned, member.revoking)
+                yield self._member(member.member_id, member.client_id, held)
+        elif isinstance(group, ShareGroup):
+            for sharer in group.members.values():
+                held = _pairs(group, sharer.assigned)
+                yield self._member(sharer.member_id, sharer.client_id, held)
+        elif isinstance(group, StreamsGroup):
+            for worker in group.members.values():
+                tasks = sorted(worker.progress.assigned.active)
+                held = [(task.subtopology_id, task.partition) for task in tasks]
+                yield self._member(worker.member_id, worker.details.client_id, held)
+
+    def _member(self, member_id: str, client_id: str, held: Iterable[Pair]) -> GroupMemberValue:
+        return GroupMemberValue(member_id, client_name(client_id, self._simulated), tuple(held))
+
+    def _bury_groups(self, now_ms: int, node: BrokerNode) -> None:
+        shards = node.coordinator.shards
+        for name, known in list(self._groups.items()):
+            if known.broker != node.node_id or known.partition not in shards:
+                continue
+            if name not in shards[known.partition].groups:
+                del self._groups[name]
+                old = self.groups.newest.get(name)
+                kind, epoch = ("classic", 0) if old is None else (old.kind, old.epoch)
+                self.groups.add(GroupRow(name, kind, DEAD, epoch, node.node_id, (), now_ms))
+
+    # ---------------------------------------------------------------------- transactions
+
+    def _look_at_transactions(self, now_ms: int, node: BrokerNode, shard: TransactionShard) -> None:
+        for name, one in shard.transactions.items():
+            state = (one.producer_id, one.producer_epoch, one.state, one.partitions)
+            if self._is_news(self._transactions, name, node, shard, state):
+                row = TransactionStateRow(
+                    transactional_id=name,
+                    producer_id=one.producer_id,
+                    producer_epoch=one.producer_epoch,
+                    state=one.state.label,
+                    partitions=tuple(one.in_order),
+                    coordinator=node.node_id,
+                    at_ms=now_ms,
+                )
+                self.transactions.add(row)
+
+    def _bury_transactions(self, now_ms: int, node: BrokerNode) -> None:
+        shards = node.transactions.shards
+        for name, known in list(self._transactions.items()):
+            if known.broker != node.node_id or known.partition not in shards:
+                continue
+            if name not in shards[known.partition].transactions:
+                del self._transactions[name]
+                row = TransactionStateRow(
+                    transactional_id=name,
+                    producer_id=known.state[0],
+                    producer_epoch=known.state[1],
+                    state=DEAD,
+                    partitions=(),
+                    coordinator=node.node_id,
+                    at_ms=now_ms,
+                )
+                self.transactions.add(row)
+
+    # ------------------------------------------------------------------------------ both
+
+    def _is_news(
+        self,
+        table: dict[str, _Known],
+        name: str,
+        node: BrokerNode,
+        shard: LogShard[Any],
+        state: Fingerprint,
+    ) -> bool:
+        """Whether this differs from what was read before, and is not of an older coordinator."""
+        known = table.get(name)
+        if known is not None and known.broker == node.node_id and known.state == state:
+            return False
+        replica = shard.replica
+        leader_epoch = -1 if replica is None else replica.leader_epoch
+        if known is not None and leader_epoch < known.leader_epoch:
+            return False
+        table[name] = _Known(node.node_id, shard.partition, leader_epoch, state)
+        return True
+
+
+def _fingerprint(group: Group) -> Fingerprint:
+    """What a row shows, uncopied: (epoch, state, kind, members).  Members of groups with epochs are
+    values, which compare by identity first."""
+    if isinstance(group, ClassicGroup):
+        roster = group.roster
+        members = tuple((one.member_id, one.assignment) for one in roster.members.values())
+        return (roster.generation, group.state_name, group.kind, members)
+    known: Any = group
+    return (known.epoch, group.state_name, group.kind, tuple(known.members.values()))
+
+
+def _pairs(group: Any, *parts: Mapping[bytes, Iterable[int]]) -> list[Pair]:
+    """These partitions, of topics that exist, sorted."""
+    names = group.broker.image.topic_names
+    return sorted(
+        (names[topic_id], number)
+        for part in parts
+        for topic_id, some in part.items()
+        if topic_id in names
+        for number in some
+    )

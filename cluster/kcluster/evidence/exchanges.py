@@ -1,0 +1,256 @@
+"""What clients ask and are answered, and what they believe by that.
+
+Owns: one row per request with what its answer says, who leads a partition as each client was told,
+and which of these rows are kept.  Never: waits for an answer, judges one.
+Kafka: no counterpart; each client has its own part of this in its log.
+
+Rows are in order of time.  Beyond MAX_EXCHANGES the older half loses its routine: answers without
+an error that are like the one before, of the same client, broker, API and partition.  If that is
+not enough, the oldest rows are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kcluster.contract import Reply, Request
+from kcluster.events.render import api_name
+from kcluster.evidence.client_names import client_name
+from kcluster.evidence.kept_rows import StateRows
+from kcluster.evidence.rows import BeliefRow, ExchangeRow
+from kcluster.invariants.observed import ObservedPartition, PartitionKey
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import error_of
+
+MAX_EXCHANGES: Final = 30_000
+MAX_BELIEFS: Final = 50_000
+
+_PRODUCE: Final = int(ApiKey.PRODUCE)
+_PRODUCE_NAME: Final = api_name(_PRODUCE)
+_FETCH: Final = int(ApiKey.FETCH)
+_WITH_LEADERS: Final = (int(ApiKey.METADATA), int(ApiKey.DESCRIBE_TOPIC_PARTITIONS))
+
+
+class Exchanges:
+    """All requests of clients.  `simulated`: names of simulated clients; `topics`: names by topic
+    id, kept up to date by the owner."""
+
+    def __init__(self, simulated: Mapping[int, str], max_rows: int = MAX_EXCHANGES) -> None:
+        self.rows: list[ExchangeRow] = []
+        self.beliefs: StateRows[tuple[str, str, int], BeliefRow] = StateRows(
+            lambda row: (row.client, row.topic, row.partition), MAX_BELIEFS
+        )
+        self.topics: dict[bytes, str] = {}
+        self.dropped_rows = 0
+        self.max_rows = max_rows
+        self._simulated = simulated
+        self._apis: dict[int, str] = {}
+        self._clients: dict[str | None, str] = {}
+
+    # ------------------------------------------------------------------------- recording
+
+    def answered(self, at_ms: int, broker: int, reply: Reply) -> ExchangeRow:
+        """A broker has answered.  Of a Produce, `last` of the row is still to be set: the answer
+        does not name it."""
+        request, body = reply.request, reply.body
+        row = self._new(at_ms, broker, request)
+        if body is None:
+            return row  # acks=0: nothing is sent
+        row.answered_ms = at_ms
+        api = request.api_key
+        if api == _PRODUCE:
+            self._read_produce(row, body)
+        elif api == _FETCH:
+            self._read_fetch(row, body)
+        elif api in _WITH_LEADERS:
+            self._read_metadata(row, body)
+        else:
+            self._read_topics(row, request.body)
+            row.error = _first_error(body)
+        return row
+
+    def unanswered(self, at_ms: int, broker: int, request: Request) -> None:
+        """A request is over without an answer."""
+        self._read_topics(self._new(at_ms, broker, request), request.body)
+
+    def trim(self) -> None:
+        """Keep within the bound."""
+        excess = len(self.rows) - self.max_rows
+        if excess > 0:
+            half = len(self.rows) // 2
+            kept = list(_without_routine(self.rows[:half]))
+            newer = len(self.rows) - half
+            kept = kept[max(0, len(kept) + newer - self.max_rows * 3 // 4) :]
+            self.dropped_rows += half - len(kept)
+            self.rows[:half] = kept
+        self.beliefs.trim()
+
+    def _new(self, at_ms: int, broker: int, request: Request) -> ExchangeRow:
+        api_key, client_id = request.api_key, request.client_id
+        api = self._apis.get(api_key)
+        if api is None:
+            api = self._apis[api_key] = api_name(api_key)
+        client = self._clients.get(client_id)
+        if client is None:
+            client = self._clients[client_id] = client_name(client_id, self._simulated)
+        row = ExchangeRow(at_ms, client, broker, api, request.arrived_ms, -1)
+        self.rows.append(row)
+        return row
+
+    # --------------------------------------------------------------------------- answers
+
+    def _read_produce(self, row: ExchangeRow, body: Any) -> None:
+        for topic in body.responses:
+            for data in topic.partition_responses:
+                row.partitions += 1
+                if row.partitions > 1 and (row.error or not data.error_code):
+                    continue
+                name = topic.name or self.topics.get(topic.topic_id, "")
+                row.topic, row.partition = name, data.index
+                if data.error_code:
+                    self._read_error(row, name, data.index, data)
+                elif data.base_offset >= 0:
+                    row.first = row.last = data.base_offset
+
+    def _read_fetch(self, row: ExchangeRow, body: Any) -> None:
+        if body.error_code:
+            row.error = error_of(body.error_code).name
+        shown = -1
+        for topic in body.responses:
+            for data in topic.partitions:
+                row.partitions += 1
+                records = data.records
+                rank = 2 if data.error_code else int(type(records) is list and bool(records))
+                if rank <= shown:
+                    continue
+                shown = rank
+                name = topic.topic or self.topics.get(topic.topic_id, "")
+                row.topic, row.partition = name, data.partition_index
+                if rank == 2:
+                    self._read_error(row, name, data.partition_index, data)
+                elif rank == 1:
+                    row.first, row.last = records[0].base_offset, records[-1].last_offset
+
+    def _read_error(self, row: ExchangeRow, topic: str, partition: int, data: Any) -> None:
+        """A refusal for one partition, which may name its leader (KIP-951)."""
+        row.error = error_of(data.error_code).name
+        row.first = row.last = -1
+        leader, epoch = data.current_leader.leader_id, data.current_leader.leader_epoch
+        if epoch >= 0:
+            row.leader, row.leader_epoch = leader, epoch
+            self._believe(row, topic, partition, leader, epoch)
+
+    def _read_metadata(self, row: ExchangeRow, body: Any) -> None:
+        for topic in body.topics:
+            name = topic.name or self.topics.get(topic.topic_id, "")
+            if topic.error_code and not row.error:
+                row.topic, row.error = name, error_of(topic.error_code).name
+            for data in topic.partitions:
+                row.partitions += 1
+                leader, epoch = data.leader_id, data.leader_epoch
+                self._believe(row, name, data.partition_index, leader, epoch)
+                if row.partitions == 1 or (data.error_code and not row.error):
+                    row.topic, row.partition = name, data.partition_index
+                    row.leader, row.leader_epoch = leader, epoch
+                    if data.error_code:
+                        row.error = error_of(data.error_code).name
+
+    def _read_topics(self, row: ExchangeRow, body: Any) -> None:
+        """The topics that a request names, under one of the names that requests have for them."""
+        for field in _TOPICS:
+            topics = getattr(body, field, None)
+            if isinstance(topics, list) and topics and isinstance(topics[0], Struct):
+                break
+        else:
+            return
+        for topic in topics:
+            partitions: list[Any] = []
+            for field in _PARTITIONS:
+                partitions = getattr(topic, field, None) or partitions
+            row.partitions += len(partitions)
+            if row.topic is None:
+                name = getattr(topic, "name", None) or getattr(topic, "topic", None)
+                row.topic = name or self.topics.get(getattr(topic, "topic_id", b""))
+                if partitions:
+                    row.partition = _number_of(partitions[0])
+
+    def _believe(
+        self, row: ExchangeRow, topic: str, partition: int, leader: int, epoch: int
+    ) -> None:
+        old = self.beliefs.newest.get((row.client, topic, partition))
+        if old is None or old.leader != leader or old.leader_epoch != epoch:
+            belief = BeliefRow(row.client, topic, partition, leader, epoch, row.at_ms)
+            self.beliefs.add(belief)
+
+
+class AppendEnds:
+    """Where the batches end that leaders appended, for the rows of their requests."""
+
+    def __init__(self) -> None:
+        self._ends: dict[tuple[int, str, int, int], int] = {}
+        self._read: dict[PartitionKey, int] = {}
+
+    def read(self, partitions: Iterable[ObservedPartition]) -> None:
+        """Take over the appends since the last call."""
+        for observed in partitions:
+            appends = observed.appends
+            for append in appends[self._read.get(observed.key, 0) :]:
+                key = (append.broker, observed.topic, observed.partition, append.base_offset)
+                self._ends[key] = append.last_offset
+            self._read[observed.key] = len(appends)
+
+    def complete(self, row: ExchangeRow) -> None:
+        """Set the last offset in the row of a Produce that was acked."""
+        if (
+            row.first >= 0
+            and row.api == _PRODUCE_NAME
+            and row.topic is not None
+            and row.partition is not None
+        ):
+            key = (row.broker, row.topic, row.partition, row.first)
+            row.last = max(row.last, self._ends.pop(key, -1))
+
+
+def _without_routine(rows: list[ExchangeRow]) -> Iterator[ExchangeRow]:
+    """The rows that show more than the one before of their client, broker, API and partition."""
+    before: dict[tuple[Any, ...], bool] = {}
+    for row in rows:
+        key = (row.client, row.broker, row.api, row.topic, row.partition)
+        is_good = not row.error and row.answered_ms >= 0
+        if not is_good or not before.get(key, False):
+            yield row
+        before[key] = is_good
+
+
+def _first_error(body: Any) -> str:
+    code = next((code for code in error_codes(body) if code), 0)
+    return error_of(code).name if code else ""
+
+
+_TOPICS: Final = ("topics", "topic_data")
+_PARTITIONS: Final = ("partitions", "partition_data", "partition_indexes")
+_NUMBERS: Final = ("partition_index", "partition", "index")
+
+
+def _number_of(partition: Any) -> int | None:
+    if isinstance(partition, int):
+        return partition
+    for field in _NUMBERS:
+        number = getattr(partition, field, None)
+        if isinstance(number, int):
+            return number
+    return None
+
+
+def error_codes(message: Any) -> Iterator[int]:
+    """Every error code in a response, at any depth."""
+    for field in message.__struct_fields__:
+        value = getattr(message, field)
+        if field == "error_code":
+            yield value
+        elif isinstance(value, list) and value and isinstance(value[0], Struct):
+            for item in value:
+                yield from error_codes(item)

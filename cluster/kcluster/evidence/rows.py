@@ -1,0 +1,86 @@
+"""What is recorded in the form in which it is kept: rows of clients, groups and transactions.
+
+Owns: these row types and their columns.  Never: fills them (exchanges.py, coordinator_states.py),
+writes them (runs/).
+Kafka: no counterpart.
+
+`runs/record.py` has their files.  Times are in ms of the cluster's clock.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class ExchangeRow(Struct, gc=False):
+    """`exchanges.jsonl`: a request of a client, and the broker's answer.
+
+    `at_ms`: when it was over: answered, or given up because its connection or its broker ended.
+    `answered_ms`: -1 if there was no answer.  `topic`, `partition`: the first one that the answer
+    is about, one with an error before others; `partitions`: how many.  `error`: Kafka's name, ""
+    for none.  `first`, `last`: the offsets that were appended or read, -1 for none.  `leader`,
+    `leader_epoch`: of that partition, as the answer names them (Metadata, KIP-951), or -1.
+    """
+
+    at_ms: int
+    client: str
+    broker: int
+    api: str
+    asked_ms: int
+    answered_ms: int
+    topic: str | None = None
+    partition: int | None = None
+    partitions: int = 0
+    error: str = ""
+    first: int = -1
+    last: int = -1
+    leader: int = -1
+    leader_epoch: int = -1
+
+
+class BeliefRow(Struct, gc=False):
+    """`beliefs.jsonl`: who leads a partition, as the newest answer told a client.  `leader` -1:
+    nobody; `leader_epoch` -1: the answer did not say."""
+
+    client: str
+    topic: str
+    partition: int
+    leader: int
+    leader_epoch: int
+    at_ms: int
+
+
+class GroupMemberValue(Struct, frozen=True, gc=False):
+    """A member of a group.  `assignment`: (topic, partition); of a streams group (subtopology,
+    partition) of its active tasks."""
+
+    id: str
+    client: str
+    assignment: tuple[tuple[str, int], ...]
+
+
+class GroupRow(Struct, gc=False):
+    """`groups.jsonl`: a group at its coordinator, after it changed.  `kind`: classic, consumer,
+    share, streams; `state`: Kafka's name, Dead when it is gone; `epoch`: its generation or group
+    epoch."""
+
+    group: str
+    kind: str
+    state: str
+    epoch: int
+    coordinator: int
+    members: tuple[GroupMemberValue, ...]
+    at_ms: int
+
+
+class TransactionStateRow(Struct, gc=False):
+    """`transaction_states.jsonl`: a transactional id at its coordinator, after it changed.
+    `state`: Kafka's name, Dead when it is gone."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    state: str
+    partitions: tuple[tuple[str, int], ...]
+    coordinator: int
+    at_ms: int

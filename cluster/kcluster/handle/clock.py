@@ -1,0 +1,130 @@
+"""The clock of a live cluster in the hands of its user: pause, step, slow motion.
+
+Owns: these methods of Cluster, ClockStatus.  Never: stops anything itself (drivers/live.py does).
+Kafka: no counterpart.
+
+While the clock is paused the whole cluster is: no broker steps, no timer runs, and what clients
+send stays in their sockets, so they see a stall.  Their own clocks go on: a pause that is longer
+than a client's request.timeout.ms makes it try again.  Operations act at the moment of the pause,
+in the order given, with everything that follows from them in that moment; they do not wait for the
+rest.  In the cluster's own time a pause has no duration, so it is no gap in a verdict.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from msgspec import Struct
+
+from kcluster.contract import Note
+from kcluster.drivers.live_clock import SLOWEST
+from kcluster.operations.errors import ClusterError
+from kcluster.operations.status import NoteEntry
+
+if TYPE_CHECKING:
+    from kcluster.drivers.live import LiveDriver
+
+T = TypeVar("T")
+
+ANY: Final = "any"
+"""Steps to the next event, whatever its kind."""
+
+
+class ClockStatus(Struct, frozen=True):
+    """`now_ms`: the cluster's clock.  `speed`: 1.0 is the machine's; it is kept during a pause.
+    `steppable`: the kinds of events to which the clock can be stepped."""
+
+    now_ms: int
+    paused: bool
+    speed: float
+    steppable: tuple[str, ...]
+
+
+class ClockVerbs(ABC):
+    """Steering the clock: `cluster.pause_clock()`, `cluster.step("leader_elected")`."""
+
+    driver: LiveDriver
+
+    @abstractmethod
+    def call(self, function: Callable[[], T]) -> T:
+        """Call a function between two dispatches."""
+
+    @abstractmethod
+    def subscribe(self, callback: Callable[[NoteEntry], None]) -> Callable[[], None]:
+        """Call back for every event."""
+
+    @abstractmethod
+    def _result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
+        """The result of a future of the driver's thread."""
+
+    def clock(self) -> ClockStatus:
+        """What time it is in the cluster, and how its clock runs."""
+        from kcluster.events import KINDS
+
+        clock = self.driver.clock
+        return ClockStatus(self.driver.clock_ms(), clock.is_paused, clock.speed, (ANY, *KINDS))
+
+    def pause_clock(self) -> ClockStatus:
+        """Stop the cluster at this moment; does nothing if it is paused."""
+        return self._steer(self.driver.pause_clock)
+
+    def resume_clock(self) -> ClockStatus:
+        """Let the cluster continue from where it stands; does nothing unless it is paused."""
+        return self._steer(self.driver.resume_clock)
+
+    def set_speed(self, speed: float) -> ClockStatus:
+        """Run the cluster's clock at this speed, from 0.01 to 1: timers, the latency of links and
+        timestamps of brokers follow it.  A paused clock stays paused, and has the speed later."""
+        if not SLOWEST <= speed <= 1:
+            raise ClusterError(f"a speed is between {SLOWEST} and 1, not {speed:g}")
+        return self._steer(lambda: self.driver.set_speed(speed))
+
+    def step(self, kind: str = ANY, *, within_s: float = 60.0) -> NoteEntry:
+        """Let the cluster run until the next event of this kind (`leader_elected`, `leader_elected
+        of orders-0`, or `any`) and stop it in the same moment; returns the event.  If there is none
+        within this time of the machine, the clock stops nevertheless, with a ClusterError."""
+        is_wanted = wanted_event(kind)
+        found: list[NoteEntry] = []
+
+        def watch(entry: NoteEntry) -> None:
+            if not found and is_wanted(entry.note):
+                found.append(entry)
+
+        def begin() -> tuple[Future[Note], Callable[[], None]]:
+            return self.driver.pause_at(is_wanted), self.subscribe(watch)
+
+        future, end = self.call(begin)
+        try:
+            self._result(future, within_s, f"no event {kind}")
+        except ClusterError as error:
+            if future.done():
+                raise
+            self.pause_clock()
+            raise ClusterError(f"{error}; the clock is paused") from None
+        finally:
+            end()
+        self.call(self.driver.forget_step)
+        return found[0]
+
+    def _steer(self, change: Callable[[], None]) -> ClockStatus:
+        def steer() -> None:
+            self.driver.forget_step()
+            change()
+
+        self.call(steer)
+        return self.clock()
+
+
+def wanted_event(kind: str) -> Callable[[Note], bool]:
+    """Whether a note is of this kind, `leader_elected of orders-0`; ClusterError with the nearest
+    word if there is no such kind."""
+    from kcluster.operations.conditions import EventCondition, condition_in
+
+    if kind == ANY:
+        return lambda note: not note.event.is_internal
+    wanted = condition_in(f"event {kind}")
+    assert isinstance(wanted, EventCondition), wanted
+    return wanted.matches

@@ -1,0 +1,173 @@
+"""The grade of an answer: goals reached in every run, with seeds that the student has not seen.
+
+Owns: the seeds, the runs, the points.  Never: words for a terminal (the verb has them).
+Kafka: no counterpart.
+
+The seeds follow from the exercise, the answer and, if there is one, the teacher's secret.  So the
+same answer always gets the same points, and a changed answer gets other seeds: nobody can fit an
+answer to the seeds of its last grade.  A teacher who wants the same seeds for all names them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kcluster.config.files.tree import Node, from_yaml
+from kcluster.learn.edits import answer_key, forbidden_edits
+from kcluster.learn.exercises import Exercise
+from kcluster.scenario.language.loader import ScenarioError
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.outcome import FailedCheck
+from kcluster.scenario.play.phases import RunResult
+from kcluster.scenario.play.running import run_scenario
+
+MAX_SEED: Final = 1_000_000
+"""Hidden seeds are below this: short enough to be typed."""
+
+
+class GoalGrade(Struct, frozen=True):
+    """A goal and how often it was missed.  `points`: those given; `first_failing_seed`: None if it
+    was reached in every run; `why`: what was wrong in that run."""
+
+    check: str
+    text: str
+    points: int
+    of: int
+    failed_runs: int
+    first_failing_seed: int | None
+    why: str
+
+    @property
+    def reached(self) -> bool:
+        return self.first_failing_seed is None
+
+
+class Grade(Struct, frozen=True):
+    """The grade of an answer.  `first_failing`: the first run that missed a goal, None if there is
+    none."""
+
+    exercise: Exercise
+    answer: Scenario
+    seeds: tuple[int, ...]
+    goals: tuple[GoalGrade, ...]
+    first_failing: RunResult | None
+
+    @property
+    def points(self) -> int:
+        return sum(goal.points for goal in self.goals)
+
+    @property
+    def of(self) -> int:
+        return self.exercise.points
+
+    @property
+    def passed(self) -> bool:
+        """Whether every goal was reached in every run."""
+        return self.points == self.of
+
+    def values(self) -> dict[str, Any]:
+        """The grade for JSON."""
+        failing = self.first_failing
+        return {
+            "exercise": self.exercise.name,
+            "number": self.exercise.number,
+            "file": self.answer.source,
+            "points": self.points,
+            "of": self.of,
+            "passed": self.passed,
+            "runs": len(self.seeds),
+            "goals": [
+                {
+                    "check": goal.check,
+                    "text": goal.text,
+                    "points": goal.points,
+                    "of": goal.of,
+                    "failed_runs": goal.failed_runs,
+                    "first_failing_seed": goal.first_failing_seed,
+                    "why": goal.why,
+                }
+                for goal in self.goals
+            ],
+            "first_failing_seed": None if failing is None else failing.seed,
+            "replay": None if failing is None else failing.replay,
+        }
+
+
+def _no_progress(done: int, of: int) -> None:
+    pass
+
+
+def grade_file(
+    exercise: Exercise,
+    path: str,
+    seeds: Sequence[int] = (),
+    secret: str = "",
+    progress: Callable[[int, int], None] = _no_progress,
+) -> Grade:
+    """The grade of the answer in a file.  Without `seeds` they are hidden ones, as many as the
+    exercise has runs.  ScenarioError lists every problem of the file: what no scenario may say, and
+    what the exercise does not allow to be changed."""
+    answer = Scenario.load(path)
+    start_tree, answer_tree = _tree(exercise.start), _tree(answer)
+    problems = forbidden_edits(start_tree, answer_tree, exercise.start.may_edit, answer.source)
+    if problems:
+        raise ScenarioError(problems)
+    chosen = tuple(seeds) or hidden_seeds(exercise, answer_key(answer_tree), secret)
+    return _grade(exercise, answer, chosen, progress)
+
+
+def hidden_seeds(exercise: Exercise, answer: str, secret: str = "") -> tuple[int, ...]:
+    """As many seeds as the exercise has runs, for this answer."""
+    head = f"{exercise.name}\0{secret}\0{answer}"
+    hashes = (hashlib.sha256(f"{head}\0{at}".encode()) for at in range(exercise.keys.runs))
+    return tuple(int.from_bytes(each.digest()[:8], "big") % MAX_SEED for each in hashes)
+
+
+def _tree(scenario: Scenario) -> Node:
+    node, _ = from_yaml(scenario.text, scenario.source)
+    assert node is not None, "it was read before"
+    return node
+
+
+def _grade(
+    exercise: Exercise,
+    answer: Scenario,
+    seeds: tuple[int, ...],
+    progress: Callable[[int, int], None],
+) -> Grade:
+    goals = exercise.keys.goals
+    missed: dict[str, list[tuple[int, str]]] = {check: [] for check in goals}
+    first_failing = None
+    for number, seed in enumerate(seeds, 1):
+        result = run_scenario(answer, "virtual", seed)
+        for check, why in _missed(result.failed, list(goals)).items():
+            missed[check].append((seed, why))
+            first_failing = first_failing or result
+        progress(number, len(seeds))
+    grades = [
+        GoalGrade(
+            check=check,
+            text=goal.text,
+            points=0 if missed[check] else goal.points,
+            of=goal.points,
+            failed_runs=len(missed[check]),
+            first_failing_seed=missed[check][0][0] if missed[check] else None,
+            why=missed[check][0][1] if missed[check] else "",
+        )
+        for check, goal in goals.items()
+    ]
+    return Grade(exercise, answer, seeds, tuple(grades), first_failing)
+
+
+def _missed(failed: Sequence[FailedCheck], goals: Sequence[str]) -> dict[str, str]:
+    """The goals that a run missed, each with the first reason.  A failure that is about no goal,
+    such as an action that could not be performed, misses all of them."""
+    found: dict[str, str] = {}
+    for each in failed:
+        for goal in [each.check] if each.check in goals else goals:
+            found.setdefault(goal, each.text)
+    return found

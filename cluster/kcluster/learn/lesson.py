@@ -1,0 +1,185 @@
+"""A lesson as a checked value: its text in parts, with a question before what happens.
+
+Owns: Lesson, LessonPart, Question, Choice, and reading a lesson's file.  Never: plays the scenario
+(playing.py), knows the right answer: a choice says when it is right, and the run decides.
+Kafka: no counterpart.
+
+    parts:
+      - title: Who takes over?
+        until: 20s                       # time of the scenario at which this part ends
+        text: Broker 1 is about to die.
+        ask:
+          question: Which broker leads afterwards?
+          choices:
+            - {text: Broker 2, when: leader(orders-0) = 2}
+            - {text: Nobody, when: leader(orders-0) < 0}
+        after: The first live broker of the replica list took over.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from msgspec import Struct
+
+from kcluster.config.files.problems import Problem, show
+from kcluster.config.files.reading import TreeReader
+from kcluster.config.files.tree import from_yaml
+from kcluster.operations.conditions import Condition
+from kcluster.scenario.language.fields import (
+    ListOf,
+    OneOf,
+    StoryText,
+    StructOf,
+    Whole,
+    duration,
+    read_struct,
+    text,
+)
+from kcluster.scenario.language.loader import ScenarioError
+from kcluster.scenario.language.model import Checks
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.language.words import CONDITION
+
+MIN_CHOICES: Final = 2
+MAX_CHOICES: Final = 9
+"""Each is chosen by one digit."""
+EVENTS: Final = "events"
+LOGS: Final = "logs"
+ERRORS: Final = "errors"
+COUNTS: Final = "counts"
+VERDICT: Final = "verdict"
+SHOWN: Final = (EVENTS, LOGS, ERRORS, COUNTS, VERDICT)
+
+
+class Choice(Struct, frozen=True):
+    """One of the answers to a question.  It is right if its conditions hold at the end of the
+    part, or its checks hold for the whole run."""
+
+    text: Annotated[str, text(), "The answer, as students read it."]
+    when: Annotated[
+        tuple[Condition, ...],
+        ListOf(CONDITION, "conditions"),
+        "It is right if all of these hold at the part's end.",
+    ] = ()
+    checks: Annotated[
+        Checks | None, StructOf(Checks, "check"), "It is right if these hold for the run."
+    ] = None
+
+
+class Question(Struct, frozen=True):
+    """What students are asked before a part is played."""
+
+    question: Annotated[str, StoryText(), "The question."]
+    choices: Annotated[
+        tuple[Choice, ...],
+        ListOf(StructOf(Choice, "key of a choice"), "choices", alone=False),
+        "The answers; exactly one of them is right in the run.",
+    ]
+    because: Annotated[str, StoryText(), "Why the right one is right."] = ""
+
+
+class LessonPart(Struct, frozen=True):
+    """A part of a lesson: text, perhaps a question, then the run up to `until`."""
+
+    title: Annotated[str, text(), "Its heading."]
+    until_ms: Annotated[int, duration(1), "The time of the scenario at which it ends."]
+    text: Annotated[str, StoryText(), "What to read before."] = ""
+    ask: Annotated[Question | None, StructOf(Question, "key of a question"), "The question."] = None
+    after: Annotated[str, StoryText(), "What to read after."] = ""
+    shows: Annotated[
+        tuple[str, ...],
+        ListOf(OneOf("part of the picture", SHOWN), "what is shown"),
+        "What is shown of the run.",
+    ] = (EVENTS, LOGS)
+
+
+class LessonKeys(Struct, frozen=True):
+    """The keys of a lesson's file."""
+
+    title: Annotated[str, text(), "The lesson's title."]
+    intro: Annotated[str, StoryText(), "What it is about."]
+    scenario: Annotated[str, text(), "The file of its scenario, beside this one."]
+    parts: Annotated[
+        tuple[LessonPart, ...],
+        ListOf(StructOf(LessonPart, "key of a part"), "parts", alone=False),
+        "Its parts, in order of time.",
+    ]
+    minutes: Annotated[int, Whole(1, 120), "How long it takes."] = 10
+    partition: Annotated[str, text(), "The partition whose logs are drawn."] = "orders-0"
+    summary: Annotated[str, StoryText(), "What to remember."] = ""
+
+
+class Lesson(Struct, frozen=True):
+    """A lesson, from `load_lesson`.  `number`: its place in the course, 0 for a teacher's own."""
+
+    number: int
+    name: str
+    keys: LessonKeys
+    scenario: Scenario
+
+    @property
+    def title(self) -> str:
+        return self.keys.title
+
+    @property
+    def parts(self) -> tuple[LessonPart, ...]:
+        return self.keys.parts
+
+
+def load_lesson(path: Path, number: int = 0, name: str = "") -> Lesson:
+    """The lesson of a file, with its scenario.  ScenarioError lists every problem with its
+    place."""
+    keys = read_keys(path, LessonKeys, "key of a lesson")
+    problems = list(_problems(path, keys))
+    scenario = Scenario.load(path.parent / keys.scenario)
+    if keys.parts and keys.parts[-1].until_ms > scenario.duration_ms:
+        text_ = f"the last part ends after the scenario, which takes {scenario.duration_ms} ms"
+        problems.append(Problem(str(path), 0, 0, "parts", text_))
+    if problems:
+        raise ScenarioError(problems)
+    return Lesson(number, name or path.parent.name, keys, scenario)
+
+
+def read_keys(path: Path, struct: Any, what: str) -> Any:
+    """The Struct of a YAML file.  ScenarioError lists every problem with its place."""
+    source = str(path)
+    try:
+        written = path.read_text("utf-8")
+    except OSError as error:
+        text_ = f"cannot be read: {error.strerror}"
+        raise ScenarioError([Problem(source, 0, 0, "", text_)]) from None
+    except UnicodeDecodeError:
+        raise ScenarioError([Problem(source, 1, 1, "", "not UTF-8")]) from None
+    node, problems = from_yaml(written, source)
+    if node is None:
+        raise ScenarioError(problems or [Problem(source, 1, 1, "", "empty")])
+    reading = TreeReader(source)
+    reading.problems += problems
+    keys = read_struct(reading, node, "", struct, what)
+    if keys is None or reading.problems:
+        raise ScenarioError(reading.problems)
+    return keys
+
+
+def _problems(path: Path, keys: LessonKeys) -> list[Problem]:
+    """What cannot be seen in one key alone."""
+    found = []
+    before_ms = 0
+    for at, part in enumerate(keys.parts):
+        where = f"parts[{at}]"
+        if part.until_ms <= before_ms:
+            found.append((f"{where}.until", "a part ends after the one above it"))
+        before_ms = part.until_ms
+        if part.ask is None:
+            continue
+        count = len(part.ask.choices)
+        if not MIN_CHOICES <= count <= MAX_CHOICES:
+            text_ = f"{count} choices; there must be {MIN_CHOICES} to {MAX_CHOICES}"
+            found.append((f"{where}.ask.choices", text_))
+        for number, choice in enumerate(part.ask.choices):
+            if bool(choice.when) == (choice.checks is not None):
+                text_ = f"{show(choice.text)} needs either when or checks"
+                found.append((f"{where}.ask.choices[{number}]", text_))
+    return [Problem(str(path), 0, 0, at, words) for at, words in found]

@@ -1,0 +1,178 @@
+"""A lesson played in virtual time: what happened in each part, and which answer was right.
+
+Owns: PartPlayed, and looking at the cluster when a part ends.  Never: words (telling.py), an answer
+that does not come from the run.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+
+from kcluster.contract import Note
+from kcluster.learn.lesson import Choice, Lesson, LessonPart
+from kcluster.operations.logs import PartitionLogs, partition_logs
+from kcluster.operations.names import partition_name
+from kcluster.scenario.language.fields import fields_of
+from kcluster.scenario.language.model import Checks
+from kcluster.scenario.outcome import failed_checks
+from kcluster.scenario.play.phases import RunResult
+from kcluster.scenario.play.stage import Stage, counted
+from kcluster.scenario.play.virtual import run_virtual
+
+COUNTED = ("sent", "acked", "failed", "read")
+
+
+class ErrorsReceived(Struct, frozen=True):
+    """How often a client got an error in a part."""
+
+    client: str
+    api: str
+    error: str
+    count: int
+
+
+class PartPlayed(Struct, frozen=True):
+    """A part of a lesson as it happened.  `right`: the place of the right choice, from 0; None if
+    nothing is asked.  `counts`: records by COUNTED until the end of the part.  `began_ms`: where
+    the times of notes count from."""
+
+    part: LessonPart
+    right: int | None
+    notes: tuple[Note, ...]
+    logs: PartitionLogs
+    errors: tuple[ErrorsReceived, ...]
+    counts: Mapping[str, int]
+    began_ms: int
+
+
+class LessonPlayed(Struct, frozen=True):
+    """A lesson and its run."""
+
+    lesson: Lesson
+    parts: tuple[PartPlayed, ...]
+    result: RunResult
+
+
+class AmbiguousQuestionError(ValueError):
+    """In the run of a lesson not exactly one choice of a question is right."""
+
+
+class _Moment(Struct):
+    """What was seen when a part ended."""
+
+    last_note: int
+    logs: PartitionLogs
+    held: dict[int, bool]
+    """By the place of a choice: whether its conditions hold."""
+    counts: dict[str, int]
+
+
+class _Watcher:
+    """Looks at the stage at the end of each part."""
+
+    def __init__(self, lesson: Lesson) -> None:
+        self._lesson = lesson
+        self._stage: Any = None
+        self.moments: list[_Moment] = []
+        self.first_note = 0
+
+    @property
+    def stage(self) -> Stage:
+        assert self._stage is not None, "the run has not begun"
+        return self._stage  # type: ignore[no-any-return]  # set by `watch`
+
+    def watch(self, stage: Stage) -> None:
+        self._stage = stage
+        self.first_note = len(stage.notes())
+        for part in self._lesson.parts:
+            stage.at(part.until_ms, partial(self._look, part))
+
+    def _look(self, part: LessonPart) -> None:
+        stage = self.stage
+        since = self.moments[-1].last_note if self.moments else self.first_note
+        choices = () if part.ask is None else part.ask.choices
+        topic, number = partition_name(self._lesson.keys.partition)
+        self.moments.append(
+            _Moment(
+                len(stage.notes()),
+                partition_logs(stage.plan, stage.dispatcher, topic, number),
+                {
+                    at: all(stage.holds(condition, since) for condition in choice.when)
+                    for at, choice in enumerate(choices)
+                },
+                {word: counted(stage.ledger, word, "") for word in COUNTED},
+            )
+        )
+
+
+def play_lesson(lesson: Lesson, seed: int | None = None) -> LessonPlayed:
+    """Play a lesson's scenario.  AmbiguousQuestionError if a question has no answer, or several."""
+    watcher = _Watcher(lesson)
+    scenario = lesson.scenario
+    result = run_virtual(scenario, scenario.first_seed(seed), _no_progress, watcher.watch)
+    return LessonPlayed(lesson, tuple(_parts(lesson, watcher, result)), result)
+
+
+def _no_progress(passed_ms: int, all_ms: int) -> None:
+    pass
+
+
+def _parts(lesson: Lesson, watcher: _Watcher, result: RunResult) -> Iterator[PartPlayed]:
+    first, from_ms = watcher.first_note, 0
+    for part, moment in zip(lesson.parts, watcher.moments, strict=True):
+        yield PartPlayed(
+            part=part,
+            right=_right(part, moment, watcher.stage, result),
+            notes=tuple(result.notes[first : moment.last_note]),
+            logs=moment.logs,
+            errors=_errors(result, from_ms, part.until_ms),
+            counts=moment.counts,
+            began_ms=result.began_ms,
+        )
+        first, from_ms = moment.last_note, part.until_ms
+
+
+def _right(part: LessonPart, moment: _Moment, stage: Stage, result: RunResult) -> int | None:
+    if part.ask is None:
+        return None
+    right = [
+        at
+        for at, choice in enumerate(part.ask.choices)
+        if (moment.held[at] if choice.checks is None else _checks_hold(choice, stage, result))
+    ]
+    if len(right) != 1:
+        texts = [part.ask.choices[at].text for at in right] or ["none"]
+        raise AmbiguousQuestionError(
+            f"{part.title}: {len(right)} choices are right: {', '.join(texts)}"
+        )
+    return right[0]
+
+
+def _checks_hold(choice: Choice, stage: Stage, result: RunResult) -> bool:
+    """Whether the checks that the choice names hold; others do not matter."""
+    assert choice.checks is not None
+    notes = result.notes[result.first_note :]
+    failed = failed_checks(choice.checks, result.verdict, stage, notes)
+    return not {each.check for each in failed} & set(keys_in(choice.checks))
+
+
+def keys_in(checks: Checks) -> list[str]:
+    """The keys of the checks that are not as by default."""
+    return [
+        field.key for field in fields_of(Checks) if getattr(checks, field.name) != field.default
+    ]
+
+
+def _errors(result: RunResult, from_ms: int, until_ms: int) -> tuple[ErrorsReceived, ...]:
+    found = Counter(
+        (error.client, error.api, error.error)
+        for error in result.ledger.errors
+        if from_ms <= error.at_ms - result.began_ms < until_ms
+    )
+    return tuple(ErrorsReceived(*key, count) for key, count in sorted(found.items()))

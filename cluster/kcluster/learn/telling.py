@@ -1,0 +1,81 @@
+"""A lesson as text: its parts, the questions, and what was seen.
+
+Owns: the lines, as Markdown, which is what a terminal and the pages of docs/course show.  Never:
+asks, prints, plays.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kcluster.events.render import plain
+from kcluster.learn.lesson import COUNTS, ERRORS, EVENTS, LOGS, VERDICT, Lesson, Question
+from kcluster.learn.playing import PartPlayed
+from kcluster.runs.bars import Glyph
+from kcluster.runs.log_drawing import drawing_of
+from kcluster.scenario.play.phases import RunResult
+from kcluster.scenario.report import REBALANCES, noted_lines
+
+MAX_EVENTS: Final = 24
+
+
+def head_of(lesson: Lesson) -> str:
+    """`Lesson 1: Leader, followers and the high watermark (10 minutes)`."""
+    number = f"Lesson {lesson.number}: " if lesson.number else ""
+    return f"{number}{lesson.title} ({lesson.keys.minutes} minutes)"
+
+
+def question_lines(question: Question) -> Iterator[str]:
+    """The question and its numbered choices."""
+    yield from question.question.strip().splitlines()
+    yield ""
+    yield from (f"{at}. {choice.text}" for at, choice in enumerate(question.choices, 1))
+
+
+def answer_line(question: Question, right: int, given: int | None) -> str:
+    """Which choice was right; `given`: the student's, from 0, None for no answer."""
+    head = f"{right + 1}. {question.choices[right].text}"
+    if given is None:
+        return f"Answer: {head}"
+    if given == right:
+        return f"Right: {head}"
+    return f"Not quite. You chose {given + 1}; the answer is {head}"
+
+
+def seen_lines(played: PartPlayed, result: RunResult) -> Iterator[str]:
+    """What happened in a part, without the drawing of the logs: events, errors of clients, counts,
+    the verdict."""
+    shows = played.part.shows
+    if EVENTS in shows:
+        yield from _event_lines(played)
+    if ERRORS in shows:
+        yield from _error_lines(played)
+    if COUNTS in shows:
+        yield "records: " + "  ".join(f"{word} {n:,}" for word, n in played.counts.items())
+    if VERDICT in shows:
+        yield from result.verdict.lines()
+
+
+def log_lines(played: PartPlayed, glyph: Glyph) -> list[str]:
+    """The replicas' logs at the end of a part; nothing if the part does not show them."""
+    if LOGS not in played.part.shows:
+        return []
+    return [line.rstrip() for line in drawing_of(plain(played.logs), glyph)]
+
+
+def _event_lines(played: PartPlayed) -> Iterator[str]:
+    shown = [note for note in played.notes if not isinstance(note.event, REBALANCES)]
+    lines = [line for _, line in noted_lines(shown, played.began_ms)]
+    yield from lines[:MAX_EVENTS] or ["nothing changes in the cluster"]
+    if len(lines) > MAX_EVENTS:
+        yield f"... and {len(lines) - MAX_EVENTS} more events"
+
+
+def _error_lines(played: PartPlayed) -> Iterator[str]:
+    for each in played.errors:
+        times = "once" if each.count == 1 else f"{each.count:,} times"
+        yield f"{each.client} got {each.error} for its {each.api} {times}"
+    if not played.errors:
+        yield "no client got an error"

@@ -1,0 +1,92 @@
+"""Two futures of one moment: a run in virtual time up to there, and what follows from a choice.
+
+Owns: playing a run again up to a moment, what is done there, how both futures end.  Never: decides
+what a live cluster's past was (scenario/forking.py does).
+Kafka: no counterpart; in virtual time the same past can be had as often as one wants it.
+
+Both futures have the same seed, so they are the same run up to the moment, to the last row.  From
+there on no further step of the scenario is played: what steps before have begun still ends, and the
+clients go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.checks.verdict import Verdict
+from kcluster.operations.errors import ClusterError
+from kcluster.runs.journal import Rows
+from kcluster.runs.record import RunRecord
+from kcluster.scenario.language.model import Step
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.virtual import VirtualRun
+
+STREAMED: Final = (
+    "notes", "appends", "moves", "leaders", "epochs", "exchanges", "beliefs", "groups",
+    "transaction_states",
+)  # fmt: skip
+"""The tables that a running cluster streams."""
+LONGEST_MS: Final = 600_000
+"""How long a future may be: ten minutes of virtual time are played in seconds."""
+
+
+class Future(Struct, frozen=True):
+    """One future.  `record`: its whole run, from the start; `problems`: actions that could not be
+    performed in it, one line each."""
+
+    record: RunRecord
+    verdict: Verdict
+    problems: tuple[str, ...]
+
+    def rows_after(self, at_ms: int) -> Rows:
+        """The rows of the stream (those of `Cluster.recorded_since`) after this moment."""
+        return {
+            field: [row for row in getattr(self.record, field) if row.at_ms > at_ms]
+            for field in STREAMED
+        }
+
+
+class Futures(Struct, frozen=True):
+    """What follows from `at_ms` (the clock of the run) on: `here` with nothing more done, `there`
+    with the choice.  `assumptions`: where the past that was played is not exactly the real one, one
+    line each; empty if it is."""
+
+    at_ms: int
+    here: Future
+    there: Future
+    assumptions: tuple[str, ...] = ()
+
+
+def fork(
+    scenario: Scenario, seed: int, at_ms: int, actions: Sequence[Step], for_ms: int
+) -> Futures:
+    """Both futures of a scenario's run, `at_ms` after its start; each goes on for `for_ms` and then
+    comes to rest, as runs of scenarios do.  ClusterError for a moment or a time out of bounds."""
+    if not 0 <= at_ms <= scenario.duration_ms:
+        raise ClusterError(
+            f"{at_ms} ms is not a moment of this run, which has {scenario.duration_ms} ms"
+        )
+    if not 0 < for_ms <= LONGEST_MS:
+        raise ClusterError(f"a future has 1 to {LONGEST_MS} ms, not {for_ms}")
+    here, moment_ms = _future(scenario, seed, at_ms, (), for_ms)
+    there, _ = _future(scenario, seed, at_ms, actions, for_ms)
+    return Futures(moment_ms, here, there)
+
+
+def _future(
+    scenario: Scenario, seed: int, at_ms: int, actions: Sequence[Step], for_ms: int
+) -> tuple[Future, int]:
+    """One future, and the moment on the clock of the run."""
+    played = VirtualRun(scenario, seed)
+    played.advance(at_ms)
+    moment_ms = played.stage.dispatcher.now_ms
+    problems = played.stage.problems
+    problems.clear()  # those of the past are not the choice's
+    played.run.runner.branch_off(actions)
+    played.stage.run_until(at_ms + for_ms)
+    result = played.finish()
+    result.failures = list(problems)
+    return Future(result.record(), result.verdict, tuple(problems)), moment_ms

@@ -1,0 +1,64 @@
+"""A run that is over, looked at as a cluster: its whole record, its clock, its forks.
+
+Owns: PlayedRun, what `kcluster play` serves to the page.  Never: serves anything itself.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kcluster.checks.verdict import Verdict
+from kcluster.handle.clock import ClockStatus
+from kcluster.runs.journal import Rows, rows_between
+from kcluster.runs.record import RunInfo, RunRecord
+from kcluster.scenario.language.model import Step
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.fork import Futures, fork
+from kcluster.scenario.play.phases import RunResult
+
+
+class PlayedRun:
+    """The result of a run in virtual time.  Times are those of the run's clock."""
+
+    def __init__(self, result: RunResult) -> None:
+        self._result = result
+        self._record: RunRecord | None = None
+
+    @property
+    def scenario(self) -> Scenario:
+        """What was played."""
+        return self._result.scenario
+
+    @property
+    def record(self) -> RunRecord:
+        """The whole record; made once."""
+        if self._record is None:
+            self._record = self._result.record()
+        return self._record
+
+    @property
+    def info(self) -> RunInfo:
+        """The facts about the run."""
+        return self.record.info
+
+    def verdict(self) -> Verdict:
+        """The verdict on the whole run."""
+        return self._result.verdict
+
+    def recorded_since(self, after_ms: int) -> tuple[Rows, int]:
+        """The rows after this moment, and until when they are complete: the end of the run."""
+        ended_ms = self.info.ended_ms
+        return rows_between(self._result.recorder, after_ms, ended_ms + 1), ended_ms
+
+    def clock(self) -> ClockStatus:
+        """The clock at the end, where it stands: there is nothing to step to."""
+        return ClockStatus(self.info.ended_ms, True, 1.0, ())
+
+    def fork(self, actions: Sequence[Step], at_ms: int | None, for_ms: int) -> Futures:
+        """Both futures of a moment on the run's clock; None: of its end."""
+        result = self._result
+        scenario = result.scenario
+        began_ms = result.began_ms
+        moment_ms = scenario.duration_ms if at_ms is None else at_ms - began_ms
+        return fork(scenario, result.seed, moment_ms, actions, for_ms)

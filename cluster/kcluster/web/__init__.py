@@ -1,0 +1,1 @@
+"""The HTTP API and the server under the live page (docs/reference/http-api.md)."""

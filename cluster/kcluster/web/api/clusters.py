@@ -1,0 +1,253 @@
+"""Clusters: create, list, look at, delete.
+
+Owns: these routes, what is answered about a cluster.  Never: starts a broker itself (Cluster does).
+Kafka: kafka-server-start.sh, kafka-topics --describe.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from msgspec import Meta, Struct, structs
+
+from kcluster.config.files.durations import milliseconds
+from kcluster.config.files.problems import Problem, TopologyError, unknown
+from kcluster.config.files.tree import Map, MapEntry, Node, Scalar
+from kcluster.config.topology.model import Topology, check_topology
+from kcluster.events.words import effect_text
+from kcluster.handle.cluster import Cluster
+from kcluster.operations.status import BrokerStatus, PartitionStatus, ShapeStatus
+from kcluster.runs.directory import read_verdict
+from kcluster.web.call import ApiAnswer, ApiCall
+from kcluster.web.held import MAX_CLUSTERS, HeldCluster
+from kcluster.web.problems import RefusedRequest, bad_request, wrong_value, wrong_values
+from kcluster.web.routes import route
+
+MIN_LEASE_MS: Final = 1_000
+
+
+class NewCluster(Struct):
+    """A cluster to be created.  A YAML body is the topology alone."""
+
+    topology: Annotated[
+        dict[str, Any] | str | None,
+        Meta(description="As in a topology file, or its YAML text; without it, 3 brokers."),
+    ] = None
+    seed: (
+        Annotated[int, Meta(ge=0, description="Of all that is random; without it, drawn.")] | None
+    ) = None
+    lease: Annotated[
+        str | None,
+        Meta(
+            description="The cluster is deleted if no request names it for this time, such as 60s."
+        ),
+    ] = None
+
+
+class RuleInForce(Struct, frozen=True):
+    """A rule of protocol faults.  `calls`: requests that it looked at; `hits`: those that it
+    changed."""
+
+    name: str
+    text: str
+    calls: int
+    hits: int
+
+
+class ClusterAnswer(Struct, frozen=True):
+    """A cluster and how it stands.  `lease`: None if it stays until it is deleted."""
+
+    id: str
+    name: str
+    bootstrap: str
+    seed: int
+    lease: str | None
+    cluster_id: str
+    at_ms: int
+    controller_id: int
+    metadata_offset: int
+    brokers: list[BrokerStatus]
+    partitions: list[PartitionStatus]
+    cuts: tuple[tuple[int, int], ...]
+    sides: list[tuple[int, ...]]
+    shapes: list[ShapeStatus]
+    clients: dict[int, str]
+    rules: list[RuleInForce]
+    page: str
+
+
+class ClusterBrief(Struct, frozen=True):
+    """A cluster in the list."""
+
+    id: str
+    name: str
+    bootstrap: str
+    lease: str | None
+
+
+class ClusterList(Struct, frozen=True):
+    """All clusters of the server."""
+
+    clusters: list[ClusterBrief]
+
+
+class DeletedCluster(Struct, frozen=True):
+    """`run`: its run directory, if one was asked for; `outcome`, `reason`: of the verdict in it."""
+
+    id: str
+    run: str | None = None
+    outcome: str | None = None
+    reason: str | None = None
+
+
+class DeleteParameters(Struct):
+    """`out`: a directory, below which the run is written before."""
+
+    out: str | None = None
+
+
+@route(
+    "POST",
+    "/v1/clusters",
+    body=NewCluster,
+    answer=ClusterAnswer,
+    status=201,
+    errors=(403, 409, 422),
+)
+def create_cluster(call: ApiCall) -> ApiAnswer:
+    """Start a cluster; answered when its brokers serve clients."""
+    if not call.server.clusters.can_create:
+        detail = "this server shows the cluster that it runs in; kcluster serve creates clusters"
+        raise RefusedRequest(HTTPStatus.FORBIDDEN, detail)
+    if len(call.server.clusters.all()) >= MAX_CLUSTERS:
+        raise RefusedRequest(HTTPStatus.CONFLICT, f"{MAX_CLUSTERS} clusters run; delete some")
+    topology, wanted = read_new_cluster(call)
+    lease_s = None if wanted.lease is None else lease_seconds(wanted.lease)
+    cluster = Cluster(topology, seed=wanted.seed)
+    cluster.open()
+    id = call.server.clusters.new_id()
+    held = HeldCluster(id, cluster, lease_s=lease_s, stop=cluster.close)
+    call.server.clusters.add(held)
+    return ApiAnswer(cluster_answer(call, held), headers={"Location": "/v1/clusters/<id>"})
+
+
+def read_new_cluster(call: ApiCall) -> tuple[Topology, NewCluster]:
+    """The topology, and what else was asked for; a refusal with every problem."""
+    node = call.node()
+    if call.is_yaml:
+        return read_topology(node, ""), NewCluster()
+    if not isinstance(node, Map):
+        raise bad_request("the body must be a JSON object")
+    known = NewCluster.__struct_fields__
+    strange = [
+        Problem(
+            "", entry.line, entry.column, key, unknown("key", key, NewCluster.__struct_fields__)
+        )
+        for key, entry in node.entries.items()
+        if key not in known
+    ]
+    if strange:
+        raise wrong_values(strange)
+    entry = node.entries.get("topology", MapEntry(Scalar(None)))
+    if isinstance(entry.value, Scalar) and entry.value.text is None:
+        topology = Topology.of(3)
+    elif isinstance(entry.value, Scalar):
+        topology = Topology.parse(entry.value.text or "", "topology")
+    else:
+        topology = read_topology(entry.value, "topology")
+    return topology, call.values(NewCluster)
+
+
+def read_topology(node: Node, path: str) -> Topology:
+    """The topology in a part of a body; TopologyError has paths from the body's top."""
+    topology, problems = check_topology(node, "")
+    if topology is None or problems:
+        head = f"{path}." if path else ""
+        raise TopologyError(
+            structs.replace(problem, path=f"{head}{problem.path}" if problem.path else path)
+            for problem in problems
+        )
+    return topology
+
+
+def lease_seconds(text: str) -> float:
+    """The lease that was asked for."""
+    try:
+        lease_ms = milliseconds(text)
+    except ValueError as error:
+        raise wrong_value("lease", str(error)) from None
+    if lease_ms < MIN_LEASE_MS:
+        raise wrong_value("lease", f"{text}: at least {MIN_LEASE_MS // 1000}s")
+    return lease_ms / 1000
+
+
+@route("GET", "/v1/clusters", answer=ClusterList)
+def list_clusters(call: ApiCall) -> ClusterList:
+    """The clusters of this server."""
+    return ClusterList(
+        [
+            ClusterBrief(held.id, held.source.name, held.source.bootstrap, lease_text(held))
+            for held in call.server.clusters.all()
+            if isinstance(held.source, Cluster)
+        ]
+    )
+
+
+@route("GET", "/v1/clusters/<id>", answer=ClusterAnswer, errors=(404,))
+def show_cluster(call: ApiCall) -> ClusterAnswer:
+    """The state of a cluster at this moment."""
+    return cluster_answer(call, call.held)
+
+
+@route(
+    "DELETE",
+    "/v1/clusters/<id>",
+    query=DeleteParameters,
+    answer=DeletedCluster,
+    errors=(404, 409, 422),
+)
+def delete_cluster(call: ApiCall) -> DeletedCluster:
+    """Stop a cluster, and write its run directory before if `out` names a parent for it."""
+    run = outcome = reason = None
+    if call.query.out is not None:
+        path = saved_run(call.held.cluster, call.query.out, "out")
+        verdict = read_verdict(path)
+        run, outcome, reason = str(path), verdict["outcome"], verdict["reason"]
+    held = call.server.clusters.remove(call.named["id"])
+    held.stop()
+    return DeletedCluster(held.id, run, outcome, reason)
+
+
+def saved_run(cluster: Cluster, directory: str, path: str) -> Path:
+    """The run directory that was written; a refusal if it cannot be.  `path`: of the directory in
+    the request."""
+    try:
+        return cluster.save(directory).resolve()
+    except OSError as error:
+        raise wrong_value(path, f"{error.filename}: {error.strerror}") from None
+
+
+def lease_text(held: HeldCluster) -> str | None:
+    """`60s`."""
+    return None if held.lease_s is None else f"{held.lease_s:g}s"
+
+
+def cluster_answer(call: ApiCall, held: HeldCluster) -> ClusterAnswer:
+    """What is answered about a cluster."""
+    cluster = held.cluster
+    status = cluster.status()
+    return ClusterAnswer(
+        **structs.asdict(status),
+        id=held.id,
+        name=cluster.name,
+        bootstrap=cluster.bootstrap,
+        seed=cluster.seed,
+        lease=lease_text(held),
+        rules=[
+            RuleInForce(rule.name, effect_text(rule.effect), rule.calls, rule.hits)
+            for rule in cluster.rules()
+        ],
+        page=call.server.page_url(held.id),
+    )

@@ -1,0 +1,49 @@
+"""What was recorded of a cluster, and what it proves: verdict, run directory, timeline page.
+
+Owns: these routes.  Never: judges (checks/verdict.py), draws (runs/page.py).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kcluster.runs.directory import read_verdict
+from kcluster.web.api.clusters import saved_run
+from kcluster.web.call import ApiAnswer, ApiCall
+from kcluster.web.routes import route
+
+VERDICT_SCHEMA = {"type": "object", "required": ["outcome", "reason"]}
+
+
+class SaveWanted(Struct):
+    """Where to write the run."""
+
+    directory: Annotated[
+        str, Meta(description="On the server's machine; the run gets its own directory below.")
+    ]
+
+
+class SavedRun(Struct, frozen=True):
+    """A run directory, and the verdict in it."""
+
+    run: str
+    outcome: str
+    reason: str
+
+
+@route("GET", "/v1/clusters/<id>/verdict", answer=VERDICT_SCHEMA, errors=(404, 409))
+def show_verdict(call: ApiCall) -> ApiAnswer:
+    """Whether the cluster has kept its promises so far: valid, invalid or unknown."""
+    return ApiAnswer(msgspec.Raw(call.held.cluster.verdict().to_json().encode()))
+
+
+@route("POST", "/v1/clusters/<id>/save", body=SaveWanted, answer=SavedRun, errors=(404, 409, 422))
+def save_run(call: ApiCall) -> SavedRun:
+    """Write the run so far to a run directory; the cluster runs on."""
+    path = saved_run(call.held.cluster, call.values(SaveWanted).directory, "directory")
+    verdict = read_verdict(path)
+    return SavedRun(str(path), verdict["outcome"], verdict["reason"])

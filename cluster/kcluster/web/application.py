@@ -1,0 +1,136 @@
+"""The WSGI application: from a request to its handler, and from its answer to bytes.
+
+Owns: the order of the checks, limits of bodies, encoding of answers, streams.  Never: knows a
+subject (api/ does), owns a socket (server.py does).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
+from werkzeug.wrappers import Request, Response
+
+from kcluster.web.call import YAML_TYPES, ApiAnswer, ApiCall, ServerSide
+from kcluster.web.problems import EXPECTED, MEDIA_TYPE, RefusedRequest, not_found, refusal_of
+from kcluster.web.routes import JSON, Route, url_map
+
+if TYPE_CHECKING:
+    from kcluster.web.gate import Gate
+
+MAX_BODY_BYTES: Final = 1 << 20
+"""A topology may have 512 KiB."""
+_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+StartResponse = Callable[..., Any]
+
+
+class WebApplication:
+    """Answers the requests of one server."""
+
+    def __init__(self, server: ServerSide, gate: Gate) -> None:
+        import kcluster.web.api  # registers the routes
+
+        assert kcluster.web.api is not None
+        self._server = server
+        self._gate = gate
+        self._urls = url_map()
+
+    def __call__(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
+        request = Request(environ)
+        request.max_content_length = MAX_BODY_BYTES
+        try:
+            response = self._answer(request)
+        except EXPECTED as error:
+            response = problem_response(refusal_of(error))
+        return response(environ, start)
+
+    def _answer(self, request: Request) -> Response:
+        self._gate.check_host(request)
+        route, named = self._find(request)
+        if not route.is_open:
+            self._gate.check_token(request)
+        check_body(request, route)
+        call = ApiCall(self._server, request, route, named)
+        with self._lease(named):
+            if route.in_hub:
+                reply = route.handler(call)
+            else:
+                reply = self._server.in_thread(lambda: route.handler(call))
+        return self._response(route, reply, named)
+
+    def _find(self, request: Request) -> tuple[Route, dict[str, str]]:
+        adapter = self._urls.bind_to_environ(request.environ)
+        try:
+            route, named = adapter.match()
+        except MethodNotAllowed as error:
+            allowed = ", ".join(sorted(error.valid_methods or ()))
+            raise RefusedRequest(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                f"{request.path} takes {allowed}",
+                headers={"Allow": allowed},
+            ) from None
+        except NotFound:
+            raise not_found(f"{request.path}: no such path; /openapi.json lists all") from None
+        except HTTPException as error:
+            status = HTTPStatus(error.code or 400)
+            raise RefusedRequest(status, f"{request.path}: {status.phrase}") from None
+        return route, dict(named)
+
+    def _lease(self, named: dict[str, str]) -> AbstractContextManager[None]:
+        return self._server.clusters.get(named["id"]).in_use() if "id" in named else nullcontext()
+
+    def _response(self, route: Route, reply: Any, named: dict[str, str]) -> Response:
+        if not isinstance(reply, ApiAnswer):
+            reply = ApiAnswer(reply)
+        status = reply.status or route.status
+        headers = {**_HEADERS, **reply.headers}
+        if reply.body is None:
+            body = b"" if status == HTTPStatus.NO_CONTENT else msgspec.json.encode(reply.value)
+            return Response(body, status, headers, content_type=JSON)
+        if isinstance(reply.body, bytes):
+            return Response(reply.body, status, headers, content_type=reply.media_type)
+        parts = self._streamed(iter(reply.body), named)
+        return Response(parts, status, headers, content_type=reply.media_type)
+
+    def _streamed(self, parts: Iterator[bytes], named: dict[str, str]) -> Iterator[bytes]:
+        """The parts of a stream; it ends with the cluster, which is in use meanwhile."""
+        with self._lease(named):
+            yield from parts
+
+
+def check_body(request: Request, route: Route) -> None:
+    """Refuse a body that is too large, or of another type than JSON or YAML."""
+    length = request.content_length
+    if request.environ.get("HTTP_TRANSFER_ENCODING") and length is None:
+        detail = "send the body with Content-Length"
+        raise RefusedRequest(HTTPStatus.LENGTH_REQUIRED, detail)
+    if not length:
+        return
+    if length > MAX_BODY_BYTES:
+        detail = f"{length} bytes; at most {MAX_BODY_BYTES}"
+        raise RefusedRequest(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
+    if route.body is None:
+        return
+    # A page of another site can send text/plain without asking, but not JSON.
+    if request.mimetype != JSON and request.mimetype not in YAML_TYPES:
+        given = request.mimetype or "none"
+        detail = f"Content-Type: {given}; send {JSON} or {YAML_TYPES[0]}"
+        raise RefusedRequest(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
+
+
+def problem_response(refusal: RefusedRequest) -> Response:
+    """A refusal as an answer."""
+    document = refusal.document
+    headers = {**_HEADERS, **refusal.headers}
+    body = msgspec.json.encode(document)
+    return Response(body, document.status, headers, content_type=MEDIA_TYPE)

@@ -1,0 +1,143 @@
+"""The clusters that a server holds: by id, with their leases.
+
+Owns: HeldCluster, HeldClusters, when a lease has expired.  Never: knows HTTP's requests, what a
+cluster can do.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from kcluster.config.files.problems import unknown
+from kcluster.handle.cluster import Cluster
+from kcluster.operations.errors import ClusterError
+from kcluster.web.problems import not_found
+
+if TYPE_CHECKING:
+    from kcluster.runs.journal import Rows
+
+MAX_CLUSTERS: Final = 200
+"""Each has a thread, and its brokers' sockets."""
+
+
+class Recorded(Protocol):
+    """What is recorded of a cluster: a live one, or one played in virtual time."""
+
+    def recorded_since(self, after_ms: int) -> tuple[Rows, int]:
+        """See Cluster."""
+
+
+class HeldCluster:
+    """One cluster of a server.  `source`: its record; `lease_s`: None for a cluster that stays
+    until it is deleted; `stop`: ends it."""
+
+    def __init__(
+        self, id: str, source: Recorded, *, lease_s: float | None = None, stop: Callable[[], None]
+    ) -> None:
+        self.id = id
+        self.source = source
+        self.lease_s = lease_s
+        self._stop = stop
+        self._uses = 0
+        self._renewed_s = time.monotonic()
+        self._lock = threading.Lock()
+        self.belongings: dict[str, Any] = {}
+        """What the modules of api/ keep for this cluster, by their own names."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """The running cluster; ClusterError for one that was played in virtual time."""
+        if not isinstance(self.source, Cluster):
+            raise ClusterError("this run is complete: it was played in virtual time; fork it")
+        return self.source
+
+    def belonging(self, name: str, make: Callable[[], Any]) -> Any:
+        """What a module keeps for this cluster; made when first asked for."""
+        with self._lock:
+            if name not in self.belongings:
+                self.belongings[name] = make()
+            return self.belongings[name]
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """The lease does not expire meanwhile, and is renewed at the end."""
+        with self._lock:
+            self._uses += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._uses -= 1
+                self._renewed_s = time.monotonic()
+
+    def has_expired(self, now_s: float) -> bool:
+        """Whether nobody has renewed the lease in time."""
+        with self._lock:
+            is_idle = self.lease_s is not None and not self._uses
+            return is_idle and now_s > self._renewed_s + (self.lease_s or 0)
+
+    def stop(self) -> None:
+        """Stop the cluster; returns when its sockets are closed."""
+        self._stop()
+
+
+class HeldClusters:
+    """The clusters, by id.  From any thread."""
+
+    def __init__(self, *, can_create: bool) -> None:
+        self.can_create = can_create
+        """Whether clusters are created by requests; a server of `kcluster up` shows that one."""
+        self._held: dict[str, HeldCluster] = {}
+        self._numbers = 0
+        self._lock = threading.Lock()
+
+    def new_id(self) -> str:
+        """An id that no cluster of this server has had: `c1`."""
+        with self._lock:
+            self._numbers += 1
+            return f"c{self._numbers}"
+
+    def add(self, held: HeldCluster) -> None:
+        """From now on requests find this cluster."""
+        with self._lock:
+            assert held.id not in self._held, held.id
+            self._held[held.id] = held
+
+    def get(self, id: str) -> HeldCluster:
+        """The cluster with this id; a refusal names the nearest one."""
+        with self._lock:
+            held = self._held.get(id)
+            if held is None:
+                raise not_found(f"{id}: {unknown('cluster', id, self._held)}")
+            return held
+
+    def has(self, id: str) -> bool:
+        """Whether there is a cluster with this id."""
+        return id in self._held
+
+    def all(self) -> list[HeldCluster]:
+        """All clusters, in the order of their creation."""
+        with self._lock:
+            return list(self._held.values())
+
+    def remove(self, id: str) -> HeldCluster:
+        """Take a cluster out; who calls this stops it."""
+        held = self.get(id)
+        with self._lock:
+            if self._held.pop(id, None) is None:
+                raise not_found(f"{id}: has just been removed")
+        return held
+
+    def remove_expired(self) -> list[HeldCluster]:
+        """Take out the clusters whose leases have expired."""
+        now_s = time.monotonic()
+        with self._lock:
+            expired = [held for held in self._held.values() if held.has_expired(now_s)]
+            for held in expired:
+                del self._held[held.id]
+        return expired

@@ -1,0 +1,191 @@
+// Dialogs: help, starting clients, "what if" with both futures, predictions.
+
+function openDialog(id, title, content) {
+  const dialog = byId(id);
+  patch(dialog, [
+    h("h2", null, title),
+    button("×", () => dialog.close(), { class: "close", "aria-label": "Close" }),
+    h("div", { class: "content" }, content),
+  ]);
+  if (!dialog.open) dialog.showModal();
+  return dialog;
+}
+
+const KEYS = [
+  ["1 – 9", "kill that broker, start it if it is down, resume it if it is paused"],
+  ["space", "pause or run"], ["← →", "the event before, the event after (of the kind chosen)"],
+  ["L", "back to now"], ["V", "the next view"], ["F", "what if, from the moment shown"],
+  ["Q", "questions before each action, on or off"], ["P", "projector: large text"],
+  ["D", "dark or light"], ["? ", "this help"], ["Esc", "close"],
+];
+
+function openHelp(page) {
+  openDialog("help", "Keys", [
+    h("dl", { class: "keys" }, KEYS.flatMap(([key, text]) => [h("dt", { key }, h("kbd", null, key)), h("dd", { key: `${key}.` }, text)])),
+    h("p", null, "Click a broker, a link or a partition to act on it; click a record to see where it is."),
+    h("p", null, "Looking back changes nothing: the cluster runs on. Pause freezes the cluster itself, and its clients see a stall."),
+    page.readOnly ? h("p", null, "This page holds a recorded run. There is no cluster behind it.") : null,
+  ]);
+}
+
+// ------------------------------------------------------------------------------------ clients
+
+function openClients(page, started) {
+  const topics = [...new Set([...page.model.partitions.values()].filter((each) => !each.internal).map((each) => each.topic))];
+  const field = (label, control) => h("p", { key: label }, h("label", null, `${label} `, control));
+  const topicChoice = () => h("select", { name: "topic" }, topics.map((topic) => h("option", { key: topic, value: topic }, topic)));
+  const form = (title, key, controls, spec) => h("form", {
+    key, onsubmit: (event) => {
+      event.preventDefault();
+      page.startClient(spec(new FormData(event.target)));
+    },
+  }, h("h3", null, title), controls, h("p", null, h("button", { type: "submit" }, `Start a ${key}`)));
+  openDialog("clients", "Built-in clients", [
+    h("div", { class: "columns" },
+      form("Producer", "producer", [
+        field("Topic", topicChoice()),
+        field("Records per second", h("input", { name: "rate", type: "number", min: 1, max: 10000, value: "10" })),
+        field("acks", h("select", { name: "acks" }, ["all", "1", "0"].map((acks) => h("option", { key: acks, value: acks }, acks)))),
+      ], (data) => ({ producer: { topic: data.get("topic"), rate: `${data.get("rate")}/s`, acks: data.get("acks") === "all" ? "all" : Number(data.get("acks")) } })),
+      form("Consumer", "consumer", [
+        field("Topic", topicChoice()),
+        field("Group", h("input", { name: "group", value: "readers", required: true })),
+      ], (data) => ({ consumer: { topic: data.get("topic"), group: data.get("group") } }))),
+    h("h3", null, "Running"),
+    started.length ? h("ul", { class: "plain" }, started.map((client) => h("li", { key: nameOf(client) }, h("b", null, nameOf(client)), " ",
+      button("Stop", () => page.stopClient(nameOf(client)), { class: "small", "aria-label": `Stop ${nameOf(client)}` }))))
+      : h("p", { class: "dim" }, "None was started from here."),
+  ]);
+}
+
+const nameOf = (client) => (typeof client === "string" ? client : client.name ?? client.client);
+
+// --------------------------------------------------------------------------------------- fork
+
+/** The choices of a fork at the moment shown. */
+function forkChoices(page) {
+  const { model, at } = page;
+  const partition = page.shownPartition;
+  const registration = partition && model.registrationAt(partition, at);
+  const choices = [];
+  if (registration && registration.leader >= 0) {
+    choices.push(["kill the leader", { kill: registration.leader }],
+      ["power off the leader", { kill: { brokers: registration.leader, how: "power" } }],
+      ["isolate the leader", { isolate: registration.leader }]);
+  }
+  for (const id of model.brokers.keys()) {
+    for (const [words, action] of brokerActions(id, model.processAt(id, at).state)) {
+      choices.push([`broker ${id}: ${words.toLowerCase()}`, action]);
+    }
+  }
+  if (registration) choices.push(...partitionActions(partition, registration));
+  return choices;
+}
+
+function openForkDialog(page, state) {
+  const choices = forkChoices(page);
+  openDialog("fork-dialog", `What if, from ${clock(state.at, page.began)} on`, [
+    h("form", { onsubmit: (event) => {
+      event.preventDefault();
+      const data = new FormData(event.target);
+      page.fork(choices[Number(data.get("action"))], data.get("for"));
+    } },
+    h("p", { class: "row" },
+      h("label", null, "Action ", h("select", { name: "action", id: "fork-action" }, choices.map(([words], index) => h("option", { key: words, value: String(index), selected: words === state.words }, words)))),
+      h("label", null, "for ", h("select", { name: "for" }, ["5s", "30s", "2min"].map((each) => h("option", { key: each, value: each, selected: each === "30s" }, each)))),
+      h("button", { type: "submit", disabled: state.busy === true }, state.busy ? "Playing…" : "Play both futures"))),
+    h("p", { class: "dim" }, "Both are played in virtual time with the project's own clients. The cluster itself is not touched."),
+    state.error ? h("p", { class: "bad-text", role: "alert" }, state.error) : null,
+    state.futures ? futuresTree(page, state) : null,
+  ]);
+}
+
+function futuresTree(page, state) {
+  const { futures } = state;
+  const end = Math.max(futures.here.model.until, futures.there.model.until);
+  const columns = [["here", "With nothing more done"], ["there", `With ${actionText(state.action)}`]];
+  return h("div", null,
+    h("p", { class: "row" }, h("label", null, "Moment ", h("input", {
+      type: "range", id: "fork-slider", min: state.at, max: end, value: String(state.shown),
+      "aria-valuetext": clock(state.shown, page.began),
+      oninput: (event) => { state.shown = Number(event.target.value); openForkDialog(page, state); },
+    })), h("output", { class: "strong" }, clock(state.shown, page.began))),
+    h("div", { class: "columns futures" }, columns.map(([name, title]) => h("section", { key: name, "data-future": name, "aria-label": title },
+      h("h3", null, title), verdictTree(futures[name].verdict ?? { outcome: "unknown" }),
+      futureTree(page, futures[name].model, state)))));
+}
+
+/** One future at a moment: the partition, and what has happened since the fork. */
+function futureTree(page, model, state) {
+  const partition = page.shownPartition && model.partitions.get(page.shownPartition.name);
+  const shown = partition && partitionAt(model, partition, state.shown);
+  const since = model.storyUntil(state.shown, 400).filter((note) => note.at >= state.at).slice(-12);
+  const wide = Math.min(360, innerWidth / 2 - 60);
+  const scale = shown?.replicas.length ? scaleOf(shown.replicas, Math.max(wide, 160)) : null;
+  return h("div", null,
+    scale ? h("div", { class: "replicas small" }, shown.replicas.map((each) => h("div", { key: each.broker, class: `replica ${each.process.state} ${each.standing}` },
+      h("span", { class: "label" }, h("span", { class: `ring ${each.standing}` }, String(each.broker)), each.standing === "leader" ? crown() : null,
+        h("span", { class: "words" }, [...replicaWords(each, shown.leader), ...offsetWords(each, shown.leader)].join(", "))),
+      logTree({ ...page.plain, model, selected: null, select: () => {} }, partition, shown, each, scale, Math.max(wide, 160) + labelWidth() + 12)))) : null,
+    since.length ? h("ol", { class: "events" }, since.map((note) => h("li", { key: note.id, class: note.mood },
+      h("time", null, clock(note.at, page.began)), `${note.subject}: ${note.text}`))) : h("p", { class: "dim" }, "Nothing has happened since."));
+}
+
+// ------------------------------------------------------------------------------------ predict
+
+/** Ask the questions of an action one after the other; resolves with the answers, null if cancelled. */
+function askQuestions(questions, words) {
+  const dialog = byId("predict");
+  const answers = [];
+  return new Promise((resolve) => {
+    const finish = (value) => {
+      dialog.onclose = null;
+      dialog.onkeydown = null;
+      if (dialog.open) dialog.close();
+      resolve(value);
+    };
+    const show = () => {
+      const { text, choices } = questions[answers.length];
+      const answer = (index) => {
+        answers.push(index);
+        if (answers.length === questions.length) finish(answers);
+        else show();
+      };
+      patch(dialog, [
+        h("p", { class: "dim" }, `Before “${words}” takes effect`, questions.length > 1 ? ` · question ${answers.length + 1} of ${questions.length}` : ""),
+        h("h2", null, text),
+        h("div", { class: "choices" }, choices.map((choice, index) => h("button", {
+          key: `${answers.length} ${index}`, type: "button", onclick: () => answer(index),
+        }, h("kbd", null, String(index + 1)), ` ${choice}`))),
+        h("p", null, button("Skip the questions", () => finish([]), { class: "small" }), " ",
+          button("Do nothing", () => finish(null), { class: "small" })),
+      ]);
+      dialog.onkeydown = (event) => {
+        const index = Number(event.key) - 1;
+        if (event.key === "Escape") return;
+        event.stopPropagation();
+        if (index >= 0 && index < choices.length) {
+          event.preventDefault();
+          answer(index);
+        }
+      };
+      if (!dialog.open) dialog.showModal();
+      dialog.querySelector(".choices button")?.focus();
+    };
+    dialog.onclose = () => finish(null);
+    show();
+  });
+}
+
+/** Questions of our own about a partition, answered by what happens. */
+function ownQuestions(model, partition, at, action) {
+  const registration = partition && model.registrationAt(partition, at);
+  if (!registration || registration.deleted) return [];
+  const [[name]] = Object.entries(action);
+  if (!["kill", "stop", "pause", "isolate", "start", "resume", "move", "elect"].includes(name)) return [];
+  const ids = [...registration.replicas];
+  return [{
+    text: `Who leads ${partition.name} afterwards?`, partition: partition.name,
+    choices: [...ids.map((id) => `broker ${id}`), "nobody"], values: [...ids, -1], before: registration,
+  }];
+}

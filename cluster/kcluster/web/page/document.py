@@ -1,0 +1,75 @@
+"""The live page of a cluster: one HTML file with its style and its script inside.
+
+Owns: assembling it, with escaping.  Never: serves it (web/api/), knows what is drawn: the scripts
+beside this file draw rows, as the stream and run directories have them.
+Kafka: no counterpart.
+
+The served page has no data: it asks for rows under its own address.  A page of a record carries
+them, and needs no server: lessons' pictures are made of such pages.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from kcluster.runs.page import json_in_html
+
+FOLDER: Final = Path(__file__).parent
+SCRIPTS: Final = (
+    "dom.js",
+    "model.js",
+    "words.js",
+    "partition.js",
+    "cluster.js",
+    "client.js",
+    "groups.js",
+    "connection.js",
+    "actions.js",
+    "flights.js",
+    "time.js",
+    "side.js",
+    "dialogs.js",
+    "main.js",
+)
+"""Concatenated in this order."""
+
+
+@cache
+def page_html(cluster_id: str) -> str:
+    """The page of a cluster, which it asks under the page's own address."""
+    return _page(f"{cluster_id} - kcluster", None)
+
+
+def page_of_rows(title: str, rows: dict[str, Any], until_ms: int, verdict: Any = None) -> str:
+    """A page that carries its rows, by field of RunRecord; notes with `text` and `subject`."""
+    return _page(title, {"rows": rows, "until_ms": until_ms, "verdict": verdict})
+
+
+def _page(title: str, record: Any) -> str:
+    script = _script()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    parts = {
+        "title": html.escape(title),
+        "style": _own("page.css"),
+        "script": script,
+        "script_hash": f"'sha256-{digest}'",
+        "record": json_in_html(record),
+    }
+    # One pass: a placeholder inside a value is not replaced.
+    return re.sub(r"\{\{(\w+)\}\}", lambda at: parts[at[1]], _own("page.html"))
+
+
+@cache
+def _script() -> str:
+    body = "".join(_own(name) for name in SCRIPTS)
+    return f'\n(() => {{\n"use strict";\n{body}}})();\n'
+
+
+def _own(name: str) -> str:
+    return (FOLDER / name).read_text("utf-8")

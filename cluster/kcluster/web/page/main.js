@@ -1,0 +1,452 @@
+// The page: state, what its buttons and keys do, and drawing once per frame.
+
+const VIEWS = [
+  ["partition", "Partition"], ["cluster", "Cluster"], ["client", "Client"], ["groups", "Groups"],
+];
+const PREDICTION_MS = 20_000;
+
+class Page {
+  constructor() {
+    this.model = new Model();
+    const address = addressOf(location);
+    const carried = JSON.parse(byId("record").textContent);
+    this.time = new Time(this.model, carried !== null || address?.id === "play");
+    this.connection = carried === null && address ? new Connection(address, this) : null;
+    this.readOnly = this.connection === null;
+    this.view = "partition";
+    this.partitionName = "";
+    this.client = "";
+    this.selected = null;
+    this.openNote = "";
+    this.verdict = null;
+    this.internal = false;
+    this.predicts = false;
+    this.open = null;
+    this.stepping = false;
+    this.linkState = "connecting";
+    this.prediction = null;
+    this.frames = [];
+    this.drawn = { at: null, partition: null };
+    this.isDue = false;
+    if (carried) {
+      this.rows(carried.rows, carried.until_ms);
+      this.verdict = carried.verdict ?? null;
+    }
+  }
+
+  get at() { return this.time.at; }
+  get began() { return this.time.began; }
+  /** A recorded run shows its verdict at its end, not before. */
+  get isBeforeEnd() { return this.time.isComplete && this.at < this.model.until; }
+  /** What views need of the page, without actions. */
+  get plain() { return { at: this.at, began: this.began, readOnly: true, internal: this.internal }; }
+
+  get shownPartition() {
+    const { partitions } = this.model;
+    if (partitions.has(this.partitionName)) return partitions.get(this.partitionName);
+    return partitionNames(this.model, this.internal).map((name) => partitions.get(name))[0] ?? null;
+  }
+
+  // ------------------------------------------------------------------------ from the stream
+
+  rows(rows, until) {
+    const isFirst = this.model.began === null;
+    this.model.add(rows, until);
+    if (isFirst && this.time.isComplete) this.time.look(momentInAddress(this.model) ?? this.model.began ?? 0);
+    this.checkPrediction();
+    this.redraw();
+  }
+
+  clock(state) {
+    this.time.clock = { ...this.time.clock, ...state };
+    if (state.complete) this.time.isComplete = true;
+    this.redraw();
+  }
+
+  setVerdict(verdict) {
+    this.verdict = verdict;
+    this.redraw();
+  }
+
+  state(state) {
+    this.linkState = state;
+    this.redraw();
+  }
+
+  // ------------------------------------------------------------------------------- looking
+
+  look(at) { this.time.look(at); this.redraw(); }
+  now() { this.time.now(); this.redraw(); }
+  select(chosen) { this.selected = chosen; this.redraw(); }
+  showPartition(name) { this.partitionName = name; this.show("partition"); }
+  showClient(name) { this.client = name; this.show("client"); }
+  chooseKind(kind) { this.time.kind = kind; this.redraw(); }
+
+  show(view) {
+    this.view = view;
+    this.redraw();
+    byId("view").scrollTop = 0;
+  }
+
+  openEvent(note) {
+    this.openNote = this.openNote === note.id ? "" : note.id;
+    this.look(note.at);
+  }
+
+  // ---------------------------------------------------------------------------------- time
+
+  toggle() {
+    if (this.time.isLive) {
+      this.steer(this.time.clock.paused ? { resume: true } : { pause: true });
+      return;
+    }
+    if (!this.time.playing && this.time.isComplete && this.at >= this.model.until) this.time.look(this.began);
+    this.time.playing = !this.time.playing;
+    this.redraw();
+  }
+
+  setSpeed(speed) {
+    if (this.time.isLive) this.steer({ speed });
+    else this.time.speed = speed;
+    this.redraw();
+  }
+
+  async step(direction) {
+    const note = this.time.isLive && direction > 0 ? null : this.time.next(direction);
+    if (note) {
+      this.time.playing = false;
+      this.openNote = note.id;
+      this.look(note.at);
+      return;
+    }
+    if (!this.time.isLive || direction < 0 || this.stepping) return;
+    this.stepping = true;
+    await this.steer({ step: this.time.kind });
+    this.stepping = false;
+    this.redraw();
+  }
+
+  async steer(change) {
+    await this.attempt(async () => this.clock(await this.connection.ask("POST", "/clock", change)));
+  }
+
+  // ------------------------------------------------------------------------------- actions
+
+  /** Call the server; a refusal is shown. */
+  async attempt(work) {
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      this.alert(error.message);
+      return false;
+    }
+  }
+
+  alert(text) {
+    const place = byId("alert");
+    patch(place, text ? [h("span", null, text), button("×", () => this.alert(""), { class: "close", "aria-label": "Dismiss" })] : []);
+    place.hidden = !text;
+  }
+
+  items(actions) {
+    if (this.time.isComplete) {
+      return actions.map(([words, action]) => [`What if: ${words}`, () => this.openFork(words, action)]);
+    }
+    return actions.map(([words, action]) => [words, () => this.act(action)]);
+  }
+
+  get menuNote() {
+    if (this.time.isComplete) return "a recorded run: played as a second future";
+    if (!this.time.isLive) return "acts now, not at the moment shown";
+    return this.time.clock.paused ? "takes effect in the frozen moment" : "";
+  }
+
+  brokerMenu(event, id) {
+    const moment = this.time.isComplete ? this.at : this.model.until;
+    openMenu(event, `Broker ${id}`, this.items(brokerActions(id, this.model.processAt(id, moment).state)), this.menuNote);
+  }
+
+  linkMenu(event, a, b) { openMenu(event, `Link ${a} – ${b}`, this.items(linkActions(a, b)), this.menuNote); }
+
+  partitionMenu(event, partition) {
+    const registration = this.model.registrationAt(partition, this.time.isComplete ? this.at : this.model.until);
+    openMenu(event, partition.name, this.items(partitionActions(partition, registration)), this.menuNote);
+  }
+
+  async act(action) {
+    if (!this.time.isLive) this.now();
+    let asked = [];
+    let answers = [];
+    if (this.predicts) {
+      asked = await this.questions(action);
+      if (asked.length) answers = await askQuestions(asked, actionText(action));
+      if (answers === null) return;
+    }
+    this.alert("");
+    const done = await this.attempt(() => this.connection.ask("POST", "/actions?wait=no", action));
+    if (done && answers.length) this.predicted(asked, answers);
+    this.redraw();
+  }
+
+  keyBroker(index) {
+    const ids = [...this.model.brokers.keys()].filter((id) => id !== controllerNode(this.model));
+    const id = ids.includes(index) ? index : ids[index - 1];
+    if (id === undefined || this.readOnly) return;
+    const { state } = this.model.processAt(id, this.time.isComplete ? this.at : this.model.until);
+    const [[words, action]] = brokerActions(id, state);
+    if (this.time.isComplete) this.openFork(words, action);
+    else this.act(action);
+  }
+
+  // ------------------------------------------------------------------------------- predict
+
+  async questions(action) {
+    try {
+      const query = new URLSearchParams({ action: JSON.stringify(action) });
+      const answer = await this.connection.ask("GET", `/predictions?${query}`);
+      const found = questionsOf(answer);
+      if (found.length) return found.slice(0, 3);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+    }
+    return ownQuestions(this.model, this.shownPartition, this.model.until, action);
+  }
+
+  predicted(questions, answers) {
+    this.prediction = { questions, answers, since: this.model.until, results: questions.map((question) => question.answer ?? null) };
+    this.checkPrediction();
+  }
+
+  /** Our own questions are answered by what has happened. */
+  checkPrediction() {
+    const { prediction, model } = this;
+    if (!prediction || !prediction.results.includes(null)) return;
+    prediction.questions.forEach((question, index) => {
+      if (prediction.results[index] !== null) return;
+      const registration = model.registrationAt(model.partitions.get(question.partition), model.until);
+      const { before } = question;
+      const changed = registration.epoch !== before.epoch || registration.leader !== before.leader;
+      if (changed || model.until - prediction.since > PREDICTION_MS) {
+        prediction.results[index] = question.values.indexOf(registration.leader);
+      }
+    });
+  }
+
+  // ---------------------------------------------------------------------- forks and clients
+
+  openFork(words = "", action = null) {
+    if (this.readOnly) return;
+    this.open = { at: Math.round(this.at), words, action, shown: Math.round(this.at) };
+    openForkDialog(this, this.open);
+  }
+
+  async fork([words, action], span) {
+    const state = this.open = { at: this.open.at, words, action, shown: this.open.at, busy: true };
+    openForkDialog(this, state);
+    try {
+      const body = { at_ms: state.at, actions: [action], for: span };
+      const answer = await this.connection.ask("POST", "/forks", body);
+      state.futures = { here: futureOf(answer.here), there: futureOf(answer.there) };
+      state.shown = Math.max(state.futures.here.model.until, state.futures.there.model.until);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      state.error = error.message;
+    }
+    state.busy = false;
+    if (this.open === state) openForkDialog(this, state);
+  }
+
+  async openClientsDialog() {
+    await this.attempt(async () => {
+      const answer = await this.connection.ask("GET", "/clients");
+      openClients(this, Array.isArray(answer) ? answer : answer.clients ?? []);
+    });
+  }
+
+  async startClient(spec) {
+    if (await this.attempt(() => this.connection.ask("POST", "/clients", spec))) await this.openClientsDialog();
+  }
+
+  async stopClient(name) {
+    if (await this.attempt(() => this.connection.ask("DELETE", `/clients/${encodeURIComponent(name)}`))) await this.openClientsDialog();
+  }
+
+  async askVerdict() {
+    await this.attempt(async () => this.setVerdict(await this.connection.ask("GET", "/verdict")));
+  }
+
+  // -------------------------------------------------------------------------------- drawing
+
+  /** Draw in the next frame, once, however often this is called. */
+  redraw() {
+    if (this.isDue) return;
+    this.isDue = true;
+    requestAnimationFrame((now) => this.draw(now));
+  }
+
+  draw(now) {
+    this.isDue = false;
+    const began = performance.now();
+    if (this.time.playing) this.time.advance(Math.min(now - (this.lastFrame ?? now), 250));
+    this.lastFrame = this.time.playing ? now : null;
+    this.drawHead();
+    const view = byId("view");
+    const width = view.clientWidth - 28;
+    this.height = view.clientHeight;
+    view.setAttribute("aria-labelledby", `tab-${this.view}`);
+    patch(view, [h("div", { key: this.view, class: `view ${this.view}` }, this.viewTree(width))]);
+    byId("side").classList.toggle("needed", this.selected !== null || this.openNote !== "" || this.verdict !== null);
+    patch(byId("side"), sideTree(this));
+    patch(byId("time"), timeBar(this, this.time));
+    this.drawFlights();
+    this.frames.push(performance.now() - began);
+    if (this.frames.length > 600) this.frames.splice(0, 300);
+    if (this.time.playing) this.redraw();
+  }
+
+  viewTree(width) {
+    if (this.model.began === null) return [h("p", { class: "dim" }, this.linkState === "lost" ? "The cluster does not answer." : "Waiting for the cluster.")];
+    if (this.view === "cluster") return clusterView(this, width);
+    if (this.view === "client") return clientView(this, width);
+    if (this.view === "groups") return groupsView(this);
+    const partition = this.shownPartition;
+    return partition ? partitionView(this, partition, width) : [h("p", { class: "dim" }, "There is no topic yet.")];
+  }
+
+  drawHead() {
+    patch(byId("tabs"), VIEWS.map(([key, text]) => button(text, () => this.show(key), {
+      key, role: "tab", id: `tab-${key}`, "aria-selected": String(key === this.view), "aria-controls": "view",
+      tabindex: key === this.view ? 0 : -1, onkeydown: (event) => this.moveTab(event),
+    })));
+    const names = partitionNames(this.model, this.internal);
+    const shown = this.shownPartition?.name ?? "";
+    patch(byId("choices"), [
+      h("label", null, "Partition ", h("select", { id: "partition", onchange: (event) => this.showPartition(event.target.value) },
+        names.map((name) => h("option", { key: name, value: name, selected: name === shown }, name)))),
+      this.connection && !this.time.isComplete ? button("Clients…", () => this.openClientsDialog(), { id: "start-clients" }) : null,
+      this.connection ? button("Verdict", () => this.askVerdict(), { id: "ask-verdict" }) : null,
+      this.connection && !this.time.isComplete ? button("Predict", () => this.togglePredict(), { id: "ask-first", "aria-pressed": String(this.predicts), title: "Q: questions before each action" }) : null,
+      button("Projector", () => this.toggleProjector(), { id: "projector", "aria-pressed": String(document.body.classList.contains("projector")), title: "P: large text" }),
+      button("◐", () => this.toggleTheme(), { id: "theme", "aria-label": "Dark or light", title: "D: dark or light" }),
+      button("?", () => openHelp(this), { id: "help-button", "aria-label": "Help", title: "?: keys" }),
+    ]);
+    patch(byId("newest"), this.newestTree());
+  }
+
+  /** The newest event in one line, read aloud; a lost connection and predictions go before it. */
+  newestTree() {
+    if (this.linkState === "lost") return [h("b", { class: "bad-text" }, "The cluster does not answer; trying again.")];
+    if (this.prediction) {
+      const { questions, answers, results } = this.prediction;
+      return [...questions.map((question, index) => {
+        if (answers[index] === undefined) return "";
+        const said = `${question.text} You said: ${question.choices[answers[index]]}. `;
+        const result = results[index];
+        if (result === null) return h("span", { key: index }, said, "Waiting… ");
+        return h("span", { key: index, class: result === answers[index] ? "good-text" : "bad-text" }, said,
+          result === answers[index] ? "✓ Right. " : `✗ It is: ${question.choices[result] ?? "something else"}. `, question.reason ?? "", " ");
+      }), button("×", () => { this.prediction = null; this.redraw(); }, { class: "small", "aria-label": "Dismiss" })];
+    }
+    const [note] = this.model.storyUntil(this.at, 1);
+    return note ? [h("time", null, clock(note.at, this.began)), h("span", { class: `${note.mood}-text` }, `${note.subject}: ${note.text}`)] : [];
+  }
+
+  drawFlights() {
+    const partition = this.shownPartition;
+    const { at, drawn } = this;
+    if (partition && drawn.partition === partition && at > drawn.at && at - drawn.at < 2000
+      && (this.view === "partition" || this.view === "cluster")) {
+      fly(flightsOf(this.model, partition, drawn.at, at));
+    }
+    this.drawn = { at, partition };
+  }
+
+  // --------------------------------------------------------------------------------- modes
+
+  toggleProjector() { document.body.classList.toggle("projector"); this.redraw(); }
+  togglePredict() { this.predicts = !this.predicts; this.redraw(); }
+
+  toggleTheme() {
+    const root = document.documentElement;
+    const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = isDark ? "light" : "dark";
+  }
+
+  moveTab(event) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.nextView(step);
+    byId(`tab-${this.view}`).focus();
+  }
+
+  nextView(step) {
+    const place = VIEWS.findIndex(([key]) => key === this.view);
+    this.show(VIEWS[(place + step + VIEWS.length) % VIEWS.length][0]);
+    this.draw(performance.now());
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    const { target } = event;
+    if (target.matches("input, select, textarea")) return;
+    if ((event.key === " " || event.key === "Enter") && target.matches("button, [role=button]")) return;
+    const actions = {
+      " ": () => this.toggle(), ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1),
+      l: () => this.now(), v: () => this.nextView(1), f: () => this.openFork(), p: () => this.toggleProjector(),
+      d: () => this.toggleTheme(), "?": () => openHelp(this),
+      q: () => { if (!this.readOnly && !this.time.isComplete) this.togglePredict(); },
+      Escape: () => this.select(null),
+    };
+    const action = /^[1-9]$/.test(event.key) ? () => this.keyBroker(Number(event.key))
+      : actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  }
+}
+
+/** Names of partitions in order, those of internal topics last or not at all. */
+function partitionNames(model, withInternal) {
+  if (model.sortedFor !== model.partitions.size) {
+    const order = (a, b) => Number(a.internal) - Number(b.internal) || a.topic.localeCompare(b.topic) || a.number - b.number;
+    model.sorted = [...model.partitions.values()].sort(order);
+    model.sortedFor = model.partitions.size;
+  }
+  const shown = model.sorted.filter((each) => withInternal || !each.internal);
+  return (shown.length ? shown : model.sorted).map((each) => each.name);
+}
+
+function futureOf({ rows, verdict, until_ms: until }) {
+  const model = new Model();
+  const times = Object.values(rows).map((table) => table.at(-1)?.at_ms ?? 0);
+  model.add(rows, until ?? Math.max(0, ...times));
+  return { model, verdict };
+}
+
+/** The questions of the server: texts, choices and the index of the right answer, if it came along. */
+function questionsOf(answer) {
+  const list = Array.isArray(answer) ? answer : answer?.questions ?? [];
+  return list.map(({ text, question, choices, answer: right, reason }) => ({
+    text: text ?? question, choices: choices.map(String), answer: typeof right === "number" ? right : choices.indexOf(right), reason,
+  })).filter((each) => each.answer >= 0);
+}
+
+/** `#t=1200`: the moment since the start that a complete record opens at. */
+function momentInAddress(model) {
+  const found = /[#&]t=(\d+)/.exec(location.hash);
+  return found ? model.began + Number(found[1]) : null;
+}
+
+const page = new Page();
+window.kclusterPage = page;
+patch(byId("patterns"), [epochPatterns()]);
+const wanted = /[#&]view=(\w+)/.exec(location.hash)?.[1];
+if (VIEWS.some(([key]) => key === wanted)) page.view = wanted;
+addEventListener("keydown", (event) => page.key(event));
+addEventListener("resize", () => page.redraw());
+page.connection?.open();
+page.redraw();

@@ -1,0 +1,112 @@
+"""Why a request is refused: problem documents (RFC 9457) and the errors that become them.
+
+Owns: RefusedRequest, the document, which of our errors has which HTTP status.  Never: words an
+error that another room raises: its text is passed on.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kcluster.config.files.problems import Problem, ProblemsError
+from kcluster.operations.errors import ClusterError
+from kcluster.scenario.language.loader import ScenarioError
+
+MEDIA_TYPE: Final = "application/problem+json"
+
+
+class PlacedProblem(Struct, omit_defaults=True):
+    """One thing that is wrong with a request.  `path`: of the value in the body or among the
+    query's parameters; `line`, `column`: in the body, from 1; 0: unknown."""
+
+    path: str
+    text: str
+    line: int = 0
+    column: int = 0
+
+
+class ProblemDocument(Struct, omit_defaults=True):
+    """RFC 9457.  `title`: of the status; `detail`: what is wrong, for people; `problems`: each
+    problem with its place; `state`: how the cluster stands, if a condition did not hold in time;
+    `action`: the number of the action that was performed all the same."""
+
+    status: int
+    title: str
+    detail: str
+    problems: list[PlacedProblem] = []
+    state: list[str] = []
+    action: int | None = None
+
+
+class RefusedRequest(Exception):
+    """A request that gets a problem document as its answer."""
+
+    def __init__(
+        self,
+        status: HTTPStatus,
+        detail: str,
+        problems: list[PlacedProblem] | None = None,
+        *,
+        state: list[str] | None = None,
+        action: int | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.document = ProblemDocument(
+            status=int(status),
+            title=status.phrase,
+            detail=detail,
+            problems=problems or [],
+            state=state or [],
+            action=action,
+        )
+        self.headers = headers or {}
+
+
+EXPECTED: Final[tuple[type[Exception], ...]] = (
+    RefusedRequest, ClusterError, ScenarioError, ProblemsError,
+)  # fmt: skip
+"""What a handler may raise; anything else is a bug."""
+
+
+def refusal_of(error: Exception) -> RefusedRequest:
+    """The refusal that an expected error is answered with."""
+    if isinstance(error, RefusedRequest):
+        return error
+    if isinstance(error, (ScenarioError, ProblemsError)):
+        return wrong_values(error.problems)
+    assert isinstance(error, ClusterError), error
+    return RefusedRequest(HTTPStatus.CONFLICT, str(error))
+
+
+def wrong_values(problems: Any) -> RefusedRequest:
+    """The refusal of a body whose values are wrong."""
+    placed = [placed_problem(problem) for problem in problems]
+    lines = [
+        f"{problem.path}: {problem.text}" if problem.path else problem.text for problem in placed
+    ]
+    return RefusedRequest(HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(lines), placed)
+
+
+def wrong_value(path: str, text: str) -> RefusedRequest:
+    """The refusal of one wrong value."""
+    return wrong_values([Problem("", 0, 0, path, text)])
+
+
+def placed_problem(problem: Problem) -> PlacedProblem:
+    """A problem of a file as one of a request."""
+    return PlacedProblem(problem.path, problem.text, problem.line, problem.column)
+
+
+def not_found(detail: str) -> RefusedRequest:
+    """The refusal where something does not exist."""
+    return RefusedRequest(HTTPStatus.NOT_FOUND, detail)
+
+
+def bad_request(detail: str, *problems: PlacedProblem) -> RefusedRequest:
+    """The refusal of a request that cannot be read."""
+    return RefusedRequest(HTTPStatus.BAD_REQUEST, detail, list(problems))

@@ -1,0 +1,101 @@
+"""The table of routes: what a request may ask, what it is answered, which function answers.
+
+Owns: Route, the decorator that adds one, the map by which werkzeug finds it.  Never: calls a
+handler (application.py does), knows a subject (api/ does).
+Kafka: no counterpart.
+
+To add a route: a function in a module of api/ with `@route("GET", "/v1/...", ...)`.  The checks of
+its parameters and its part of /openapi.json follow from the types named there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+from werkzeug.routing import Map, Rule
+
+NDJSON: Final = "application/x-ndjson"
+EVENT_STREAM: Final = "text/event-stream"
+JSON: Final = "application/json"
+HTML: Final = "text/html"
+PLAIN: Final = "text/plain"
+
+
+class NoParameters(Struct, forbid_unknown_fields=True):
+    """A query without parameters."""
+
+
+class Route(Struct, frozen=True, eq=False):
+    """One route.
+
+    `query`: its parameters as a Struct.  `body`: the type of the JSON body, or a JSON Schema of
+    it; None: no body.  `answer`: the type of the answer, a media type if it is not JSON, None for
+    204.  `is_open`: asked without a token.  `in_hub`: the handler runs in the server's hub and
+    must not wait; the others run in a thread, and may.
+    """
+
+    method: str
+    path: str
+    handler: Callable[[Any], Any]
+    summary: str
+    query: type[Struct]
+    body: Any
+    answer: Any
+    status: int
+    errors: tuple[int, ...]
+    is_open: bool
+    in_hub: bool
+
+    @property
+    def name(self) -> str:
+        """`create_cluster`: the operationId."""
+        return self.handler.__name__
+
+
+ROUTES: Final[list[Route]] = []
+
+H = TypeVar("H", bound=Callable[[Any], Any])
+
+
+def route(
+    method: str,
+    path: str,
+    *,
+    query: type[Struct] = NoParameters,
+    body: Any = None,
+    answer: Any = None,
+    status: int = 200,
+    errors: tuple[int, ...] = (),
+    is_open: bool = False,
+    in_hub: bool = False,
+) -> Callable[[H], H]:
+    """Add a handler to the table; the first paragraph of its docstring is the summary."""
+
+    def register(handler: H) -> H:
+        paragraph = (handler.__doc__ or "").partition("\n\n")[0]
+        ROUTES.append(
+            Route(
+                method=method,
+                path=path,
+                handler=handler,
+                summary=" ".join(paragraph.split()),
+                query=query,
+                body=body,
+                answer=answer,
+                status=status if answer is not None or status != 200 else 204,
+                errors=errors,
+                is_open=is_open,
+                in_hub=in_hub,
+            )
+        )
+        return handler
+
+    return register
+
+
+def url_map() -> Map:
+    """The routes of ROUTES, found by method and path; the endpoint is the Route."""
+    rules = [Rule(x.path, methods=[x.method], endpoint=x) for x in ROUTES]
+    return Map(rules, strict_slashes=False)

@@ -1,0 +1,65 @@
+"""What streams share: an inbox that other threads fill, and the text of server-sent events.
+
+Owns: Inbox, sse_event.  Never: knows what is streamed.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+from gevent.event import Event
+
+T = TypeVar("T")
+
+MAX_WAITING: Final = 20_000
+"""Items that may wait for a slow reader; one that falls further behind loses its stream."""
+QUIET_S: Final = 10.0
+"""A stream without news sends a comment after this time, and so notices that nobody reads."""
+GATHER_S: Final = 0.02
+"""Items within this time of each other are sent together."""
+COMMENT: Final = b": nothing has happened\n\n"
+
+
+class Inbox(Generic[T]):
+    """Items from any thread for one greenlet of the server's hub.  `call_soon`: see ServerSide."""
+
+    def __init__(self, call_soon: Callable[[Callable[[], object]], None]) -> None:
+        self._call_soon = call_soon
+        self._items: deque[T] = deque()
+        self._news = Event()
+        self.is_closed = False
+        """Nothing comes any more: the reader was too slow, or the source has ended."""
+
+    def put(self, item: T) -> None:
+        """Add an item, from any thread; never waits."""
+        if len(self._items) >= MAX_WAITING:
+            self.close()
+        if self.is_closed:
+            return
+        self._items.append(item)
+        if len(self._items) == 1:
+            self._call_soon(self._news.set)
+
+    def close(self) -> None:
+        """End it, from any thread."""
+        self.is_closed = True
+        self._call_soon(self._news.set)
+
+    def take(self, timeout_s: float) -> list[T]:
+        """All items, after waiting for one; empty after the time."""
+        if not self._items:
+            self._news.wait(timeout_s)
+        self._news.clear()
+        items = []
+        while self._items:
+            items.append(self._items.popleft())
+        return items
+
+
+def sse_event(kind: str, data: bytes, id: Any = None) -> bytes:
+    """A server-sent event; `data` is one line."""
+    head = b"" if id is None else b"id: %s\n" % str(id).encode()
+    return b"%sevent: %s\ndata: %s\n\n" % (head, kind.encode(), data)

@@ -1,0 +1,81 @@
+"""`kcluster learn` and `kcluster exercise`, as they are typed; exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kcluster.cli.click_tools import kcluster
+from kcluster.cli.verbs.exercise import seeds_of
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    monkeypatch.chdir(tmp_path)
+    return lambda *words, typed="": CliRunner().invoke(kcluster, words, input=typed)
+
+
+def test_learn__lists_the_lessons(run: Callable[..., Result]) -> None:
+    result = run("learn")
+    assert result.exit_code == 0
+    assert "  1  Leader, followers and the high watermark" in result.output
+
+
+def test_learn__asks_before_it_shows(run: Callable[..., Result]) -> None:
+    result = run("learn", "1", typed="1\n9\n2\n3\n")
+    assert result.exit_code == 0
+    assert "Right: 1. Broker 1" in result.output
+    assert "9: there are the answers 1 to 3" in result.output
+    assert "Not quite. You chose 3; the answer is 1. Those of shop only" in result.output
+    assert "You answered 2 of 3 questions correctly." in result.output
+    assert result.output.index("How far the consumer may read") < result.output.index("acked 46")
+
+
+def test_learn__without_answers_goes_on_to_the_end(run: Callable[..., Result]) -> None:
+    result = run("learn", "leader", typed="")
+    assert result.exit_code == 0
+    assert "Answer: 1. Broker 1" in result.output
+    assert "Exercise: kcluster exercise show 1" in result.output
+
+
+def test_learn__an_unknown_lesson_is_refused(run: Callable[..., Result]) -> None:
+    result = run("learn", "99")
+    assert result.exit_code == 2
+    assert "99: no such lesson; there are 1 to" in result.stderr
+
+
+def test_exercise__from_its_task_to_its_points(run: Callable[..., Result]) -> None:
+    assert "Exercise 1: " in run("exercise", "show", "1").output
+    assert "exercise-1.yaml is written" in run("exercise", "start", "1").output
+    assert run("exercise", "start", "1").exit_code == 2
+    mine = Path("exercise-1.yaml")
+    result = run("exercise", "check", "1", "exercise-1.yaml", "--seeds", "1..2", "--out", "runs")
+    assert result.exit_code == 1
+    assert "4 of 10 points, 2 runs" in result.output
+    assert "missed in 2 of 2 runs; seed 1: writes_resume: after" in result.output
+    assert "replay: kcluster scenario run exercise-1.yaml --clock virtual --seed 1" in result.output
+    assert Path(result.output.rpartition("timeline: ")[2].strip()).exists()
+    mine.write_text(mine.read_text("utf-8").replace("[[1, 2, 3]]", "[[1, 2, 4]]"), "utf-8")
+    result = run("exercise", "check", "1", "exercise-1.yaml", "--seeds", "1,2", "--json")
+    assert result.exit_code == 0
+    grade = json.loads(result.output)
+    assert (grade["points"], grade["of"], grade["passed"]) == (10, 10, True)
+    assert grade["first_failing_seed"] is None
+
+
+def test_exercise__a_file_that_cannot_be_graded_is_exit_code_2(run: Callable[..., Result]) -> None:
+    run("exercise", "start", "1", "mine.yaml")
+    mine = Path("mine.yaml")
+    mine.write_text(mine.read_text("utf-8").replace("rate: 10/s", "rate: 1/s"), "utf-8")
+    result = run("exercise", "check", "1", "mine.yaml")
+    assert result.exit_code == 2
+    assert "workload.producers.rate: 10/s may not be changed; you may change" in result.stderr
+
+
+def test_exercise__seeds_are_numbers_and_ranges() -> None:
+    assert seeds_of("1..3,7") == (1, 2, 3, 7)
+    assert seeds_of(None) == ()

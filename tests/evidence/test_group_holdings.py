@@ -1,0 +1,93 @@
+"""A partition that two members of a group have: found for each kind of group that promises one."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcluster.broker.coordinator.classic_members import Roster
+from kcluster.broker.coordinator.streams.holders import Holders
+from kcluster.config.topology.model import Topology
+from kcluster.evidence.group_holdings import held_twice
+from kcluster.evidence.recorder import Recorder
+from kcluster.protocol.errors import ErrorCode
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.running import RunResult, run_scenario
+from tests.broker.coordinator.streams.declared import declared, part
+from tests.broker.coordinator.streams.streams_members import StreamsThread, settle
+from tests.broker.coordinator.test_real_brokers import coordinator
+from tests.rig.cluster import VirtualRig
+
+pytestmark = pytest.mark.pure_python  # a class of the extension cannot be broken on purpose
+
+CLASSIC = """\
+# Classic members come and go, and their coordinator dies.
+topology:
+  brokers: 3
+  profile: fast
+  topics: {orders: {partitions: 4, replication_factor: 3}}
+workload:
+  producers: {topic: orders, name: shop, rate: 200/s, keys: 20}
+  consumers:
+    - {topics: orders, name: first, group: billing, config: CONFIG}
+    - {topics: orders, name: second, group: billing, start: 500ms, config: CONFIG}
+    - {topics: orders, name: guest, group: billing, start: 1s, stop: 1500ms, config: CONFIG}
+duration: 2s
+steps:
+  - {at: 700ms, kill: coordinator(billing), for: 500ms}
+checks: {verdict: valid}
+"""
+ASSIGNORS = ("range", "cooperative-sticky")
+
+
+def played(assignor: str) -> RunResult:
+    config = f"{{partition.assignment.strategy: {assignor}}}"
+    return run_scenario(Scenario.parse(CLASSIC.replace("CONFIG", config)), "virtual")
+
+
+@pytest.mark.parametrize("assignor", ASSIGNORS)
+def test_holdings__classic_members_never_share_a_partition(assignor: str) -> None:
+    assert played(assignor).passed
+
+
+@pytest.mark.parametrize("assignor", ASSIGNORS)
+def test_holdings__a_join_phase_that_does_not_wait_gives_partitions_twice(
+    assignor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Members that have not joined again are forgotten at once, and still have their partitions."""
+    late = Roster.late
+
+    def forget(self: Roster) -> list[str]:
+        for member_id in late(self):
+            self.remove(member_id)
+        return []
+
+    monkeypatch.setattr(Roster, "late", forget)
+    monkeypatch.setattr(Roster, "all_have_joined", property(lambda _: True))
+    assert "owned-twice" in played(assignor).verdict.counts()
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_holdings__of_streams_are_the_partitions_of_active_tasks(
+    is_broken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broken core forgets which process has a task, and gives it to another one."""
+    if is_broken:
+        monkeypatch.setattr(Holders, "active", lambda *_: None)
+    rig = VirtualRig(
+        Topology.of(brokers=3, topics={"lines": {"partitions": 4}}, profile="fast"), seed=5
+    )
+    recorder = Recorder(rig.dispatcher, rig.plan)
+    rig.open()
+    rig.run_for(500)
+    broker = coordinator(rig, via=1)
+    rig.run_for(200)
+    topology = declared(part("0", ["lines"]))
+    a, b = StreamsThread(broker, "a", topology), StreamsThread(broker, "b", topology)
+    assert a.join() is ErrorCode.NONE
+    rig.run_for(30)
+    settle(a)
+    assert b.join() is ErrorCode.NONE
+    rig.run_for(30)
+    settle(b, a)
+    found = [(one.partition, one.holder, one.other) for one in held_twice(recorder)]
+    assert found == ([(("lines", 2), "a", "b"), (("lines", 3), "a", "b")] if is_broken else [])

@@ -1,0 +1,122 @@
+"""The lessons: each is played, and each question has exactly one right answer in its run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kcluster.learn.course import all_lessons, lesson_folders, lesson_of
+from kcluster.learn.lesson import Lesson, load_lesson
+from kcluster.learn.playing import AmbiguousQuestionError, play_lesson
+from kcluster.scenario.language.loader import ScenarioError
+from kcluster.scenario.language.scenario import Scenario
+
+LESSONS = all_lessons()
+
+
+def test_course__lessons_are_numbered_from_one() -> None:
+    assert [lesson.number for lesson in LESSONS] == list(range(1, len(LESSONS) + 1))
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+def test_course__each_question_has_one_right_answer_in_the_run(lesson: Lesson) -> None:
+    played = play_lesson(lesson)
+    assert played.result.passed, played.result.failures
+    asked = [each for each in played.parts if each.part.ask is not None]
+    assert asked
+    assert all(each.right is not None for each in asked)
+
+
+@pytest.mark.parametrize("folder", lesson_folders(), ids=lambda folder: folder.name)
+def test_course__each_file_begins_with_its_title(folder: Path) -> None:
+    for name in ("scenario.yaml", "start.yaml"):
+        first = (folder / name).read_text("utf-8").splitlines()[0]
+        assert first.startswith("# ")
+        assert first.endswith((".", "?"))
+
+
+def test_course__a_lesson_is_found_by_number_and_by_name() -> None:
+    assert lesson_of("1").name == lesson_of("leader").name == "leader"
+
+
+def test_course__a_wrong_name_gets_the_nearest_one() -> None:
+    with pytest.raises(LookupError, match=r"leder: no such lesson; did you mean leader\?"):
+        lesson_of("leder")
+
+
+SCENARIO = """\
+# A leader dies.
+topology: {brokers: 3, topics: {orders: {assignment: [[1, 2, 3]]}}}
+workload:
+  producers: {topic: orders, name: shop, rate: 2/s}
+steps:
+  - {at: 5s, kill: 1}
+duration: 20s
+"""
+LESSON = """\
+title: A lesson of a teacher
+intro: Who leads?
+scenario: scenario.yaml
+parts:
+  - title: Broker 1 dies
+    until: 18s
+    ask:
+      question: Who leads now?
+      choices:
+        - {text: Broker 2, when: leader(orders-0) = 2}
+        - {text: Broker 3, when: leader(orders-0) = 3}
+"""
+
+
+def teachers_own(folder: Path, text: str) -> Path:
+    (folder / "scenario.yaml").write_text(SCENARIO, "utf-8")
+    path = folder / "lesson.yaml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_lesson__a_teacher_may_write_one(tmp_path: Path) -> None:
+    played = play_lesson(load_lesson(teachers_own(tmp_path, LESSON)))
+    (part,) = played.parts
+    assert part.right == 0
+    assert part.logs.leader == 2
+    assert [note.event.kind for note in part.notes][:2] == ["broker_down", "broker_fenced"]
+
+
+def test_lesson__the_answer_is_that_of_the_run(tmp_path: Path) -> None:
+    path = teachers_own(tmp_path, LESSON)
+    path.with_name("scenario.yaml").write_text(SCENARIO.replace("[1, 2, 3]", "[1, 3, 2]"), "utf-8")
+    (part,) = play_lesson(load_lesson(path)).parts
+    assert part.right == 1
+
+
+def test_lesson__a_question_that_no_choice_answers_is_an_error(tmp_path: Path) -> None:
+    text = LESSON.replace("leader(orders-0) = 2", "leader(orders-0) = 1")
+    lesson = load_lesson(teachers_own(tmp_path, text))
+    with pytest.raises(AmbiguousQuestionError, match="Broker 1 dies: 0 choices are right: none"):
+        play_lesson(lesson)
+
+
+def test_lesson__every_problem_is_reported_with_its_place(tmp_path: Path) -> None:
+    text = LESSON.replace("until", "untill").replace("leader(orders-0) = 3", "leader(orders-0)")
+    with pytest.raises(ScenarioError) as caught:
+        load_lesson(teachers_own(tmp_path, text))
+    problems = [(problem.line, problem.path) for problem in caught.value.problems]
+    assert problems == [
+        (5, "parts[0].until"),
+        (6, "parts[0].untill"),
+        (11, "parts[0].ask.choices[1].when"),
+    ]
+
+
+def test_lesson__a_choice_needs_something_that_makes_it_right(tmp_path: Path) -> None:
+    text = LESSON.replace("{text: Broker 3, when: leader(orders-0) = 3}", "{text: Broker 3}")
+    with pytest.raises(ScenarioError, match="Broker 3 needs either when or checks"):
+        load_lesson(teachers_own(tmp_path, text))
+
+
+def test_course__scenarios_of_lessons_are_plain_scenarios() -> None:
+    for lesson in LESSONS:
+        assert isinstance(lesson.scenario, Scenario)
+        assert lesson.scenario.story

@@ -1,0 +1,48 @@
+"""Which checks of a scenario fail, by their keys."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.running import run_scenario
+
+LEADER_DIES = """\
+topology: {brokers: 3, profile: fast, topics: {orders: {assignment: [[1, 2, 3]]}}}
+workload: {producers: {topic: orders, name: shop, rate: 100/s}}
+steps: [{at: 500ms, kill: 1, for: 500ms}, {at: 1500ms, kill: 2, for: 500ms}]
+duration: 3s
+checks: CHECKS
+"""
+
+
+def failed(checks: str) -> list[str]:
+    scenario = Scenario.parse(LEADER_DIES.replace("CHECKS", checks))
+    return [each.check for each in run_scenario(scenario, "virtual").failed]
+
+
+@pytest.mark.parametrize(
+    ("checks", "keys"),
+    [
+        ("{writes_resume: < 300ms}", []),
+        ("{writes_resume: < 50ms}", ["writes_resume"]),
+        ("{writes_unavailable: < 300ms, writes_resume: < 200ms}", []),
+        ("{writes_unavailable: < 150ms, writes_resume: < 150ms}", ["writes_unavailable"]),
+        ("{writes_resume: none, reads_resume: none}", ["writes_resume"]),
+    ],
+)
+def test_outcome__the_longest_time_without_writes_is_not_their_sum(
+    checks: str, keys: list[str]
+) -> None:
+    assert failed(checks) == keys
+
+
+def test_outcome__writes_that_never_resume_have_not_resumed() -> None:
+    scenario = Scenario.parse(
+        LEADER_DIES.replace("steps: [{at: 500ms, kill: 1, for: 500ms}", "steps: [{at: 1s, kill: 1}")
+        .replace(", for: 500ms}]", "}]\nheal: false")
+        .replace("[[1, 2, 3]]", "[[1, 2, 3]], config: {min.insync.replicas: 2}")
+        .replace("CHECKS", "{verdict: unknown, writes_resume: < 1h}")
+    )
+    failures = run_scenario(scenario, "virtual").failures
+    assert failures == ["writes_resume: writes of orders-0 did not resume"]

@@ -1,0 +1,63 @@
+"""Events and rows as they come."""
+
+from __future__ import annotations
+
+import json
+from http.client import HTTPResponse
+from typing import Any
+
+from tests.web.api import Api
+
+
+def test_events__as_json_and_as_lines(api: Api, cluster: str) -> None:
+    events = api.ok("GET", f"{cluster}/events")["events"]
+    assert [event["sequence"] for event in events] == list(range(1, len(events) + 1))
+    lines = api.ask("GET", f"{cluster}/events?since=2", Accept="application/x-ndjson").body
+    assert [json.loads(line) for line in lines.splitlines()] == events[2:]
+    answer = api.ask("GET", f"{cluster}/events?kind=leader_electd")
+    assert (answer.status, answer.value["problems"][0]["path"]) == (400, "kind")
+
+
+def test_events__followed(api: Api, cluster: str) -> None:
+    path = f"{cluster}/events?follow=true&kind=broker_down"
+    with api.asked("GET", path) as followed:
+        api.ok("POST", f"{cluster}/actions?wait=no", {"kill": 1})
+        assert next_line(followed)["subject"] == "broker 1"
+    with api.asked("GET", path, Accept="text/event-stream") as followed:
+        assert next_event(followed)["event"] == "broker_down"
+
+
+def test_stream__first_all_so_far_then_what_is_new(api: Api, cluster: str) -> None:
+    with api.asked("GET", f"{cluster}/stream?token={api.token}", Authorization="") as stream:
+        first = next_event(stream)
+        kinds = [note["kind"] for note in first["data"]["rows"]["notes"]]
+        assert kinds.count("broker_started") == 3
+        assert first["data"]["rows"]["leaders"]
+        killed = api.ok("POST", f"{cluster}/actions", {"kill": 1})
+        seen: list[dict[str, Any]] = []
+        while not any(note["kind"] == "broker_fenced" for note in seen):
+            seen += next_event(stream)["data"]["rows"].get("notes", [])
+        assert seen[0]["id"] == killed["events"][0]["id"]
+        assert seen[0]["text"] == killed["events"][0]["text"]
+        # It ends with the cluster.
+        api.ok("DELETE", cluster)
+        assert all(line.startswith((b"id", b"event", b"data", b"\n")) for line in stream)
+
+
+def next_line(response: HTTPResponse) -> Any:
+    """The next line of JSON that is not empty."""
+    while not (line := response.readline().strip()):
+        pass
+    return json.loads(line)
+
+
+def next_event(response: HTTPResponse) -> dict[str, Any]:
+    """The next server-sent event: id, event, data."""
+    fields: dict[str, Any] = {}
+    while line := response.readline():
+        name, _, value = line.decode().rstrip("\n").partition(": ")
+        if name:
+            fields[name] = json.loads(value) if name == "data" else value
+        elif "data" in fields:
+            return fields
+    raise AssertionError("the stream has ended")
