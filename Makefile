@@ -32,9 +32,9 @@ SHELL := /bin/sh
 CC ?= cc
 VENV := .venv
 COMPILED := build/compiled
-# Tests of one xdist group share a worker (tests/conftest.py); the longest group comes first. One
-# worker more than cores: live tests wait for sockets a third of their time.
-WORKERS = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
+# Tests of one xdist group share a worker (tests/conftest.py); groups and slow tests come first. More
+# workers than cores: live tests and JVMs' starts wait for half of their time.
+WORKERS = $(shell $(BIN)/python -c 'import os; print(2 * (os.cpu_count() or 1) + 1)')
 PARALLEL = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol tests/network tests/faults \
   tests/runtime tests/operations tests/drivers tests/handle tests/invariants tests/evidence tests/checks \

@@ -57,8 +57,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put groups first, as they are the longest."""
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+    """Put the longest first, so that no worker ends with one: groups, then slow tests."""
+    items.sort(
+        key=lambda item: [item.get_closest_marker(mark) is None for mark in ("xdist_group", "slow")]
+    )
 
 
 def pytest_collection_finish() -> None:
