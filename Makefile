@@ -41,6 +41,7 @@ COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol te
   tests/property tests/scenario/play tests/foreign_clients tests/cli tests/test_build.py scenarios
 KAFKA_LIBS := build/kafka-libs
 CONNECTOR_JARS := build/connector-jars
+ARCHIVES := build/archives
 PROGRAMS := build/programs
 TOOLS_TESTS := tests/compat/kafka_tools tests/compat/kafka_streams
 BUILD ?= compiled
@@ -101,13 +102,13 @@ tools: $(VENV)/.dev $(KAFKA_LIBS)
 
 # With Java, pytest also tests Kafka's tools and Spark's connector. Without Java, or without the jars,
 # these tests are skipped with a message, and that is no failure.
-jars:
+jars: $(VENV)/.dev
 	@if ! command -v java >/dev/null 2>&1 || ! command -v mvn >/dev/null 2>&1; then \
 	  echo "make: no Java or no Maven here: Kafka's own tools and connector are not tried"; \
 	else \
-	  $(MAKE) --no-print-directory $(KAFKA_LIBS) || \
+	  $(MAKE) --no-print-directory $(ARCHIVES)/kafka-tools.jsa || \
 	    echo "make: the jars of Kafka's tools could not be fetched: they are not tried"; \
-	  $(MAKE) --no-print-directory $(CONNECTOR_JARS) || \
+	  $(MAKE) --no-print-directory $(ARCHIVES)/spark.jsa || \
 	    echo "make: the jars of Spark's Kafka connector could not be fetched: it is not tried"; fi
 
 $(KAFKA_LIBS): tests/compat/kafka_tools/pom.xml
@@ -119,6 +120,14 @@ $(CONNECTOR_JARS): tests/pipeline/connector/pom.xml
 	@echo "Fetching Spark's Kafka connector (10 MB); this once." >&2
 	@mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$@
 	@touch $@
+
+$(ARCHIVES)/kafka-tools.jsa: $(KAFKA_LIBS)
+	@echo "Archiving the classes of Kafka's tools; this once." >&2
+	@$(BIN)/python tools/class_archives.py kafka-tools $< $@ || echo "make: no archive: they start slower"
+
+$(ARCHIVES)/spark.jsa: $(CONNECTOR_JARS)
+	@echo "Archiving the classes of Spark; this once." >&2
+	@$(BIN)/python tools/class_archives.py spark $< $@ || echo "make: no archive: it starts slower"
 
 # With Go, or Node and npm, pytest also tests a program of franz-go, or of kafkajs; else as with jars.
 programs:

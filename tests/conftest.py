@@ -18,6 +18,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
@@ -37,6 +38,14 @@ take longer than all other tests."""
 # Tests start the command line and Spark's workers some hundred times: without the modules' compiled
 # files each of them would compile all modules again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+ARCHIVE = Path(__file__).parents[1] / "build/archives/spark.jsa"
+"""The classes of Spark, loaded already: `make jars`."""
+# Hadoop starts a chmod or readlink for each file, for which Java's default way takes longer.
+SPARK_OPTIONS = ["-Djdk.lang.Process.launchMechanism=VFORK", "-Xlog:disable"]
+if ARCHIVE.exists():
+    SPARK_OPTIONS.append(f"-XX:SharedArchiveFile={ARCHIVE}")
+os.environ["SPARK_SUBMIT_OPTS"] = " ".join(SPARK_OPTIONS)
 
 hypothesis.settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, print_blob=False
