@@ -22,11 +22,12 @@ from kcluster.runs.journal import Rows
 from kcluster.runs.record import RunRecord
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.outcome import STEPS, FailedCheck
 from kcluster.scenario.play.virtual import VirtualRun
 
 STREAMED: Final = (
-    "notes", "appends", "moves", "leaders", "epochs", "exchanges", "beliefs", "groups",
-    "transaction_states",
+    "notes", "appends", "commits", "moves", "leaders", "epochs", "exchanges", "beliefs",
+    "groups", "transaction_states",
 )  # fmt: skip
 """The tables that a running cluster streams."""
 LONGEST_MS: Final = 600_000
@@ -88,5 +89,5 @@ def _future(
     played.run.runner.branch_off(actions)
     played.stage.run_until(at_ms + for_ms)
     result = played.finish()
-    result.failures = list(problems)
+    result.failed = [FailedCheck(STEPS, text) for text in problems]
     return Future(result.record(), result.verdict, tuple(problems)), moment_ms
