@@ -20,7 +20,7 @@ PLACE: Final = ROOT / "docs" / "static"
 sys.path[:0] = [str(ROOT), str(ROOT / "cluster")]
 
 from kcluster.web.page.document import page_of_record  # noqa: E402  # found by the path above
-from tests.web.page.stage import failover_run  # noqa: E402
+from tests.web.page.stage import failover_run  # noqa: E402  # likewise
 
 MOMENTS: Final = {
     "page-partition": "#t=1650",
