@@ -135,6 +135,32 @@ class Model {
     if (this.points > MAX_POINTS) this.#thin();
   }
 
+  /** A model that begins at a moment of this one, as a future does. */
+  branch(at) {
+    const future = new Model();
+    future.began = this.began;
+    const now = (rows) => rows.slice(Math.max(lastAt(rows, at), 0), lastAt(rows, at) + 1);
+    for (const { id, process, fenced } of this.brokers.values()) {
+      Object.assign(future.broker(id), { process: now(process), fenced: now(fenced) });
+    }
+    for (const [key, { source, destination, cuts, shapes }] of this.links) {
+      future.links.set(key, { source, destination, cuts: now(cuts), shapes: now(shapes) });
+    }
+    for (const { topic, number, leaders, series, epochs } of this.partitions.values()) {
+      const own = future.partition(topic, number);
+      own.leaders = now(leaders);
+      for (const [broker, rows] of epochs) own.epochs.set(broker, now(rows));
+      for (const [broker, one] of series) {
+        const point = one.find(at), copy = new Series();
+        if (point) copy.add(point.at, point.end, point.mark, point.stable);
+        own.series.set(broker, copy);
+      }
+    }
+    future.controller = now(this.controller);
+    future.until = at;
+    return future;
+  }
+
   partition(topic, number) {
     const name = `${topic}-${number}`;
     let found = this.partitions.get(name);
@@ -253,9 +279,6 @@ class Model {
   #leader(row) {
     const partition = this.partition(row.topic, row.partition);
     for (const id of row.replicas) this.broker(id);
-    const last = partition.leaders.at(-1);
-    if (last && last.at === row.at_ms && last.epoch === row.leader_epoch
-      && String([last.leader, last.isr, last.elr]) === String([row.leader, row.isr, row.elr])) return;
     insert(partition.leaders, {
       at: row.at_ms, leader: row.leader, epoch: row.leader_epoch, isr: row.isr, elr: row.elr,
       replicas: row.replicas,
@@ -293,7 +316,7 @@ class Model {
       last: row.last_offset, client: row.client, isr: row.isr,
     });
     this.appendCount += 1;
-    bound(appends, Math.max(MAX_APPENDS / Math.max(this.partitions.size, 1), 500));
+    bound(appends, Math.max(MAX_APPENDS / Math.max(this.partitions.size, 1), 200));
   }
 
   #epochs(row) {
@@ -306,6 +329,12 @@ class Model {
 
   #exchange(row) {
     const { exchanges } = this.client(row.client);
+    const same = (other) => other.at_ms === row.at_ms && other.api === row.api && other.broker === row.broker
+      && other.first === row.first && other.topic === row.topic && other.partition === row.partition;
+    // The stream repeats what happened in a moment in which the clock was paused.
+    for (let i = lastAt(exchanges, row.asked_ms); i >= 0 && exchanges[i].at === row.asked_ms; i--) {
+      if (same(exchanges[i])) return;
+    }
     insert(exchanges, { ...row, at: row.asked_ms });
     bound(exchanges, Math.max(MAX_EXCHANGES / this.clients.size, 500));
   }
@@ -327,7 +356,7 @@ class Model {
     const { event } = row;
     const note = {
       id, at: row.at_ms, kind: event.kind, event, cause: row.cause ? String(row.cause) : null,
-      subject: row.subject ?? event.kind, text: row.text ?? event.kind, mood: moodOf(event.kind),
+      subject: row.subject, text: row.text, mood: row.mood ?? "plain",
       isStory: false,
     };
     note.isStory = !QUIET.has(note.kind) && !note.subject.startsWith("__");
@@ -381,17 +410,6 @@ const QUIET = new Set([
   "became_leader", "became_follower", "broker_registered", "link_cut", "link_healed",
   "telemetry_pushed",
 ]);
-const HARMS = new Set([
-  "broker_down", "broker_paused", "broker_fenced", "disk_full", "controller_down", "network_cut",
-  "network_shaped", "rule_added", "records_lost", "partition_offline", "log_truncated",
-  "isr_shrunk", "rule_hit", "link_cut",
-]);
-const REPAIRS = new Set([
-  "broker_started", "broker_resumed", "broker_unfenced", "network_healed", "link_healed",
-  "rule_removed", "isr_expanded", "controller_elected",
-]);
-const moodOf = (kind) => (HARMS.has(kind) ? "bad" : REPAIRS.has(kind) ? "good" : "plain");
-
 function shapeText(event) {
   const parts = [];
   if (event.latency_us) parts.push(`+${event.latency_us / 1000} ms`);
