@@ -32,6 +32,11 @@ T = TypeVar("T")
 
 Rows = dict[str, list[Any]]
 """By field of RunRecord."""
+STREAMED: Final = (
+    "notes", "appends", "commits", "moves", "leaders", "epochs", "exchanges", "beliefs", "groups",
+    "transaction_states",
+)  # fmt: skip
+"""The tables whose rows are known while a run goes on, those of `rows_between`."""
 SLACK_MS: Final = 1_000
 NOT_OVER: Final = {"outcome": "unknown", "reason": "the run has not ended, or was killed"}
 

@@ -40,8 +40,8 @@ class ForkWanted(Struct, rename={"for_": "for"}):
 
 
 class FutureAnswer(Struct, frozen=True):
-    """`rows`: those of the stream from the moment on; `problems`: actions that could not be performed
-    in it."""
+    """`rows`: those of the stream from the moment on; `problems`: actions that could not be
+    performed in it."""
 
     rows: dict[str, Any]
     until_ms: int
