@@ -96,6 +96,14 @@ def test_evidence__the_clock(api: Api, cluster: str) -> None:
     assert (both.status, both.value["detail"]) == (422, "give one of pause, resume, speed, step")
 
 
+def test_evidence__a_live_cluster_is_forked(api: Api, cluster: str) -> None:
+    body = {"actions": ["kill: leader(orders-0)"], "for": "1s"}
+    futures = api.ok("POST", f"{cluster}/forks", body)
+    kinds = {note["kind"] for note in futures["there"]["rows"]["notes"]}
+    assert {"broker_down", "leader_elected"} <= kinds
+    assert all(broker["state"] == "up" for broker in api.ok("GET", cluster)["brokers"])
+
+
 @pytest.fixture(scope="module")
 def played() -> Iterator[Api]:
     """A server with a run that is over."""
