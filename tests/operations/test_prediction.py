@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
+from kcluster.contract import CONTROLLER_ID
 from kcluster.events.reasons import ElectionKind
 from kcluster.metadata.records import NO_LEADER, PartitionRegistration
 from kcluster.operations.prediction import (
     ClusterState,
-    Fate,
     Leaving,
     Notice,
     PartitionState,
-    Question,
+    Prediction,
     QuestionKind,
+    RecordFate,
     Writes,
     predict,
 )
@@ -39,19 +40,19 @@ def state(
     return ClusterState(frozenset({1, 2, 3}), (), (orders,), 9_000, elr_enabled=True)
 
 
-def by_kind(questions: list[Question]) -> dict[QuestionKind, Question]:
+def by_kind(questions: list[Prediction]) -> dict[QuestionKind, Prediction]:
     return {question.kind: question for question in questions}
 
 
 @pytest.mark.parametrize(
     ("isr", "ends", "more", "leader", "fate", "writes"),
     [
-        ((1, 2, 3), {1: 10, 2: 10, 3: 10}, {}, 2, Fate.KEPT, Writes.CONTINUE),
-        ((1, 2, 3), {1: 10, 2: 9, 3: 10}, {}, 2, Fate.LOST, Writes.CONTINUE),
-        ((1, 3), {1: 10, 2: 4, 3: 10}, {}, 3, Fate.KEPT, Writes.CONTINUE),
-        ((1, 3), {1: 10, 3: 10}, {"min_isr": 2}, 3, Fate.KEPT, Writes.NOT_ENOUGH_REPLICAS),
-        ((1,), {1: 10, 2: 4}, {}, NO_LEADER, Fate.UNAVAILABLE, Writes.NO_LEADER),
-        ((1,), {1: 10, 2: 4}, {"unclean": True}, 2, Fate.LOST, Writes.CONTINUE),
+        ((1, 2, 3), {1: 10, 2: 10, 3: 10}, {}, 2, RecordFate.KEPT, Writes.CONTINUE),
+        ((1, 2, 3), {1: 10, 2: 9, 3: 10}, {}, 2, RecordFate.LOST, Writes.CONTINUE),
+        ((1, 3), {1: 10, 2: 4, 3: 10}, {}, 3, RecordFate.KEPT, Writes.CONTINUE),
+        ((1, 3), {1: 10, 3: 10}, {"min_isr": 2}, 3, RecordFate.KEPT, Writes.NOT_ENOUGH_REPLICAS),
+        ((1,), {1: 10, 2: 4}, {}, NO_LEADER, RecordFate.UNAVAILABLE, Writes.NO_LEADER),
+        ((1,), {1: 10, 2: 4}, {"unclean": True}, 2, RecordFate.LOST, Writes.CONTINUE),
     ],
 )
 def test_predict__the_leader_dies(
@@ -59,7 +60,7 @@ def test_predict__the_leader_dies(
     ends: dict[int, int],
     more: dict[str, Any],
     leader: int,
-    fate: Fate,
+    fate: RecordFate,
     writes: Writes,
 ) -> None:
     asked = by_kind(predict(state(isr, ends, **more), [1], Leaving.KILLED))
@@ -142,7 +143,7 @@ def epoch_at(stage: Stage, broker: int, partition: PartitionRegistration, offset
     return max(epoch for epoch, start in log.epochs.entries if start <= offset)
 
 
-def outcome(stage: Stage, question: Question, before: PartitionRegistration) -> int | str:
+def outcome(stage: Stage, question: Prediction, before: PartitionRegistration) -> int | str:
     """The answer that the cluster itself gives, once the controller has acted."""
     topic, _, number = question.partition.rpartition("-")
     now = stage.verbs.settled.image.topics[topic].partitions[int(number)]
@@ -152,13 +153,14 @@ def outcome(stage: Stage, question: Question, before: PartitionRegistration) -> 
         case QuestionKind.WRITES if now.leader == NO_LEADER:
             return Writes.NO_LEADER
         case QuestionKind.WRITES:
-            min_isr = stage.dispatcher.processes[3000].node.partitions.min_isr(topic)  # type: ignore[union-attr]
+            controller: Any = stage.dispatcher.processes[CONTROLLER_ID].node
+            min_isr = controller.partitions.min_isr(topic)
             return Writes.CONTINUE if len(now.isr) >= min_isr else Writes.NOT_ENOUGH_REPLICAS
         case _:
             if now.leader == NO_LEADER:
-                return Fate.UNAVAILABLE
+                return RecordFate.UNAVAILABLE
             epoch = epoch_at(stage, now.leader, now, question.offset)
-            return Fate.KEPT if 0 <= epoch <= before.leader_epoch else Fate.LOST
+            return RecordFate.KEPT if 0 <= epoch <= before.leader_epoch else RecordFate.LOST
 
 
 @pytest.mark.parametrize("seed", range(40))

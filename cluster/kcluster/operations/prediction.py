@@ -58,7 +58,7 @@ class Notice(StrEnum):
     NEVER = "never"
 
 
-class Fate(StrEnum):
+class RecordFate(StrEnum):
     """What becomes of a record."""
 
     KEPT = "kept"
@@ -99,7 +99,7 @@ class ClusterState(Struct, frozen=True):
     elr_enabled: bool
 
 
-class Reason(Struct, frozen=True):
+class PredictionReason(Struct, frozen=True):
     """Why that is the answer.  `leader`, `isr`, `elr`: of the partition afterwards; `election`: by
     which rule.  `log_end_offset`: of the new leader.  `min_isr`, `timeout_ms`: the settings."""
 
@@ -113,25 +113,25 @@ class Reason(Struct, frozen=True):
     timeout_ms: int = 0
 
 
-class Question(Struct, frozen=True):
+class Prediction(Struct, frozen=True):
     """One question.  `partition`: as `orders-0`, or "".  `offset`: of the record that it is about,
-    or -1.  `choices`, `answer`: brokers (-1: nobody), or values of Notice, Fate, Writes."""
+    or -1.  `choices`, `answer`: brokers (-1: nobody), or values of Notice, RecordFate, Writes."""
 
     kind: QuestionKind
     partition: str
     offset: int
     choices: tuple[int | str, ...]
     answer: int | str
-    reason: Reason
+    reason: PredictionReason
 
 
-def predict(state: ClusterState, brokers: Sequence[int], how: Leaving) -> list[Question]:
+def predict(state: ClusterState, brokers: Sequence[int], how: Leaving) -> list[Prediction]:
     """The questions about the loss of these brokers, the most telling ones first; none if the
     controller has missed all of them already."""
     lost = tuple(broker for broker in brokers if broker in state.active)
     if not lost:
         return []
-    asked: list[Question] = []
+    asked: list[Prediction] = []
     for partition in _by_interest(state.partitions, lost):
         asked += _about(state, partition, lost, how)
     # The partitions in turn: first who leads each of them, then the rest.
@@ -140,9 +140,9 @@ def predict(state: ClusterState, brokers: Sequence[int], how: Leaving) -> list[Q
     return _varied(asked, _noticed(state, how))
 
 
-def _varied(asked: list[Question], noticed: Question) -> list[Question]:
+def _varied(asked: list[Prediction], noticed: Prediction) -> list[Prediction]:
     """One of each kind first, then the rest, up to MAX_QUESTIONS."""
-    first: dict[QuestionKind, Question] = {}
+    first: dict[QuestionKind, Prediction] = {}
     for question in asked:
         first.setdefault(question.kind, question)
     rest = [question for question in asked if first[question.kind] is not question]
@@ -164,11 +164,11 @@ def _by_interest(
 
 def _about(
     state: ClusterState, partition: PartitionState, lost: tuple[int, ...], how: Leaving
-) -> Iterator[Question]:
+) -> Iterator[Prediction]:
     before = partition.registration
     after, election = partition_after(state, partition, lost)
     name = f"{partition.topic}-{before.partition}"
-    reason = Reason(
+    reason = PredictionReason(
         leader=after.leader,
         was_leader=before.leader,
         election=election,
@@ -179,13 +179,13 @@ def _about(
     )
     if before.leader in lost:
         nobody = (*before.replicas, NO_LEADER)
-        yield Question(QuestionKind.LEADER, name, -1, nobody, after.leader, reason)
+        yield Prediction(QuestionKind.LEADER, name, -1, nobody, after.leader, reason)
         fate = _fate(partition, after, how)
         last = partition.log_ends.get(before.leader, 0) - 1
         if fate is not None and last >= 0:
-            yield Question(QuestionKind.RECORD, name, last, tuple(Fate), fate, reason)
+            yield Prediction(QuestionKind.RECORD, name, last, tuple(RecordFate), fate, reason)
     writes = _writes(partition, after)
-    yield Question(QuestionKind.WRITES, name, -1, tuple(Writes), writes, reason)
+    yield Prediction(QuestionKind.WRITES, name, -1, tuple(Writes), writes, reason)
 
 
 def partition_after(
@@ -214,16 +214,18 @@ def partition_after(
     return after, kind
 
 
-def _fate(partition: PartitionState, after: PartitionRegistration, how: Leaving) -> Fate | None:
+def _fate(
+    partition: PartitionState, after: PartitionRegistration, how: Leaving
+) -> RecordFate | None:
     """What becomes of the last record of the present leader's log; None if that is open."""
     before = partition.registration
     end = partition.log_ends.get(before.leader, 0)
     if after.leader == NO_LEADER:
-        return None if how in (Leaving.WIPED, Leaving.POWERED_OFF) else Fate.UNAVAILABLE
+        return None if how in (Leaving.WIPED, Leaving.POWERED_OFF) else RecordFate.UNAVAILABLE
     has_it = partition.log_ends.get(after.leader, 0) >= end
     if not has_it and (partition.is_moving or how is Leaving.SHUT_DOWN):
         return None  # the follower may still get it
-    return Fate.KEPT if has_it else Fate.LOST
+    return RecordFate.KEPT if has_it else RecordFate.LOST
 
 
 def _writes(partition: PartitionState, after: PartitionRegistration) -> Writes:
@@ -233,7 +235,7 @@ def _writes(partition: PartitionState, after: PartitionRegistration) -> Writes:
     return Writes.CONTINUE if enough else Writes.NOT_ENOUGH_REPLICAS
 
 
-def _noticed(state: ClusterState, how: Leaving) -> Question:
+def _noticed(state: ClusterState, how: Leaving) -> Prediction:
     answer = Notice.AT_ONCE if how is Leaving.SHUT_DOWN else Notice.AFTER_SESSION
-    reason = Reason(timeout_ms=state.session_timeout_ms)
-    return Question(QuestionKind.NOTICED, "", -1, tuple(Notice), answer, reason)
+    reason = PredictionReason(timeout_ms=state.session_timeout_ms)
+    return Prediction(QuestionKind.NOTICED, "", -1, tuple(Notice), answer, reason)

@@ -10,22 +10,29 @@ from typing import Final
 
 from kcluster.events.reasons import ElectionKind
 from kcluster.metadata.records import NO_LEADER
-from kcluster.operations.prediction import Fate, Notice, Question, QuestionKind, Reason, Writes
+from kcluster.operations.prediction import (
+    Notice,
+    Prediction,
+    PredictionReason,
+    QuestionKind,
+    RecordFate,
+    Writes,
+)
 
 _CHOICES: Final[dict[str, str]] = {
     Notice.AT_ONCE: "at once",
     Notice.AFTER_SESSION: "when the broker's session has timed out",
     Notice.NEVER: "never",
-    Fate.KEPT: "it is kept",
-    Fate.LOST: "it is lost",
-    Fate.UNAVAILABLE: "nobody can read it until a broker returns",
+    RecordFate.KEPT: "it is kept",
+    RecordFate.LOST: "it is lost",
+    RecordFate.UNAVAILABLE: "nobody can read it until a broker returns",
     Writes.CONTINUE: "yes",
     Writes.NOT_ENOUGH_REPLICAS: "no: NOT_ENOUGH_REPLICAS",
     Writes.NO_LEADER: "no: there is no leader",
 }
 
 
-def question_text(question: Question) -> str:
+def question_text(question: Prediction) -> str:
     """`Who leads orders-0 afterwards?`"""
     match question.kind:
         case QuestionKind.NOTICED:
@@ -47,7 +54,7 @@ def choice_text(choice: int | str) -> str:
     return "nobody" if choice == NO_LEADER else f"broker {choice}"
 
 
-def answer_reason(question: Question) -> str:
+def answer_reason(question: Prediction) -> str:
     """Why the answer is right, in a sentence or two."""
     reason = question.reason
     match question.kind:
@@ -61,7 +68,7 @@ def answer_reason(question: Question) -> str:
             return _why_writes(reason)
 
 
-def _why_noticed(question: Question) -> str:
+def _why_noticed(question: Prediction) -> str:
     if question.answer == Notice.AT_ONCE:
         return (
             "A broker that shuts down cleanly asks the controller first, which moves its leaders."
@@ -73,7 +80,7 @@ def _why_noticed(question: Question) -> str:
     )
 
 
-def _why_leader(reason: Reason) -> str:
+def _why_leader(reason: PredictionReason) -> str:
     if reason.leader == reason.was_leader:
         return "The present leader may stay."
     match reason.election:
@@ -92,17 +99,17 @@ def _why_leader(reason: Reason) -> str:
             return f"Nobody who may lead is alive: ISR {isr}, ELR {elr}; others would be unclean."
 
 
-def _why_record(question: Question) -> str:
+def _why_record(question: Prediction) -> str:
     reason, offset = question.reason, question.offset
-    if question.answer == Fate.UNAVAILABLE:
+    if question.answer == RecordFate.UNAVAILABLE:
         return "The partition has no leader. The record is on the disks of brokers that are gone."
     end = f"The new leader, broker {reason.leader}, has a log up to offset {reason.log_end_offset}"
-    if question.answer == Fate.KEPT:
+    if question.answer == RecordFate.KEPT:
         return f"{end} and so has the record at {offset}."
     return f"{end} and lacks the record. What it lacks, the others drop."
 
 
-def _why_writes(reason: Reason) -> str:
+def _why_writes(reason: PredictionReason) -> str:
     if reason.leader == NO_LEADER:
         return "Only a leader takes writes."
     count = len(reason.isr)

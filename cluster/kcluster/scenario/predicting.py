@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kcluster.deaths import DeathKind
 from kcluster.handle.cluster import Cluster
-from kcluster.operations.prediction import Leaving, Question, predict
+from kcluster.operations.prediction import Leaving, Prediction, predict
 from kcluster.operations.prediction_facts import cluster_state
 from kcluster.operations.prediction_words import answer_reason, choice_text, question_text
 from kcluster.scenario.actions.brokers import KillBrokers, PauseBrokers, StopBrokers
@@ -27,14 +27,14 @@ _DEATHS: Final = {
 }
 
 
-def questions(cluster: Cluster, step: Step) -> list[Question]:
+def questions(cluster: Cluster, step: Step) -> list[Prediction]:
     """The questions about an action on a live cluster at this moment; none for an action that loses
     no broker.  They hold if the action follows before anything else happens: pause the clock.
     ClusterError if the action is not possible."""
     return cluster.call(lambda: questions_on(live_stage(cluster), step))
 
 
-def questions_on(stage: Stage, step: Step) -> list[Question]:
+def questions_on(stage: Stage, step: Step) -> list[Prediction]:
     """The same on a stage of either clock, between two dispatches."""
     how = _leaving(step)
     if how is None:
@@ -48,7 +48,7 @@ def questions_on(stage: Stage, step: Step) -> list[Question]:
     return predict(cluster_state(stage.plan, stage.dispatcher), brokers, how)
 
 
-def question_values(question: Question) -> dict[str, Any]:
+def question_values(question: Prediction) -> dict[str, Any]:
     """A question for JSON, with its words."""
     return {
         "kind": question.kind,
