@@ -27,14 +27,26 @@ from kcluster.runs.build_record import (
     topology_values,
 )
 from kcluster.runs.directory import INFO, VERDICT, link_latest, new_run, write_values
-from kcluster.runs.record import TABLES, AppendRow, RunInfo
+from kcluster.runs.record import TABLES, AppendRow, RunInfo, RunRecord
 
 T = TypeVar("T")
 
 Rows = dict[str, list[Any]]
 """By field of RunRecord."""
+STREAMED: Final = (
+    "notes", "appends", "moves", "leaders", "epochs", "commits", "exchanges", "beliefs", "groups",
+    "transaction_states",
+)  # fmt: skip
+"""The fields of RunRecord whose rows a running cluster has, each row with its `at_ms`."""
 SLACK_MS: Final = 1_000
 NOT_OVER: Final = {"outcome": "unknown", "reason": "the run has not ended, or was killed"}
+
+
+def rows_after(record: RunRecord, at_ms: int) -> Rows:
+    """The rows of a whole record after that time, as a running cluster would have streamed them."""
+    return {
+        field: [row for row in getattr(record, field) if row.at_ms > at_ms] for field in STREAMED
+    }
 
 
 def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:

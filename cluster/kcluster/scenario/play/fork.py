@@ -18,18 +18,13 @@ from msgspec import Struct
 
 from kcluster.checks.verdict import Verdict
 from kcluster.operations.errors import ClusterError
-from kcluster.runs.journal import Rows
+from kcluster.runs.journal import Rows, rows_after
 from kcluster.runs.record import RunRecord
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.outcome import STEPS, FailedCheck
 from kcluster.scenario.play.virtual import VirtualRun
 
-STREAMED: Final = (
-    "notes", "appends", "commits", "moves", "leaders", "epochs", "exchanges", "beliefs",
-    "groups", "transaction_states",
-)  # fmt: skip
-"""The tables that a running cluster streams."""
 LONGEST_MS: Final = 600_000
 """How long a future may be: ten minutes of virtual time are played in seconds."""
 
@@ -44,10 +39,7 @@ class Future(Struct, frozen=True):
 
     def rows_after(self, at_ms: int) -> Rows:
         """The rows of the stream (those of `Cluster.recorded_since`) after this moment."""
-        return {
-            field: [row for row in getattr(self.record, field) if row.at_ms > at_ms]
-            for field in STREAMED
-        }
+        return rows_after(self.record, at_ms)
 
 
 class Futures(Struct, frozen=True):
