@@ -34,10 +34,11 @@ T = TypeVar("T")
 Rows = dict[str, list[Any]]
 """By field of RunRecord."""
 STREAMED: Final = (
-    "notes", "appends", "moves", "leaders", "epochs", "commits", "exchanges", "beliefs", "groups",
+    "notes", "appends", "commits", "moves", "leaders", "epochs", "exchanges", "beliefs", "groups",
     "transaction_states",
 )  # fmt: skip
-"""The fields of RunRecord whose rows a running cluster has, each row with its `at_ms`."""
+"""The tables whose rows are known while a run goes on, those of `rows_between`;
+each row has its `at_ms`."""
 SLACK_MS: Final = 1_000
 NOT_OVER: Final = {"outcome": "unknown", "reason": "the run has not ended, or was killed"}
 
