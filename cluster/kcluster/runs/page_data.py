@@ -1,7 +1,7 @@
 """The data of the timeline page: page.py embeds it in the HTML file, html/*.js draw it.
 
 Owns: the counts of clients over time, indexes instead of names.
-Never: draws, makes HTML, reads files, decides how an event is shown (shown_notes.py).
+Never: draws, makes HTML, reads files, decides how an event is shown (note_values.py).
 Kafka: no counterpart.
 
 `values_of` returns plain values for JSON.  Times are whole ms since the run began.  A note is
@@ -27,9 +27,9 @@ from kcluster.events.topics import TopicDeleted
 from kcluster.events.words import short_text, text_after_subject
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.broker_states import Spans, broker_spans, link_spans
+from kcluster.runs.note_values import ACTIONS, NO_LANE, lane_beside_partitions, mood_of, sets_among
 from kcluster.runs.record import NoteRow, RunRecord
 from kcluster.runs.replica_series import Series, steps, thin
-from kcluster.runs.shown_notes import ACTIONS, NO_LANE, lane_beside_partitions, mood_of, sets_among
 
 MAX_POINTS: Final = 60_000
 """The most points of all replicas together; above it they are thinned, except for decreases."""

@@ -78,10 +78,10 @@ _REPAIRS: Final = (
 )  # fmt: skip
 
 
-def shown_notes(notes: Sequence[NoteRow], began_ms: int = 0) -> list[dict[str, Any]]:
-    """`shown_note` of each, in order; links that are cut or healed together have no lane."""
+def notes_values(notes: Sequence[NoteRow], began_ms: int = 0) -> list[dict[str, Any]]:
+    """`note_values` of each, in order; links that are cut or healed together have no lane."""
     sets = sets_among(notes)
-    found = [shown_note(note, began_ms) for note in notes]
+    found = [note_values(note, began_ms) for note in notes]
     for note, values in zip(notes, found, strict=True):
         if isinstance(note.event, LinkCut | LinkHealed) and note.at_ms in sets:
             values["lane"] = NO_LANE
@@ -93,7 +93,7 @@ def sets_among(notes: Iterable[NoteRow]) -> set[int]:
     return {note.at_ms for note in notes if isinstance(note.event, NetworkCut | NetworkHealed)}
 
 
-def shown_note(note: NoteRow, began_ms: int = 0) -> dict[str, Any]:
+def note_values(note: NoteRow, began_ms: int = 0) -> dict[str, Any]:
     """An event as a page shows it: `id`, `at_ms`, `kind`, `lane`, `subject`, `text` (that follows
     the subject), `cause`, `mood` (bad, good, plain), `short` (of an action, else ""), `sentence`
     (for a line that names the subject elsewhere) and `event`, its fields.  `began_ms`: of the run;
