@@ -33,6 +33,7 @@ from kcluster.evidence.exchanges import Exchanges
 from kcluster.evidence.history import FinalLog
 from kcluster.evidence.recorder import Answer, Missing, Recorder, RequestTimes
 from kcluster.evidence.rows import ExchangeRow
+from kcluster.evidence.traffic import TrafficCounts
 from kcluster.invariants.observed import Append, Move, ObservedPartition
 from kcluster.operations.status import controller_image
 from kcluster.partition.log.log import Log
@@ -86,6 +87,7 @@ class SamplingRecorder(Recorder):
         self.max_records = MAX_RECORDS
         self.max_notes = MAX_NOTES
         self.ranges: dict[tuple[bytes, int], list[AckedRange]] = {}
+        self.traffic = TrafficCounts()
         self._times: RequestTimes = Counter()
         self._pending: list[Answer] = []
         self._is_due = False
@@ -289,6 +291,7 @@ class SamplingRecorder(Recorder):
             observed.appends.append(append)
             self._kept_records += batch.record_count
             if not batch.is_control:
+                self.traffic.appended(leader, observed.topic, batch)
                 self._unclaimed[id_of(observed, append)] = append
         for (epoch, _), (_, end) in zip(log.epochs.entries, log.epochs.entries[1:], strict=False):
             known[epoch] = max(known.get(epoch, 0), end)  # compaction leaves gaps at their ends
@@ -304,6 +307,7 @@ class SamplingRecorder(Recorder):
             took_ms -= took_ms % SLOW_MS
         self._times[request.api_key, client, broker, took_ms] += 1
         row = self._exchanges.answered(at_ms, broker, reply)
+        self.traffic.answered(broker, row, reply)
         if body is None:
             return
         if request.api_key == _PRODUCE:
