@@ -200,11 +200,17 @@ def run_directory_page() -> str:
     files: dict[str, dict[str, str]] = schema["files"]
     lines = ["# Run directory", "", MARK, ""]
     lines += [RUN_INTRO]
+    used: set[str] = set()
     for name, reference in files.items():
         row = schema["$defs"][reference["$ref"].rpartition("/")[2]]
         words = description(row).partition(": ")[2]
         lines += [f"## {name}", "", words[:1].upper() + words[1:], ""]
-        lines += field_table(row)
+        # The events have a page of their own.
+        lines += field_table(row, None if "event" in row["properties"] else used)
+    lines += ["## Values in rows", ""]
+    for name in reachable(used, schema["$defs"]):
+        value = schema["$defs"][name]
+        lines += [f"### {name}", "", description(value), "", *field_table(value)]
     return "\n".join(lines)
 
 

@@ -77,6 +77,29 @@ def test_verdict__of_a_live_cluster_is_valid_unknown_or_invalid(
     assert (tmp_path / "runs" / "latest" / "timeline.html").exists()
 
 
+def test_status_at__shows_the_past_of_a_live_cluster_and_of_a_run(
+    lab: Any, kcluster: Verb, tmp_path: Path
+) -> None:
+    kcluster("verdict")  # returns once the cluster is recorded
+    produce(lab.bootstrap, 20)
+    kcluster("kill", "2")
+    code, out, _ = kcluster("status", "--at", "0s", "--json")
+    assert (code, {x["state"] for x in json.loads(out)["brokers"]}) == (0, {"up"})
+    code, out, _ = kcluster("status", "--at", "-0s", "--json")
+    now = json.loads(out)
+    assert [x["state"] for x in now["brokers"]] == ["up", "down"]
+    writer = next(x for x in now["clients"] if x["name"] == "writer")
+    assert (writer["last"]["api"], writer["last"]["last"]) == ("Produce", 19)
+    assert [(x["leader"], x["leader_epoch"]) for x in writer["beliefs"]] == [(1, 0)]
+    kcluster("save", str(tmp_path / "saved"))
+    code, out, _ = kcluster("status", "--at", "-0s", "--run", str(tmp_path / "saved"))
+    assert code == 0
+    assert out.splitlines()[0] == "cluster lab"
+    assert out.splitlines()[-1].split() == ["orders-0", "1", "0", "1,2", "1", "20", "20", "0"]
+    assert kcluster("status", "--at", "9h")[0] == 2
+    assert kcluster("status", "--run", str(tmp_path / "saved"))[0] == 2
+
+
 def test_up__out_of_a_process_that_was_killed_can_be_explained(
     lab: Any, kcluster: Verb, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ LINKS = {"bridge", "cut", "heal", "isolate", "limit_bandwidth", "lose", "slow_li
 RULES = {"add_rule", "clear_rules", "remove_rule"}
 BROKERS = {"kill", "pause", "restart", "resume", "rolling_restart", "start"}
 BOTH = {"do", "elect", "move", "repair", *LINKS, *RULES, *BROKERS}
-LIVE = {"create_topic", "delete_topic", "new_topic"}
+LIVE = {"advertise", "create_topic", "delete_topic", "new_topic"}
 VIRTUAL = {"consumer", "producer"}
 
 

@@ -36,9 +36,11 @@ def test_stream__first_all_so_far_then_what_is_new(api: Api, cluster: str) -> No
         killed = api.ok("POST", f"{cluster}/actions", {"kill": 1})
         seen: list[dict[str, Any]] = []
         while not any(note["kind"] == "broker_fenced" for note in seen):
-            seen += next_event(stream)["data"]["rows"].get("notes", [])
+            seen += next_event(stream, "rows")["data"]["rows"].get("notes", [])
         assert seen[0]["id"] == killed["events"][0]["id"]
-        assert seen[0]["text"] == killed["events"][0]["text"]
+        assert seen[0]["text"] == "process killed; written data survives"
+        verdict = api.ok("GET", f"{cluster}/verdict")
+        assert next_event(stream, "verdict")["data"] == verdict
         # It ends with the cluster.
         api.ok("DELETE", cluster)
         assert all(line.startswith((b"id", b"event", b"data", b"\n")) for line in stream)
@@ -51,13 +53,15 @@ def next_line(response: HTTPResponse) -> Any:
     return json.loads(line)
 
 
-def next_event(response: HTTPResponse) -> dict[str, Any]:
-    """The next server-sent event: id, event, data."""
+def next_event(response: HTTPResponse, kind: str = "") -> dict[str, Any]:
+    """The next server-sent event, of this kind: id, event, data."""
     fields: dict[str, Any] = {}
     while line := response.readline():
         name, _, value = line.decode().rstrip("\n").partition(": ")
         if name:
             fields[name] = json.loads(value) if name == "data" else value
-        elif "data" in fields:
+        elif "data" in fields and kind in ("", fields["event"]):
             return fields
+        else:
+            fields = {}
     raise AssertionError("the stream has ended")

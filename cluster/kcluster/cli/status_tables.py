@@ -38,7 +38,7 @@ def brokers_table(status: Status) -> TextTable:
         rows.append(
             [
                 str(broker["id"]),
-                f"{broker['host']}:{broker['port']}",
+                f"{broker['host']}:{broker['port']}" if broker["port"] else "-",
                 broker["rack"] or "-",
                 state,
                 _with_internal(str(_led(users, broker)), _led(internal, broker), internal),
@@ -121,8 +121,10 @@ def notices(status: Status, topic: str | None) -> list[str]:
         f"slow: {links_text(shape['links'], status)}: {shape['text']}" for shape in status["shapes"]
     ]
     for rule in status["rules"]:
-        calls = f"{rule['hits']:,} of {rule['calls']:,} requests"
-        lines.append(f"rule {rule['name']}: {rule['text']}; applied to {calls}")
+        calls = ""  # how many there were is known of now only
+        if rule["calls"] is not None:
+            calls = f"; applied to {rule['hits']:,} of {rule['calls']:,} requests"
+        lines.append(f"rule {rule['name']}: {rule['text']}{calls}")
     paused = [str(broker["id"]) for broker in status["brokers"] if broker["state"] == "paused"]
     if paused:
         lines.append(f"paused: broker {', '.join(paused)}")

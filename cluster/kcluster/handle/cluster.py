@@ -286,6 +286,16 @@ class Cluster(NetworkVerbs, ClockVerbs, RecordVerbs):
         found = self.find(brokers, may_be_none=verb is StateVerb.START)
         return self._do(lambda: self._verbs.on_each(verb, found, operation))
 
+    def advertise(self, broker_id: int, host: str, port: int, *, timeout_s: float = 30.0) -> None:
+        """Give clients this address of a broker from now on, for instance that of a forwarder.
+        Returns when all brokers know it."""
+        ended: Future[str] = Future()
+        self._do(lambda: self._verbs.advertise(broker_id, host, port, ended.set_result))
+        refusal = self._result(ended, timeout_s, "the controller did not answer")
+        if refusal:
+            raise ClusterError(f"broker {broker_id}: {refusal}")
+        self._wait(self._settled.has_applied_all, timeout_s, _NOT_ALL_KNOW)
+
     # ---------------------------------------------------------------------------- settling
 
     @property

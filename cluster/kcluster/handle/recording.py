@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kcluster.operations.status import NoteEntry
     from kcluster.operations.verbs import Verbs
     from kcluster.runs.journal import Rows
+    from kcluster.runs.moment import ClusterMoment
     from kcluster.runs.record import RunInfo, RunRecord
     from kcluster.runtime.build import Plan
 
@@ -65,6 +66,22 @@ class RecordVerbs(ABC):
                 self._recorder = recorder
 
         self.call(attach)
+
+    def moment(self, at_ms: int) -> ClusterMoment:
+        """The cluster as it was at `at_ms` of its clock, from its record: brokers, links,
+        partitions with each replica's log, clients, groups, transactions.  ClusterError for a time
+        before the record or in the future."""
+        from kcluster.runs.moment import moment_of, recorded_until
+
+        recorder = self.recorder
+
+        def read() -> RunRecord:
+            if not recorder.first_ms <= at_ms <= self.driver.now_ms():
+                known = f"{recorder.first_ms} to {self.driver.now_ms()} ms are recorded"
+                raise ClusterError(f"there is no record of {at_ms} ms: {known}")
+            return recorded_until(recorder, at_ms)
+
+        return moment_of(self.call(read), at_ms)
 
     @property
     def recorder(self) -> Recorder:
@@ -107,8 +124,8 @@ class RecordVerbs(ABC):
         return self.call(lambda: live_info(recorder, self.name, self.seed))
 
     def recorded_since(self, after_ms: int) -> tuple[Rows, int]:
-        """The rows of events, appends, replicas and leaders after `after_ms`, and until when they
-        are complete."""
+        """The rows after `after_ms` of all tables that are kept while a cluster runs, and until
+        when they are complete."""
         from kcluster.runs.journal import rows_between
 
         recorder = self.recorder

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kcluster.config.creatable_topic import creatable_topic
 from kcluster.config.topology.specs import TopicSpec
+from kcluster.metadata.records import BrokerRegistration
 from kcluster.operations.asking import Asking
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import error_of
@@ -74,6 +75,21 @@ class Admin:
         ]
         resource = ask.AlterConfigsResource(resource_type=kind, resource_name=name, configs=changes)
         self._ask(ask(resources=[resource]), on_end)
+
+    def amend_registration(
+        self, cluster_id: str, broker: BrokerRegistration, host: str, port: int, on_end: OnEnd
+    ) -> None:
+        """Register a broker again, as the same process at another address."""
+        ask = m.BrokerRegistrationRequest
+        listener = ask.Listener(name="PLAINTEXT", host=host, port=port, security_protocol=0)
+        request = ask(
+            broker_id=broker.broker_id,
+            cluster_id=cluster_id,
+            incarnation_id=broker.incarnation_id,
+            listeners=[listener],
+            rack=broker.rack,
+        )
+        self._ask(request, on_end)
 
     def unregister(self, broker_id: int, on_end: OnEnd) -> None:
         """Unregister a broker that is down."""

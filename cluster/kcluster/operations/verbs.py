@@ -111,6 +111,23 @@ class Verbs:
         self._plan.addresses[broker_id] = (host, port)
         self._dispatcher.note(BrokerReaddressed(broker_id, host, port))
 
+    def advertise(self, broker_id: int, host: str, port: int, on_end: OnEnd) -> None:
+        """Give clients this address of a broker: from its next start on, and now if it runs, by an
+        amended registration.  Where it listens does not change.
+
+        DIFFERS: in Kafka, advertised.listeners changes only by a restart of a KRaft broker.
+        """
+        self._plan.addresses[self.broker(broker_id)] = (host, port)
+        node: Any = self._dispatcher.processes[broker_id].node
+        if node is not None:
+            node.view.host, node.view.port = host, port
+        registration = self.settled.image.brokers.get(broker_id)
+        if node is None or registration is None:
+            on_end("")
+        else:
+            cluster_id = self._plan.cluster_id
+            self.admin.amend_registration(cluster_id, registration, host, port, on_end)
+
     def add_broker(self, broker_id: int, rack: str | None = None) -> None:
         """Add a new broker, with an empty disk, to the running cluster."""
         if broker_id in self._dispatcher.processes:

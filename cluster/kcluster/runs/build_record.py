@@ -107,17 +107,19 @@ def add_processing(
         ProcessedRow(*entry.partition, entry.offset, entry.worker, entry.at_ms)
         for entry in processed
     ]
-    record.problems += [
-        ProblemRow(
-            kind_of(type(problem).__name__),
-            *problem.partition,
-            problem.first,
-            problem.last,
-            problem.count,
-            problem_text(problem, record.info.began_ms),
-        )
-        for problem in problems
-    ]
+    record.problems += [problem_row(problem, record.info.began_ms) for problem in problems]
+
+
+def problem_row(problem: AnyProblem, began_ms: int) -> ProblemRow:
+    """A problem of an application, with its words; their times count from `began_ms`."""
+    return ProblemRow(
+        kind_of(type(problem).__name__),
+        *problem.partition,
+        problem.first,
+        problem.last,
+        problem.count,
+        problem_text(problem, began_ms),
+    )
 
 
 def note_rows(notes: Iterable[Note]) -> list[NoteRow]:

@@ -54,7 +54,7 @@ def perform(cluster: Cluster, step: Step) -> Callable[[], None]:
 
 def perform_step(cluster: Cluster, step: Step) -> Performed:
     """Perform the action of a step now.  With `for` it is also undone after that time."""
-    return cluster.call(lambda: _perform_on(_stage(cluster), step))
+    return cluster.call(lambda: _perform_on(live_stage(cluster), step))
 
 
 def undo(cluster: Cluster, performed: Performed) -> None:
@@ -103,13 +103,13 @@ def late_problem(cluster: Cluster) -> str | None:
     once."""
 
     def take() -> str | None:
-        problems = _stage(cluster).problems
+        problems = live_stage(cluster).problems
         return problems.pop() if problems else None
 
     return cluster.call(take)
 
 
-def _stage(cluster: Cluster) -> LiveStage:
+def live_stage(cluster: Cluster) -> LiveStage:
     """The cluster's stage, created once, so that names and the random sequence persist.  Called in
     the driver's thread."""
     stage: LiveStage | None = cluster.belongings.get(_STAGE)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from kcluster.checks.processing import AnyProblem, Processed, ProcessingFacts, find_problems
+from kcluster.checks.processing import AnyProblem, Processed
 from kcluster.checks.verdict import LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.clients.ledger import Ledger
 from kcluster.config.files.problems import nearest, show, unknown
@@ -24,7 +24,6 @@ from kcluster.config.kafka.spelling import config_name
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.virtual import VirtualDriver
-from kcluster.evidence.group_history import group_history
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
@@ -39,7 +38,7 @@ from kcluster.scenario.play.runner import repair_all
 from kcluster.scenario.play.virtual import VirtualStage
 from kcluster.scenario.play.workload import make_consumers, make_producer
 from kcluster.testing.callers import CallingLine, notes_its_callers
-from kcluster.testing.processed import ProcessedLedger, check_topic
+from kcluster.testing.processed import ProcessedLedger, check_topic, judged_processing
 from kcluster.testing.story import client_lines, problem_lines, story_lines
 from kcluster.version import __version__
 
@@ -150,21 +149,8 @@ class _Recorded(ABC):
     ) -> tuple[list[Processed], list[AnyProblem]]:
         """What was processed, and the problems."""
         self._judge()
-        judged = self.recorder.judged
-        assert judged is not None, "just judged"
-        processed = [*ledger.entries(), *self._processed_inside(ledger.topic)]
-        processed.sort(key=lambda entry: entry.at_ms)
-        facts = ProcessingFacts(
-            {
-                partition: [offset for offset, _ in log.records]
-                for partition, log in judged.logs.items()
-                if partition[0] == ledger.topic
-            },
-            processed,
-            judged.ledger.reads,
-            group_history(self.recorder, ledger.topic, ledger.group),
-        )
-        return processed, find_problems(facts)
+        reported = [*ledger.entries(), *self._processed_inside(ledger.topic)]
+        return judged_processing(self.recorder, reported, ledger.topic, ledger.group)
 
     def _processed_inside(self, topic: str) -> list[Processed]:
         """What the built-in consumers read: their application does nothing else."""

@@ -1,7 +1,7 @@
 """The ledger of what an application processed: `done = kafka_cluster.processed("orders")`.
 
-Owns: taking reports from any thread and of any client's records, `check`.  Never: judges
-(checks/processing.py does).
+Owns: taking reports from any thread and of any client's records, `check`, the facts to judge by.
+Never: judges (checks/processing.py does).
 Kafka: no counterpart.
 
     done = kafka_cluster.processed("orders")
@@ -16,11 +16,13 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from kcluster.checks.processing import AnyProblem, Processed
+from kcluster.checks.processing import AnyProblem, Processed, ProcessingFacts, find_problems
 from kcluster.checks.processing_words import problem_text, shown
+from kcluster.evidence.group_history import group_history
+from kcluster.evidence.recorder import Recorder
 from kcluster.operations.errors import ClusterError
 
 _FIELDS: Final = ("topic", "partition", "offset")
@@ -28,6 +30,27 @@ _FIELDS: Final = ("topic", "partition", "offset")
 
 class ProcessingError(AssertionError):
     """Records were missed, processed twice or out of order; str() has one line per problem."""
+
+
+def judged_processing(
+    recorder: Recorder, reported: Iterable[Processed], topic: str, group: str
+) -> tuple[list[Processed], list[AnyProblem]]:
+    """What was processed of a topic in a run that was just judged, by time; and what is wrong with
+    that.  `group`: see ProcessedLedger."""
+    judged = recorder.judged
+    assert judged is not None, "just judged"
+    processed = sorted(reported, key=lambda entry: entry.at_ms)
+    facts = ProcessingFacts(
+        {
+            partition: [offset for offset, _ in log.records]
+            for partition, log in judged.logs.items()
+            if partition[0] == topic
+        },
+        processed,
+        judged.ledger.reads,
+        group_history(recorder, topic, group),
+    )
+    return processed, find_problems(facts)
 
 
 class ProcessedLedger:

@@ -11,25 +11,37 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final
 
 from kcluster.config.files.problems import unknown
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
+from kcluster.scenario.play.played import PlayedRun
 from kcluster.web.problems import not_found
-
-if TYPE_CHECKING:
-    from kcluster.runs.journal import Rows
 
 MAX_CLUSTERS: Final = 200
 """Each has a thread, and its brokers' sockets."""
 
 
-class Recorded(Protocol):
-    """What is recorded of a cluster: a live one, or one played in virtual time."""
+Source = Cluster | PlayedRun
+"""A live cluster, or a run that is over, played in virtual time."""
 
-    def recorded_since(self, after_ms: int) -> tuple[Rows, int]:
-        """See Cluster."""
+
+class Verdicts:
+    """The newest verdict that was asked for, as JSON; watchers are shown it.  From any thread."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._text = b""
+
+    def add(self, text: bytes) -> None:
+        """There is a new one."""
+        self._text = text
+        self.count += 1
+
+    def newest(self) -> tuple[int, bytes]:
+        """How many there were, and the newest."""
+        return self.count, self._text
 
 
 class HeldCluster:
@@ -37,7 +49,7 @@ class HeldCluster:
     until it is deleted; `stop`: ends it."""
 
     def __init__(
-        self, id: str, source: Recorded, *, lease_s: float | None = None, stop: Callable[[], None]
+        self, id: str, source: Source, *, lease_s: float | None = None, stop: Callable[[], None]
     ) -> None:
         self.id = id
         self.source = source
@@ -46,6 +58,7 @@ class HeldCluster:
         self._uses = 0
         self._renewed_s = time.monotonic()
         self._lock = threading.Lock()
+        self.verdicts = Verdicts()
         self.belongings: dict[str, Any] = {}
         """What the modules of api/ keep for this cluster, by their own names."""
 
@@ -55,6 +68,17 @@ class HeldCluster:
         if not isinstance(self.source, Cluster):
             raise ClusterError("this run is complete: it was played in virtual time; fork it")
         return self.source
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it is a run that is over."""
+        return not isinstance(self.source, Cluster)
+
+    @property
+    def began_ms(self) -> int:
+        """When the run began, on the cluster's clock."""
+        source = self.source
+        return source.recorder.first_ms if isinstance(source, Cluster) else source.info.began_ms
 
     def belonging(self, name: str, make: Callable[[], Any]) -> Any:
         """What a module keeps for this cluster; made when first asked for."""

@@ -1,11 +1,13 @@
-"""`kcluster status`: brokers, partitions and the faults in force at this moment.
+"""`kcluster status`: brokers, partitions and the faults in force, now or at a moment of the past.
 
-Owns: the verb: its options, its request.  Never: looks into a broker (the cluster's status has it
-all), lays it out (cli/status_tables.py).  Kafka: kafka-topics.sh --describe.
+Owns: the verb: its options, its requests.  Never: looks into a broker (the cluster's status has it
+all), makes a moment (cli/moment_status.py), lays it out (cli/status_tables.py).
+Kafka: kafka-topics.sh --describe.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,18 +15,21 @@ import click
 from kcluster.cli.click_tools import Section, control_options, print_json, section
 from kcluster.cli.completion import complete_topics
 from kcluster.cli.control.client import ask
-from kcluster.cli.control.protocol import ControlRequest, handles
+from kcluster.cli.control.protocol import ControlError, ControlRequest, handles
 from kcluster.cli.status_tables import notices, tables_of
 from kcluster.cli.table import print_tables
 
 if TYPE_CHECKING:
     from kcluster.cli.control.session import ControlSession
+    from kcluster.operations.status import ClusterStatus
 
 
 class StatusRequest(ControlRequest, verb="status"):
-    """`topic`: only its partitions; None: all, and the client chooses what it shows."""
+    """`topic`: only its partitions; None: all, and the client chooses what it shows.  `at`: a
+    moment of the past: `12s` after the beginning, `-5s` before now."""
 
     topic: str | None = None
+    at: str | None = None
 
 
 @section(Section.CLUSTER)
@@ -35,13 +40,45 @@ class StatusRequest(ControlRequest, verb="status"):
     help="Show only this topic; internal topics (__…) are shown only if named here.",
 )
 @click.option("--watch", "watched", is_flag=True, help="Show it again whenever it changes.")
+@click.option(
+    "--at",
+    metavar="WHEN",
+    help="Show a moment of the past: 12s after the beginning, or -5s before now (with --run before"
+    " the end).",
+)
+@click.option(
+    "--run", "directory", metavar="DIR", help="With --at: a moment of this run directory."
+)
 @control_options
-def command(topic: str | None, watched: bool, name: str | None, as_json: bool) -> None:
+def command(
+    topic: str | None,
+    watched: bool,
+    at: str | None,
+    directory: str | None,
+    name: str | None,
+    as_json: bool,
+) -> None:
     """Show the brokers and partitions of the running cluster.
 
     Partitions are shown with leader, ISR, offsets and lag; below them cut and slow links, rules and
-    paused brokers.
+    paused brokers.  With --at, all of it as it was at a moment of the past; --json then also has
+    the leader epochs in each log, clients, groups and transactions.
     """
+    if at is not None:
+        if watched:
+            raise ControlError("--watch shows what changes, --at what was: use one of them", 2)
+        found = (
+            ask(StatusRequest(topic, at), name)
+            if directory is None
+            else _of_run(directory, at, topic)
+        )
+        if as_json:
+            print_json(found["moment"])
+        else:
+            print_status(found, topic)
+        return
+    if directory is not None:
+        raise ControlError("--run needs --at: which moment of the run?", 2)
     status: dict[str, Any] = {}
 
     def read() -> object:
@@ -65,7 +102,9 @@ def command(topic: str | None, watched: bool, name: str | None, as_json: bool) -
 
 def print_status(status: dict[str, Any], topic: str | None) -> None:
     """Print it as tables, with the faults in force below."""
-    print(f"cluster {status['name']}  {status['bootstrap']}")
+    print(f"cluster {status['name']}  {status['bootstrap']}".rstrip())
+    if "when" in status:
+        print(status["when"])
     print_tables(tables_of(status, topic))
     for line in notices(status, topic):
         print(line)
@@ -80,6 +119,8 @@ def handle(session: ControlSession, request: StatusRequest) -> dict[str, Any]:
 
     cluster = session.cluster
     status = cluster.status()
+    if request.at is not None:
+        return _of_past(session, status, request.at, request.topic)
     values = plain(status)
     for row, partition in zip(values["partitions"], status.partitions, strict=True):
         row["lag"] = {str(broker): lag for broker, lag in sorted(partition.lag.items())}
@@ -97,3 +138,65 @@ def handle(session: ControlSession, request: StatusRequest) -> dict[str, Any]:
         for rule in cluster.rules()
     ]
     return {"name": session.name, "bootstrap": cluster.bootstrap, **values}
+
+
+def _of_past(
+    session: ControlSession, status: ClusterStatus, at: str, topic: str | None
+) -> dict[str, Any]:
+    """As above, at a moment of the past; `moment` has all that is known of it, `when` is a line
+    about it."""
+    from kcluster.cli.moment_status import moment_ms, moment_values, status_values, when_text
+
+    cluster = session.cluster
+    began_ms, now_ms = cluster.run_info().began_ms, status.at_ms
+    moment = cluster.moment(moment_ms(at, began_ms, now_ms))
+    addresses = {one.id: (one.host, one.port, one.kafka_version) for one in status.brokers}
+    values = status_values(moment, addresses)
+    _only(values, topic)
+    return {
+        "name": session.name,
+        "bootstrap": cluster.bootstrap,
+        "when": when_text(moment, began_ms, now_ms),
+        "moment": moment_values(moment),
+        **values,
+    }
+
+
+def _of_run(directory: str, at: str, topic: str | None) -> dict[str, Any]:
+    """As above, of a run directory."""
+    from kcluster.cli.moment_status import (
+        addresses_of,
+        moment_ms,
+        moment_values,
+        status_values,
+        when_text,
+    )
+    from kcluster.runs.directory import RunError, read_run
+    from kcluster.runs.moment import moment_of
+
+    try:
+        record, problems = read_run(directory)
+    except RunError as error:
+        raise ControlError(str(error), 2) from None
+    for problem in problems:
+        print(f"kcluster: {problem}; the rest is used", file=sys.stderr)
+    began_ms, ended_ms = record.info.began_ms, record.info.ended_ms
+    moment = moment_of(record, moment_ms(at, began_ms, ended_ms))
+    values = status_values(moment, addresses_of(record))
+    _only(values, topic)
+    return {
+        "name": record.info.name,
+        "bootstrap": "",
+        "when": when_text(moment, began_ms, ended_ms),
+        "moment": moment_values(moment),
+        **values,
+    }
+
+
+def _only(values: dict[str, Any], topic: str | None) -> None:
+    """Keep the partitions of this topic, if there is one; ControlError if it did not exist."""
+    if topic is None:
+        return
+    values["partitions"] = [one for one in values["partitions"] if one["topic"] == topic]
+    if not values["partitions"]:
+        raise ControlError(f"--topic {topic}: there was no such topic", 2)

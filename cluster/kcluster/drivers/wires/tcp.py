@@ -66,6 +66,8 @@ class LiveClients:
     def __init__(self, driver: LiveDriver, seed: int) -> None:
         self.driver = driver
         self.clients: dict[int, ClientStateMachine] = {}
+        self._client_count = 0
+        self._wires: dict[int, LiveWire] = {}
         self.sockets: dict[ClientSocket, None] = {}
         """Those that are open to the broker, even after their client has closed its end."""
         self.hub = gevent.get_hub()
@@ -83,16 +85,25 @@ class LiveClients:
         driver.dispatcher.heal_sinks = (*driver.dispatcher.heal_sinks, self._on_link_healed)
         driver.clock_sinks = (*driver.clock_sinks, self._arm)
 
-    def add_client(self, client: ClientStateMachine) -> LiveWire:
-        """Start a client; returns its wire, whose `client_id` names links to it."""
-        client_id = FIRST_CLIENT_ID + len(self.clients)
-        wire = LiveWire(self, client_id, Random(f"{self._seed}/{client_id}"))
+    def add_client(self, client: ClientStateMachine, kafka_id: str = "") -> LiveWire:
+        """Start a client; returns its wire, whose `client_id` names links to it.  `kafka_id`: its
+        client.id; without it, one that shows that the client keeps a ledger."""
+        client_id = FIRST_CLIENT_ID + self._client_count
+        self._client_count += 1
+        rng = Random(f"{self._seed}/{client_id}")
+        wire = self._wires[client_id] = LiveWire(self, client_id, kafka_id, rng)
         self.clients[client_id] = client
         self.driver.dispatcher.fabric.clients[client_id] = getattr(client, "name", "")
         self.enter()
         client.start(wire, self.now_ms)
         self.leave()
         return wire
+
+    def remove_client(self, client_id: int) -> None:
+        """Close the connections of a client that is done; it is not notified."""
+        self.enter()
+        self._wires.pop(client_id).disconnect_all()
+        self.leave()
 
     def close(self) -> None:
         """Close every socket; clients are not notified."""
@@ -213,8 +224,9 @@ class LiveClients:
 class LiveWire:
     """A client's access to the brokers: one socket to each, made when it is first used."""
 
-    def __init__(self, clients: LiveClients, client_id: int, rng: Random) -> None:
+    def __init__(self, clients: LiveClients, client_id: int, kafka_id: str, rng: Random) -> None:
         self.client_id = client_id
+        self._kafka_id = kafka_id or f"client-{client_id}"
         self.rng = rng
         self._clients = clients
         self._sockets: dict[int, ClientSocket] = {}
@@ -235,7 +247,7 @@ class LiveWire:
             sock = self._sockets[broker_id] = clients.connect(self.client_id, broker_id)
         self._correlation_id += 1
         buffers = encode_request_frame(
-            api_key, api_version, self._correlation_id, f"client-{self.client_id}", body
+            api_key, api_version, self._correlation_id, self._kafka_id, body
         )
         expected = (self._correlation_id, api_key, api_version) if answered else None
         clients.transmit(sock, _SentRequest(b"".join(buffers), expected, body))
@@ -246,6 +258,11 @@ class LiveWire:
         sock = self._sockets.pop(broker_id, None)
         if sock is not None and sock.is_open:
             self._clients.hang_up(sock)
+
+    def disconnect_all(self) -> None:
+        """Close all connections."""
+        for broker_id in tuple(self._sockets):
+            self.disconnect(broker_id)
 
 
 class ClientSocket(CarriedConnection):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from threading import Event
-from typing import Final
+from typing import Final, Protocol
 
 import gevent
 
@@ -25,8 +25,20 @@ from kcluster.scenario.play.stage import Stage
 
 LATE_MS: Final = 10_000
 """Extra time, for a busy machine."""
+DONE_LOOK_MS: Final = 100
+"""How often a client that was stopped is checked for being done."""
 LOOK_S: Final = 0.002
 """How often conditions are tested; nothing announces changes of some, such as counts of acks."""
+
+
+class StoppableClient(ClientStateMachine, Protocol):
+    """A client that somebody may stop.  `is_done`: it has nothing left to send or to commit."""
+
+    @property
+    def is_done(self) -> bool: ...
+
+    def stop(self, now_ms: int) -> None:
+        """End its application."""
 
 
 class LiveStage(Stage):
@@ -57,6 +69,25 @@ class LiveStage(Stage):
 
     def _add(self, client: ClientStateMachine) -> Wire:
         return self._clients.add_client(client)
+
+    def add_outside_client(self, name: str, client: ClientStateMachine) -> None:
+        """Start a client whose client.id is its name, as of a client from outside: it keeps no
+        ledger for the verdict.  Targets may name it."""
+        self._client_ids[name] = self._clients.add_client(client, kafka_id=name).client_id
+
+    def stop_outside_client(self, name: str, client: StoppableClient) -> None:
+        """Stop it and, when it is done, close its connections."""
+        client.stop(self.driver.now_ms())
+        client_id = self._client_ids[name]
+
+        def close_if_done() -> None:
+            if client.is_done:
+                self._clients.remove_client(client_id)
+            else:
+                self.at(self.now_ms + DONE_LOOK_MS, close_if_done)
+
+        self._clients.leave()
+        self.at(self.now_ms + DONE_LOOK_MS, close_if_done)
 
     def _do(self, callback: Callable[[], None]) -> None:
         self.driver.wake()

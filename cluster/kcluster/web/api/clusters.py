@@ -19,7 +19,8 @@ from kcluster.config.topology.model import Topology, check_topology
 from kcluster.events.words import effect_text
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.status import BrokerStatus, PartitionStatus, ShapeStatus
-from kcluster.runs.directory import read_verdict
+from kcluster.runs.directory import read_verdict, write_run
+from kcluster.web.api.processed import record_of_run
 from kcluster.web.call import ApiAnswer, ApiCall
 from kcluster.web.held import MAX_CLUSTERS, HeldCluster
 from kcluster.web.problems import RefusedRequest, bad_request, wrong_value, wrong_values
@@ -130,7 +131,7 @@ def create_cluster(call: ApiCall) -> ApiAnswer:
     id = call.server.clusters.new_id()
     held = HeldCluster(id, cluster, lease_s=lease_s, stop=cluster.close)
     call.server.clusters.add(held)
-    return ApiAnswer(cluster_answer(call, held), headers={"Location": "/v1/clusters/<id>"})
+    return ApiAnswer(cluster_answer(call, held), headers={"Location": f"/v1/clusters/{id}"})
 
 
 def read_new_cluster(call: ApiCall) -> tuple[Topology, NewCluster]:
@@ -212,7 +213,7 @@ def delete_cluster(call: ApiCall) -> DeletedCluster:
     """Stop a cluster, and write its run directory before if `out` names a parent for it."""
     run = outcome = reason = None
     if call.query.out is not None:
-        path = saved_run(call.held.cluster, call.query.out, "out")
+        path = saved_run(call.held, call.query.out, "out")
         verdict = read_verdict(path)
         run, outcome, reason = str(path), verdict["outcome"], verdict["reason"]
     held = call.server.clusters.remove(call.named["id"])
@@ -220,11 +221,11 @@ def delete_cluster(call: ApiCall) -> DeletedCluster:
     return DeletedCluster(held.id, run, outcome, reason)
 
 
-def saved_run(cluster: Cluster, directory: str, path: str) -> Path:
+def saved_run(held: HeldCluster, directory: str, path: str) -> Path:
     """The run directory that was written; a refusal if it cannot be.  `path`: of the directory in
     the request."""
     try:
-        return cluster.save(directory).resolve()
+        return write_run(directory, record_of_run(held)).resolve()
     except OSError as error:
         raise wrong_value(path, f"{error.filename}: {error.strerror}") from None
 

@@ -12,9 +12,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kcluster.runs.directory import read_verdict
+from kcluster.runs.page import page_of
 from kcluster.web.api.clusters import saved_run
+from kcluster.web.api.processed import record_of_run
 from kcluster.web.call import ApiAnswer, ApiCall
-from kcluster.web.routes import route
+from kcluster.web.routes import HTML, route
 
 VERDICT_SCHEMA = {"type": "object", "required": ["outcome", "reason"]}
 
@@ -38,12 +40,21 @@ class SavedRun(Struct, frozen=True):
 @route("GET", "/v1/clusters/<id>/verdict", answer=VERDICT_SCHEMA, errors=(404, 409))
 def show_verdict(call: ApiCall) -> ApiAnswer:
     """Whether the cluster has kept its promises so far: valid, invalid or unknown."""
-    return ApiAnswer(msgspec.Raw(call.held.cluster.verdict().to_json().encode()))
+    text = call.held.source.verdict().to_json().encode()
+    call.held.verdicts.add(text)
+    return ApiAnswer(msgspec.Raw(text))
 
 
 @route("POST", "/v1/clusters/<id>/save", body=SaveWanted, answer=SavedRun, errors=(404, 409, 422))
 def save_run(call: ApiCall) -> SavedRun:
     """Write the run so far to a run directory; the cluster runs on."""
-    path = saved_run(call.held.cluster, call.values(SaveWanted).directory, "directory")
+    path = saved_run(call.held, call.values(SaveWanted).directory, "directory")
     verdict = read_verdict(path)
     return SavedRun(str(path), verdict["outcome"], verdict["reason"])
+
+
+@route("GET", "/v1/clusters/<id>/timeline.html", answer=HTML, errors=(404, 409))
+def show_timeline(call: ApiCall) -> ApiAnswer:
+    """The run so far as the timeline page of a run directory: one HTML file."""
+    body = page_of(record_of_run(call.held)).encode()
+    return ApiAnswer(body=body, media_type=f"{HTML}; charset=utf-8")

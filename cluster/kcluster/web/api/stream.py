@@ -9,24 +9,27 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
-from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import gevent
 import msgspec
 from msgspec import Meta, Struct
 
-from kcluster.events.words import text_of
 from kcluster.operations.errors import ClusterError
 from kcluster.runs.journal import SLACK_MS, Rows
-from kcluster.runs.record import AppendRow, NoteRow
+from kcluster.runs.note_values import notes_values
+from kcluster.runs.record import AppendRow
+from kcluster.web.api.clock import clock_answer
 from kcluster.web.call import ApiAnswer, ApiCall
 from kcluster.web.held import HeldCluster
 from kcluster.web.routes import EVENT_STREAM, route
-from kcluster.web.streams import COMMENT, QUIET_S, sse_event
+from kcluster.web.streams import sse_event
 
 EVERY_S: Final = 0.1
+CLOCK_S: Final = 1.0
+"""How often the time is sent: nobody reads a stream to which it cannot be written."""
 _FEED: Final = "stream"
 
 
@@ -36,18 +39,6 @@ class StreamParameters(Struct):
     after_ms: Annotated[
         int, Meta(description="Only rows after this time of the cluster's clock; else all.")
     ] = -1
-
-
-class WordedNote(Struct, gc=False):
-    """A row of events with its words."""
-
-    id: tuple[int, int]
-    at_ms: int
-    kind: str
-    subject: str
-    text: str
-    event: Any
-    cause: tuple[int, int] | None
 
 
 class Reading(Struct, gc=False):
@@ -81,7 +72,7 @@ class Feed:
                 return shared
             rows, until_ms = self._held.source.recorded_since(after_ms)
             self._keep_fresh_appends(rows, after_ms, until_ms)
-            reading = Reading(until_ms, rows_text(rows, until_ms))
+            reading = Reading(until_ms, rows_text(rows, until_ms, self._held.began_ms))
             self._newest = {
                 after: kept
                 for after, kept in self._newest.items()
@@ -107,29 +98,15 @@ def key_of(row: AppendRow) -> tuple[str, int, int, int]:
     return row.topic, row.partition, row.epoch, row.base_offset
 
 
-def rows_text(rows: Rows, until_ms: int) -> bytes | None:
-    """The `rows` event for these rows; None if there are none."""
+def rows_text(rows: Rows, until_ms: int, began_ms: int) -> bytes | None:
+    """The `rows` event for these rows; None if there are none.  `began_ms`: of the run."""
     shown = {field: found for field, found in rows.items() if found}
     if not shown:
         return None
     if "notes" in shown:
-        shown["notes"] = [worded(row) for row in shown["notes"]]
+        shown["notes"] = notes_values(shown["notes"], began_ms)
     data = msgspec.json.encode({"until_ms": until_ms, "rows": shown})
     return sse_event("rows", data, until_ms)
-
-
-def worded(row: NoteRow) -> WordedNote:
-    """A row of events with its words."""
-    event = row.event
-    return WordedNote(
-        id=row.id,
-        at_ms=row.at_ms,
-        kind=event.kind,
-        subject=event.subject,
-        text=text_of(event),
-        event=event,
-        cause=row.cause,
-    )
 
 
 @route(
@@ -141,27 +118,64 @@ def worded(row: NoteRow) -> WordedNote:
     in_hub=True,
 )
 def stream_rows(call: ApiCall) -> ApiAnswer:
-    """The rows of the record as server-sent events, for the page: first all so far, then, about
-    every 100 ms, those that are new."""
+    """What happens in a cluster as server-sent events, for the page.
+
+    `rows`: rows of the record by table, first all so far, then, about every 100 ms, those that are
+    new; the id is the time up to which they are complete.  `clock`: the cluster's clock, when it is
+    set and every second.  `verdict`: when somebody has asked for it.
+    """
     after_ms = call.query.after_ms
     after_ms = call.request.headers.get("Last-Event-ID", after_ms, type=int)
     held = call.held
     feed: Feed = held.belonging(_FEED, lambda: Feed(held))
-    first = call.in_thread(lambda: feed.read(after_ms))
-    return ApiAnswer(body=watched(call, feed, first), media_type=EVENT_STREAM)
+    watcher = Watcher(held, feed, after_ms)
+    first = call.in_thread(watcher.read)
+    return ApiAnswer(body=watched(call, watcher, first), media_type=EVENT_STREAM)
 
 
-def watched(call: ApiCall, feed: Feed, reading: Reading) -> Iterator[bytes]:
-    """The readings of a watcher; ends with the cluster."""
-    yield reading.text or COMMENT
-    quiet_s = 0.0
+class Watcher:
+    """One who watches a cluster."""
+
+    def __init__(self, held: HeldCluster, feed: Feed, after_ms: int) -> None:
+        self._held = held
+        self._feed = feed
+        self._after_ms = after_ms
+        self._clock: tuple[bool, float] | None = None
+        self._clock_s = 0.0
+        self._verdicts = held.verdicts.count
+
+    def read(self) -> bytes:
+        """What is new, in a thread that may wait; empty if nothing is."""
+        if self._held.is_complete and self._clock is not None:
+            parts = []
+        else:
+            reading = self._feed.read(self._after_ms)
+            self._after_ms = reading.until_ms
+            parts = [reading.text or b""]
+        parts.append(self._read_clock())
+        count, verdict = self._held.verdicts.newest()
+        if count != self._verdicts:
+            self._verdicts = count
+            parts.append(sse_event("verdict", verdict))
+        return b"".join(parts)
+
+    def _read_clock(self) -> bytes:
+        status = self._held.source.clock()
+        state, now_s = (status.paused, status.speed), time.monotonic()
+        if state == self._clock and now_s < self._clock_s + CLOCK_S:
+            return b""
+        self._clock, self._clock_s = state, now_s
+        answer = clock_answer(status, self._held.is_complete)
+        return sse_event("clock", msgspec.json.encode(answer))
+
+
+def watched(call: ApiCall, watcher: Watcher, first: bytes) -> Iterator[bytes]:
+    """What a watcher reads; ends with the cluster."""
+    yield first
     try:
         while not call.is_over:
             gevent.sleep(EVERY_S)
-            reading = call.in_thread(partial(feed.read, reading.until_ms))
-            quiet_s = 0.0 if reading.text else quiet_s + EVERY_S
-            if reading.text or quiet_s >= QUIET_S:
-                yield reading.text or COMMENT
-                quiet_s = 0.0
+            if parts := call.in_thread(watcher.read):
+                yield parts
     except ClusterError:
         return  # it has stopped

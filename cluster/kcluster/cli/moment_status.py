@@ -1,0 +1,123 @@
+"""`kcluster status --at`: a moment of the past as the values that the status tables show.
+
+Owns: when a typed time is; the status values of a moment.  Never: reads a record (runs/moment.py),
+lays it out (status_tables.py).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from kcluster.cli.control.protocol import ControlError
+from kcluster.config.files.durations import milliseconds
+from kcluster.contract import CONTROLLER_ID
+from kcluster.deaths import ProcessState
+from kcluster.events.render import plain
+from kcluster.events.words import effect_text
+from kcluster.protocol.releases import latest
+from kcluster.runs.moment import ClusterMoment, PartitionMoment
+from kcluster.runs.record import RunRecord
+
+Addresses = Mapping[int, tuple[str, int, str]]
+"""By broker: host, port (0: unknown), Kafka release."""
+
+
+def moment_ms(typed: str, began_ms: int, end_ms: int) -> int:
+    """The time that `--at` means: `12s` since the beginning, `-5s` before the end.  ControlError if
+    it is no time, or not between the two."""
+    text = typed.strip()
+    try:
+        distance_ms = milliseconds(text.lstrip("+-"), "a time like 12s, or like -5s before the end")
+    except ValueError as error:
+        raise ControlError(f"--at {typed}: {error}", 2) from None
+    at_ms = end_ms - distance_ms if text.startswith("-") else began_ms + distance_ms
+    if not began_ms <= at_ms <= end_ms:
+        known = f"{(end_ms - began_ms) / 1000:g} s are recorded"
+        raise ControlError(f"--at {typed}: {known}", 2)
+    return at_ms
+
+
+def when_text(moment: ClusterMoment, began_ms: int, end_ms: int) -> str:
+    """`12 s after the beginning, 3 s before the end`."""
+    after, before = (moment.at_ms - began_ms) / 1000, (end_ms - moment.at_ms) / 1000
+    return f"{after:g} s after the beginning, {before:g} s before the end"
+
+
+def moment_values(moment: ClusterMoment) -> dict[str, Any]:
+    """A moment as values for JSON."""
+    values: dict[str, Any] = plain(msgspec.to_builtins(moment))
+    return values
+
+
+def status_values(moment: ClusterMoment, addresses: Addresses) -> dict[str, Any]:
+    """A moment with the keys of an answer to a status request."""
+    return {
+        "controller_id": CONTROLLER_ID,
+        "brokers": [
+            {
+                "id": broker.id,
+                "host": host,
+                "port": port,
+                "kafka_version": release,
+                "rack": broker.rack,
+                "state": str(broker.state),
+                "fenced": broker.fenced,
+            }
+            for broker in moment.brokers
+            for host, port, release in (addresses.get(broker.id, ("", 0, latest().name)),)
+        ],
+        "partitions": [_partition_values(one, moment) for one in moment.partitions],
+        "cuts": [list(link) for link in moment.cuts],
+        "sides": [list(side) for side in moment.sides],
+        "shapes": [{"links": links, "text": text} for text, links in _shapes(moment).items()],
+        "rules": [
+            {"name": rule.name, "text": effect_text(rule.effect), "calls": None, "hits": None}
+            for rule in moment.rules
+        ],
+        "clients": {str(node): name for node, name in moment.network_clients.items()},
+    }
+
+
+def _shapes(moment: ClusterMoment) -> dict[str, list[list[int]]]:
+    """Links by what impairs them."""
+    links: dict[str, list[list[int]]] = {}
+    for one in moment.impaired:
+        links.setdefault("; ".join(one.texts), []).append(list(one.link))
+    return links
+
+
+def _partition_values(one: PartitionMoment, moment: ClusterMoment) -> dict[str, Any]:
+    down = [broker.id for broker in moment.brokers if broker.state is ProcessState.DOWN]
+    logs = {log.broker: log for log in one.logs}
+    leader = None if one.leader is None else logs.get(one.leader)
+    end = None if leader is None else leader.log_end_offset
+    return {
+        "topic": one.topic,
+        "partition": one.partition,
+        "leader": one.leader,
+        "leader_epoch": one.leader_epoch,
+        "replicas": list(one.replicas),
+        "isr": list(one.isr),
+        "elr": list(one.elr),
+        "high_watermark": None if leader is None or one.leader in down else leader.high_watermark,
+        "log_end_offset": end,
+        "lag": {
+            str(broker): max(0, end - (logs[broker].log_end_offset if broker in logs else 0))
+            for broker in one.replicas
+            if end is not None and broker != one.leader
+        },
+    }
+
+
+def addresses_of(record: RunRecord) -> Addresses:
+    """By broker, what its run directory says of its address and its release."""
+    topology = record.info.topology
+    host, release = topology.get("host") or "", topology.get("kafka_version") or latest().name
+    return {
+        each["id"]: (host, each.get("port") or 0, each.get("kafka_version") or release)
+        for each in topology.get("brokers", ())
+    }

@@ -1,0 +1,227 @@
+"""Clients of the project's own that are started on a running cluster, and stopped.
+
+Owns: start_client, stop_client, which of them there were.  Never: knows what a client does
+(clients/), reads a file.  Kafka: kafka-console-producer.sh and kafka-console-consumer.sh.
+
+    start_client(cluster, {"producer": {"topic": "orders", "rate": "10/s", "acks": "all"}})
+
+The keys are those of a scenario's workload.  A client's name is its client.id, and the cluster
+treats it as any client from outside: what it was promised is known from what the brokers answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kcluster.clients.ledger import Ledger
+from kcluster.config.files.problems import Problem, unknown
+from kcluster.config.files.reading import TreeReader
+from kcluster.config.files.tree import from_python
+from kcluster.handle.cluster import Cluster
+from kcluster.operations.errors import ClusterError
+from kcluster.protocol.names import has_internal_prefix
+from kcluster.scenario.language.loader import Claims, ScenarioError, read_workload
+from kcluster.scenario.language.model import Checks, WorkloadSpec
+from kcluster.scenario.language.naming import check_names
+from kcluster.scenario.perform import live_stage
+from kcluster.scenario.play.live import LiveStage
+from kcluster.scenario.play.workload import (
+    WorkloadConsumer,
+    WorkloadProducer,
+    make_clients,
+    names_of_members,
+)
+from kcluster.scenario.recorded import RecordedClient
+
+KINDS: Final = ("producer", "consumer", "processor")
+MAX_CLIENTS: Final = 200
+"""How many may run at a time."""
+MAX_ENDED: Final = 200
+"""How many that were stopped are remembered."""
+FORGET_EVERY_US: Final = 10_000_000
+KEPT_RECORDS: Final = 1_000
+_STARTED: Final = "started clients"
+
+
+class StartedClient(Struct):
+    """`kind`: producer, consumer or processor.  `keys`: as given, by the words of a workload.
+    `members`: the client.ids, the name itself for a single one.  `stopped_ms`: -1 while it runs."""
+
+    name: str
+    kind: str
+    keys: dict[str, Any]
+    members: tuple[str, ...]
+    started_ms: int
+    stopped_ms: int = -1
+
+    @property
+    def is_running(self) -> bool:
+        """Whether nobody has stopped it."""
+        return self.stopped_ms < 0
+
+
+class _Running(Struct):
+    """The clients of one StartedClient, and what they note of themselves."""
+
+    clients: tuple[WorkloadProducer | WorkloadConsumer, ...]
+    ledger: Ledger
+
+
+class _Started:
+    """All clients that were started on a cluster."""
+
+    def __init__(self) -> None:
+        self.all: list[StartedClient] = []
+        self.running: dict[str, _Running] = {}
+        self.numbers: dict[str, int] = {}
+        self.is_forgetting = False
+
+
+def start_client(cluster: Cluster, spec: Mapping[str, Any]) -> str:
+    """Start a client; returns its name, which is `producer-1` and so on unless the spec has one.
+    ScenarioError for wrong keys, with the path of each; ClusterError for a name that is taken."""
+    kind, keys = _kind_and_keys(spec)
+    named = keys.get("name") or cluster.call(lambda: _free_name(_started(cluster), kind))
+    keys["name"] = named
+    workload = _read(cluster, kind, keys)
+    return cluster.call(lambda: _start(cluster, kind, keys, workload))
+
+
+def stop_client(cluster: Cluster, name: str) -> None:
+    """Stop a client: a producer sends what it has, a consumer commits and leaves its group.
+    ClusterError if no client of this name runs."""
+    cluster.call(lambda: _stop(cluster, name))
+
+
+def clients_started(cluster: Cluster) -> list[StartedClient]:
+    """The clients that were started, oldest first; those that were stopped too."""
+    return cluster.call(lambda: [replace(client) for client in _started(cluster).all])
+
+
+def recorded_clients(cluster: Cluster, began_ms: int) -> list[RecordedClient]:
+    """The same for a scenario file.  `began_ms`: the time from which that counts."""
+    return [
+        RecordedClient(
+            f"{one.kind}s",
+            one.keys,
+            max(0, one.started_ms - began_ms),
+            None if one.is_running else max(1, one.stopped_ms - began_ms),
+        )
+        for one in clients_started(cluster)
+    ]
+
+
+def _started(cluster: Cluster) -> _Started:
+    found: _Started | None = cluster.belongings.get(_STARTED)
+    if found is None:
+        found = cluster.belongings[_STARTED] = _Started()
+    return found
+
+
+def _kind_and_keys(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    if len(spec) != 1:
+        raise _wrong("", f"a client is one of {', '.join(KINDS)}, with its keys")
+    ((kind, keys),) = spec.items()
+    if kind not in KINDS:
+        raise _wrong(str(kind), unknown("kind of client", str(kind), KINDS))
+    if not isinstance(keys, Mapping):
+        raise _wrong(kind, f"a {kind} has keys, such as topic")
+    keys = dict(keys)
+    if kind == "consumer" and "topic" in keys and "topics" not in keys:
+        keys["topics"] = keys.pop("topic")
+    return kind, keys
+
+
+def _wrong(path: str, text: str) -> ScenarioError:
+    return ScenarioError([Problem("", 0, 0, path, text)])
+
+
+def _start(cluster: Cluster, kind: str, keys: dict[str, Any], workload: WorkloadSpec) -> str:
+    started = _started(cluster)
+    if len(started.running) >= MAX_CLIENTS:
+        raise ClusterError(f"{MAX_CLIENTS} clients run already; stop some")
+    specs: tuple[Any, ...] = (*workload.producers, *workload.consumers, *workload.processors)
+    (spec,) = specs
+    names = (spec.name, *names_of_members(spec.name, getattr(spec, "members", 1)))
+    taken = {name for one in started.all if one.is_running for name in (one.name, *one.members)}
+    for name in names:
+        if name in taken:
+            raise ClusterError(f"a client {name} runs already")
+    ledger, stage = Ledger(), live_stage(cluster)
+    producers, consumers = make_clients(workload, cluster.topology.profile, ledger)
+    clients: tuple[WorkloadProducer | WorkloadConsumer, ...] = (*producers, *consumers)
+    for client in clients:
+        stage.add_outside_client(client.name, client)
+    started.running[spec.name] = _Running(clients, ledger)
+    members = tuple(client.name for client in clients)
+    started.all.append(StartedClient(spec.name, kind, keys, members, cluster.driver.now_ms()))
+    if not started.is_forgetting:
+        started.is_forgetting = True
+        _forget_later(started, stage)
+    return str(spec.name)
+
+
+def _free_name(started: _Started, kind: str) -> str:
+    """`producer-1`, `producer-2`, ...: no name is given twice, so that each is one client."""
+    taken = {name for one in started.all for name in (one.name, *one.members)}
+    while True:
+        number = started.numbers[kind] = started.numbers.get(kind, 0) + 1
+        if f"{kind}-{number}" not in taken:
+            return f"{kind}-{number}"
+
+
+def _read(cluster: Cluster, kind: str, keys: dict[str, Any]) -> WorkloadSpec:
+    """The one client as a checked workload, on the topics that there are now."""
+    node = from_python({f"{kind}s": keys})
+    reading = TreeReader("")
+    known = cluster.call(lambda: list(cluster.verbs.settled.image.topics))
+    topics = [name for name in known if not has_internal_prefix(name)]
+    claims = Claims(topics=topics)
+    workload = read_workload(reading, node, claims)
+    check_names(reading, {"workload": node}, cluster.topology, workload, (), Checks(), claims)
+    if reading.problems:
+        raise ScenarioError(
+            [replace(x, path=x.path.removeprefix(f"workload.{kind}s.")) for x in reading.problems]
+        )
+    return workload
+
+
+def _stop(cluster: Cluster, name: str) -> None:
+    started = _started(cluster)
+    running = started.running.pop(name, None)
+    if running is None:
+        names = list(started.running)
+        known = unknown("running client", name, names) if names else "no client runs"
+        raise ClusterError(f"{name}: {known}")
+    now_ms = cluster.driver.now_ms()
+    for client in running.clients:
+        live_stage(cluster).stop_outside_client(client.name, client)
+    for one in started.all:
+        if one.name == name and one.is_running:
+            one.stopped_ms = now_ms
+    ended = [one for one in started.all if not one.is_running]
+    for one in ended[:-MAX_ENDED]:
+        started.all.remove(one)
+
+
+def _forget_later(started: _Started, stage: LiveStage) -> None:
+    """Every ten seconds drop what the clients noted: the brokers' record is what counts."""
+
+    def forget() -> None:
+        for running in started.running.values():
+            ledger = running.ledger
+            for noted in (
+                ledger.sends, ledger.reads, ledger.commits, ledger.transactions, ledger.deliveries,
+                ledger.errors,
+            ):  # fmt: skip
+                del noted[:-KEPT_RECORDS]
+        if started.running:
+            _forget_later(started, stage)
+        else:
+            started.is_forgetting = False
+
+    stage.driver.at(stage.driver.dispatcher.now_us + FORGET_EVERY_US, forget)

@@ -1,0 +1,77 @@
+"""The clock of a cluster: pause, resume, slow motion, step.
+
+Owns: these routes.  Never: stops anything itself (handle/clock.py).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, structs
+
+from kcluster.events.render import note_values
+from kcluster.handle.clock import ClockStatus
+from kcluster.web.api.waiting import seconds
+from kcluster.web.call import ApiCall
+from kcluster.web.problems import wrong_value
+from kcluster.web.routes import route
+
+
+class ClockWanted(Struct):
+    """One of these."""
+
+    pause: Annotated[bool, Meta(description="Freeze the whole cluster at this moment.")] = False
+    resume: Annotated[bool, Meta(description="Let it continue from where it stands.")] = False
+    speed: Annotated[
+        float | None, Meta(description="Run the cluster's clock at this speed, from 0.01 to 1.")
+    ] = None
+    step: Annotated[
+        str | None,
+        Meta(description="Run until the next event of this kind, or `any`, and freeze there."),
+    ] = None
+    within: Annotated[
+        str, Meta(description="The longest time, by the machine's clock, to wait for a step.")
+    ] = "60s"
+
+
+class ClockAnswer(Struct, frozen=True):
+    """`now_ms`: the cluster's clock; `steppable`: the kinds of events to step to; `event`: the one
+    to which it was stepped; `complete`: a run that is over, played in virtual time."""
+
+    now_ms: int
+    paused: bool
+    speed: float
+    steppable: tuple[str, ...]
+    complete: bool
+    event: dict[str, Any] | None = None
+
+
+@route("GET", "/v1/clusters/<id>/clock", answer=ClockAnswer, errors=(404, 409))
+def show_clock(call: ApiCall) -> ClockAnswer:
+    """What time it is in the cluster, and how its clock runs."""
+    return clock_answer(call.held.source.clock(), call.held.is_complete)
+
+
+@route(
+    "POST", "/v1/clusters/<id>/clock", body=ClockWanted, answer=ClockAnswer, errors=(404, 409, 422)
+)
+def set_clock(call: ApiCall) -> ClockAnswer:
+    """Freeze a cluster, let it continue, run it in slow motion, or step to an event."""
+    wanted, cluster = call.values(ClockWanted), call.held.cluster
+    given = [wanted.pause, wanted.resume, wanted.speed is not None, wanted.step is not None]
+    if sum(given) != 1:
+        raise wrong_value("", "give one of pause, resume, speed, step")
+    if wanted.step is not None:
+        entry = cluster.step(wanted.step, within_s=seconds(wanted.within, "within"))
+        return clock_answer(cluster.clock(), False, note_values(entry.note))
+    if wanted.speed is not None:
+        return clock_answer(cluster.set_speed(wanted.speed), False)
+    return clock_answer(cluster.pause_clock() if wanted.pause else cluster.resume_clock(), False)
+
+
+def clock_answer(
+    status: ClockStatus, complete: bool, event: dict[str, Any] | None = None
+) -> ClockAnswer:
+    """What is answered about a clock."""
+    return ClockAnswer(**structs.asdict(status), complete=complete, event=event)

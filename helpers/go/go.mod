@@ -1,0 +1,3 @@
+module kcluster
+
+go 1.22

@@ -1,0 +1,157 @@
+package kcluster;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.extension.AfterAllCallback;
+import org.junit.jupiter.api.extension.BeforeAllCallback;
+import org.junit.jupiter.api.extension.ExtensionContext;
+
+/**
+ * A Kafka cluster for the tests of a class, which they break.
+ *
+ * <pre>{@code
+ * @RegisterExtension
+ * static final KCluster kafka = KCluster.of("{brokers: 3, profile: fast, topics: {orders: {}}}");
+ * }</pre>
+ *
+ * <p>It has a lease, so that nothing is left of it if this JVM dies. A refused request throws
+ * IllegalStateException with the server's reason.
+ */
+public final class KCluster implements BeforeAllCallback, AfterAllCallback, AutoCloseable {
+    private static final int LEASE_S = 30;
+    private static final Duration CONDITION_LIMIT = Duration.ofSeconds(10);
+
+    private final String topology;
+    private Server server;
+    private ScheduledExecutorService renewal;
+    private String path;
+    private String bootstrap;
+
+    private KCluster(String topology) {
+        this.topology = topology;
+    }
+
+    /** A cluster with this topology, as in a topology file: YAML or JSON. */
+    public static KCluster of(String topology) {
+        return new KCluster(topology);
+    }
+
+    @Override
+    public void beforeAll(ExtensionContext context) {
+        open();
+    }
+
+    @Override
+    public void afterAll(ExtensionContext context) {
+        close();
+    }
+
+    /** Start it, without JUnit. */
+    public KCluster open() {
+        server = Server.shared();
+        ObjectNode wanted = Server.JSON.createObjectNode();
+        wanted.put("topology", topology).put("lease", LEASE_S + "s");
+        JsonNode created = server.call("POST", "/v1/clusters", wanted);
+        path = "/v1/clusters/" + created.get("id").asText();
+        bootstrap = created.get("bootstrap").asText();
+        renewal = Executors.newSingleThreadScheduledExecutor(task -> {
+            Thread thread = new Thread(task, "kcluster lease");
+            thread.setDaemon(true);
+            return thread;
+        });
+        // Each request renews the lease.
+        renewal.scheduleAtFixedRate(() -> status(), LEASE_S / 3, LEASE_S / 3, TimeUnit.SECONDS);
+        return this;
+    }
+
+    /** Stop it. */
+    @Override
+    public void close() {
+        renewal.shutdownNow();
+        server.call("DELETE", path, null);
+    }
+
+    /** For bootstrap.servers. */
+    public String bootstrap() {
+        return bootstrap;
+    }
+
+    /** Brokers, partitions and links, as they are now. */
+    public JsonNode status() {
+        return server.call("GET", path, null);
+    }
+
+    /**
+     * Perform an action of scenario files, such as {@code kill: leader(orders-0)}, and wait until
+     * the cluster has noticed. The number of the action, for {@link #undo}.
+     */
+    public int act(String action) {
+        return server.call("POST", path + "/actions", Server.yaml(action)).get("action").asInt();
+    }
+
+    /** Undo an action: start what it killed, heal what it cut. */
+    public void undo(int action) {
+        server.call("DELETE", path + "/actions/" + action, null);
+    }
+
+    /** Undo every fault; returns when all replicas are in sync. */
+    public void heal() {
+        server.call("POST", path + "/heal", null);
+    }
+
+    /** Wait until a condition of scenario files holds, such as {@code isr(orders-0) = 3}. */
+    public void await(String condition) {
+        await(condition, CONDITION_LIMIT);
+    }
+
+    /** Wait until a condition holds, at most for this time. */
+    public void await(String condition, Duration limit) {
+        ObjectNode wanted = Server.JSON.createObjectNode();
+        wanted.put("until", condition).put("within", limit.toMillis() + "ms");
+        server.call("POST", path + "/wait", wanted);
+    }
+
+    /** Whether the cluster has kept its promises so far: `outcome`, `reason`, `anomalies`, … */
+    public JsonNode verdict() {
+        return server.call("GET", path + "/verdict", null);
+    }
+
+    /** Fail the test unless the verdict is valid; the message has the events and their causes. */
+    public void assertValid() {
+        JsonNode verdict = verdict();
+        if (!verdict.get("outcome").asText().equals("valid")) {
+            throw new AssertionError(explained(verdict));
+        }
+    }
+
+    /** What happened, an event per line with the number of the event that caused it. */
+    public String events() {
+        StringBuilder text = new StringBuilder();
+        Map<JsonNode, Integer> numbers = new HashMap<>();
+        for (JsonNode event : server.call("GET", path + "/events", null).get("events")) {
+            int number = event.get("sequence").asInt();
+            numbers.put(event.get("id"), number);
+            Integer cause = numbers.get(event.get("cause"));
+            text.append(cause == null
+                ? String.format("%4d %s: %s%n", number, event.get("subject").asText(), event.get("text").asText())
+                : String.format("%4d %s: %s (because of %d)%n", number, event.get("subject").asText(),
+                    event.get("text").asText(), cause));
+        }
+        return text.toString();
+    }
+
+    private String explained(JsonNode verdict) {
+        StringBuilder text = new StringBuilder();
+        text.append(verdict.get("outcome").asText()).append(": ").append(verdict.get("reason").asText());
+        for (String findings : new String[] {"anomalies", "violations"}) {
+            verdict.get(findings).forEach(one -> text.append("\n  ").append(one));
+        }
+        return text.append("\nwhat happened:\n").append(events()).toString();
+    }
+}

@@ -1,0 +1,140 @@
+// Kafka clusters that tests break.
+//
+//   const cluster = await start(t, {brokers: 3, profile: "fast", topics: {orders: {}}});
+//   await cluster.act({kill: "leader(orders-0)"});
+//
+// The process that runs them is the one at $KCLUSTER_URL, with $KCLUSTER_TOKEN, or `kcluster serve`,
+// started once per process and ended with it. Every cluster has a lease, so that nothing is left of it
+// if the test dies. A refused request throws an Error with the server's reason.
+
+import {spawn} from "node:child_process";
+import {AssertionError} from "node:assert";
+import {createInterface} from "node:readline";
+
+const LEASE_S = 30;
+
+// Starts a cluster with a topology as in a topology file: an object, or YAML. `t`, a context of
+// node:test, stops it at the end of the test; without one, call close().
+export async function start(t, topology = {brokers: 3}) {
+  const server = await shared();
+  const created = await call(server, "POST", "/v1/clusters", {topology, lease: `${LEASE_S}s`});
+  const cluster = new Cluster(server, created);
+  t?.after(() => cluster.close());
+  return cluster;
+}
+
+export class Cluster {
+  #server;
+  #path;
+  #renewal;
+
+  constructor(server, created) {
+    this.#server = server;
+    this.#path = `/v1/clusters/${created.id}`;
+    this.bootstrap = created.bootstrap;
+    this.brokers = created.bootstrap.split(",");
+    // Each request renews the lease.
+    this.#renewal = setInterval(() => this.status().catch(() => {}), (LEASE_S / 3) * 1000);
+    this.#renewal.unref();
+  }
+
+  // Brokers, partitions and links, as they are now.
+  status() {
+    return this.#call("GET", "");
+  }
+
+  // Performs an action of scenario files, such as {kill: "leader(orders-0)"}, and waits until the
+  // cluster has noticed. Returns {action, brokers, events}; `action` is the number for undo().
+  act(action) {
+    return this.#call("POST", "/actions", action);
+  }
+
+  // Undoes an action: starts what it killed, heals what it cut.
+  undo(action) {
+    return this.#call("DELETE", `/actions/${action.action ?? action}`);
+  }
+
+  // Undoes every fault, and waits until all replicas are in sync.
+  heal() {
+    return this.#call("POST", "/heal");
+  }
+
+  // Waits until a condition of scenario files holds, such as "isr(orders-0) = 3".
+  until(condition, within = "10s") {
+    return this.#call("POST", "/wait", {until: condition, within});
+  }
+
+  // Whether the cluster has kept its promises so far: {outcome, reason, anomalies, ...}.
+  verdict() {
+    return this.#call("GET", "/verdict");
+  }
+
+  // What has happened, oldest first.
+  async events() {
+    return (await this.#call("GET", "/events")).events;
+  }
+
+  // Throws unless the verdict is valid; the message has the events and their causes.
+  async assertValid() {
+    const verdict = await this.verdict();
+    if (verdict.outcome === "valid") return;
+    const lines = [`${verdict.outcome}: ${verdict.reason}`];
+    for (const finding of [...verdict.anomalies, ...verdict.violations]) {
+      lines.push(`  ${JSON.stringify(finding)}`);
+    }
+    lines.push("what happened:");
+    const numbers = new Map();
+    for (const event of await this.events()) {
+      numbers.set(String(event.id), event.sequence);
+      const cause = event.cause && numbers.get(String(event.cause));
+      const why = cause ? ` (because of ${cause})` : "";
+      lines.push(`${String(event.sequence).padStart(4)} ${event.subject}: ${event.text}${why}`);
+    }
+    throw new AssertionError({message: lines.join("\n"), actual: verdict.outcome, expected: "valid"});
+  }
+
+  async close() {
+    clearInterval(this.#renewal);
+    await this.#call("DELETE", "");
+  }
+
+  #call(method, path, body) {
+    return call(this.#server, method, this.#path + path, body);
+  }
+}
+
+let started;
+
+function shared() {
+  const {KCLUSTER_URL: url, KCLUSTER_TOKEN: token} = process.env;
+  started ??= url ? Promise.resolve({url, token}) : startServer();
+  return started;
+}
+
+function startServer() {
+  const program = (process.env.KCLUSTER_COMMAND ?? "kcluster").split(" ");
+  const command = [...program, "serve", "--port", "0", "--json", "--exit-with-stdin"];
+  // The pipe to its standard input ends with this process, and it ends with the pipe.
+  const child = spawn(command[0], command.slice(1), {stdio: ["pipe", "pipe", "inherit"]});
+  return new Promise((resolve, reject) => {
+    child.on("error", () =>
+      reject(new Error(`${command[0]} does not start; $KCLUSTER_COMMAND names it`)),
+    );
+    child.on("exit", () => reject(new Error(`${command.join(" ")} ended before it was ready`)));
+    createInterface({input: child.stdout}).once("line", (line) => {
+      for (const one of [child, child.stdin, child.stdout]) one.unref();
+      resolve(JSON.parse(line));
+    });
+  });
+}
+
+async function call({url, token}, method, path, body) {
+  const response = await fetch(url + path, {
+    method,
+    headers: {Authorization: `Bearer ${token}`, "Content-Type": "application/json"},
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  const answer = await response.json();
+  if (response.ok) return answer;
+  throw new Error([answer.detail, ...(answer.state ?? [])].join("\n  "));
+}

@@ -1,0 +1,75 @@
+"""The helpers for Java, Go and Node: their examples survive a leader's death, and explain a loss.
+
+`make helpers` builds them; each is skipped where its toolchain is missing.  An example prints how
+long its leader's death took.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout_s(180)]
+
+BUILT = Path(__file__).parents[2] / "build" / "helpers"
+PROGRAM = Path(sys.executable).parent / "kcluster"
+LIMIT_S = 150
+WORDS = "leader's death"
+"""What an example prints at the end of its first test."""
+
+
+def run(command: Sequence[str | Path], cwd: Path) -> None:
+    """Run an example, which starts `kcluster serve` itself."""
+    environment = {**os.environ, "KCLUSTER_COMMAND": str(PROGRAM)}
+    for name in ("KCLUSTER_URL", "KCLUSTER_TOKEN"):
+        environment.pop(name, None)
+    ended = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert ended.returncode == 0, ended.stdout
+    print(*(line for line in ended.stdout.splitlines() if WORDS in line), sep="\n")
+    assert WORDS in ended.stdout, ended.stdout
+
+
+def program(name: str, built: str) -> str:
+    """The path of a program; skips if it, or what `make helpers` builds, is not there."""
+    found = shutil.which(name)
+    if found is None or not (BUILT / built).exists():
+        pytest.skip(f"no {name}, or its helper is not built (make helpers builds it)")
+    return found
+
+
+def test_helpers__java_with_junit_and_javas_client() -> None:
+    java = program("java", "java/.done")
+    classes = BUILT / "java" / "example" / "target" / "test-classes"
+    extension = BUILT / "java" / "junit5" / "target" / "classes"
+    path = os.pathsep.join([f"{BUILT}/java/libs/*", str(classes), str(extension)])
+    launcher = "org.junit.platform.console.ConsoleLauncher"
+    run(
+        [java, "-XX:TieredStopAtLevel=1", "-cp", path, launcher, "execute",
+         f"--scan-class-path={classes}", "--details=tree", "--disable-banner"],
+        BUILT,
+    )  # fmt: skip
+
+
+def test_helpers__go_with_franz_go() -> None:
+    if not (BUILT / "example.test").exists():
+        pytest.skip("the Go helper is not built (make helpers builds it, with Go)")
+    run([BUILT / "example.test", "-test.v"], BUILT)
+
+
+def test_helpers__node_with_kafkajs() -> None:
+    run([program("node", "node/.done"), "--test"], BUILT / "node" / "example")
