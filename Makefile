@@ -33,15 +33,16 @@ SHELL := /bin/sh
 CC ?= cc
 VENV := .venv
 COMPILED := build/compiled
-# Tests of one xdist group share a worker (tests/conftest.py); the longest group comes first. One
-# worker more than cores: live tests wait for sockets a third of their time.
-WORKERS = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
+# Tests of one xdist group share a worker (tests/conftest.py); groups and slow tests come first. More
+# workers than cores: live tests and JVMs' starts wait for half of their time.
+WORKERS = $(shell $(BIN)/python -c 'import os; print(2 * (os.cpu_count() or 1) + 1)')
 PARALLEL = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol tests/network tests/faults \
   tests/runtime tests/operations tests/drivers tests/handle tests/invariants tests/evidence tests/checks \
   tests/property tests/scenario/play tests/foreign_clients tests/cli tests/test_build.py scenarios
 KAFKA_LIBS := build/kafka-libs
 CONNECTOR_JARS := build/connector-jars
+ARCHIVES := build/archives
 PROGRAMS := build/programs
 HELPERS := build/helpers
 TOOLS_TESTS := tests/compat/kafka_tools tests/compat/kafka_streams
@@ -60,8 +61,11 @@ help:
 demo: $(if $(shell command -v java),$(VENV)/.spark,$(VENV)/.clients)
 	@$(BIN)/kcluster demo --spark $(ARGS)
 
-# pytest's summary is the last line printed, here and below: CI reads it.
-test: jars programs lint
+# pytest's summary is the last line printed, here and below: CI reads it.  Beside the lint, one process
+# compiles the tests and finds hypothesis' constants; in a fresh clone each worker would do both.
+test: jars programs $(VENV)/.dev
+	@$(BIN)/python -m pytest --collect-only -n0 -qq >/dev/null 2>&1 & \
+	  $(MAKE) --no-print-directory lint; code=$$?; wait; exit $$code
 	@KCLUSTER_BUILD="pure Python" $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 # Prints why the C extension cannot be built, or nothing. pip uses the same compiler, from CC.
@@ -100,13 +104,13 @@ tools: $(VENV)/.dev $(KAFKA_LIBS)
 
 # With Java, pytest also tests Kafka's tools and Spark's connector. Without Java, or without the jars,
 # these tests are skipped with a message, and that is no failure.
-jars:
+jars: $(VENV)/.dev
 	@if ! command -v java >/dev/null 2>&1 || ! command -v mvn >/dev/null 2>&1; then \
 	  echo "make: no Java or no Maven here: Kafka's own tools and connector are not tried"; \
 	else \
-	  $(MAKE) --no-print-directory $(KAFKA_LIBS) || \
+	  $(MAKE) --no-print-directory $(ARCHIVES)/kafka-tools.jsa || \
 	    echo "make: the jars of Kafka's tools could not be fetched: they are not tried"; \
-	  $(MAKE) --no-print-directory $(CONNECTOR_JARS) || \
+	  $(MAKE) --no-print-directory $(ARCHIVES)/spark.jsa || \
 	    echo "make: the jars of Spark's Kafka connector could not be fetched: it is not tried"; fi
 
 $(KAFKA_LIBS): tests/compat/kafka_tools/pom.xml
@@ -118,6 +122,14 @@ $(CONNECTOR_JARS): tests/pipeline/connector/pom.xml
 	@echo "Fetching Spark's Kafka connector (10 MB); this once." >&2
 	@mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$@
 	@touch $@
+
+$(ARCHIVES)/kafka-tools.jsa: $(KAFKA_LIBS)
+	@echo "Archiving the classes of Kafka's tools; this once." >&2
+	@$(BIN)/python tools/class_archives.py kafka-tools $< $@ || echo "make: no archive: they start slower"
+
+$(ARCHIVES)/spark.jsa: $(CONNECTOR_JARS)
+	@echo "Archiving the classes of Spark; this once." >&2
+	@$(BIN)/python tools/class_archives.py spark $< $@ || echo "make: no archive: it starts slower"
 
 # With Go, or Node and npm, pytest also tests a program of franz-go, or of kafkajs; else as with jars.
 programs:
@@ -179,6 +191,7 @@ docs: $(VENV)/.docs
 
 reference: $(VENV)/.dev
 	@$(BIN)/python tools/reference_pages.py
+	@$(BIN)/python tools/course_pages.py
 
 # Compiled wheels for the CPythons at hand: ARGS="--python python3.12" chooses, ARGS=--no-compiled skips
 # them.

@@ -18,6 +18,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
@@ -38,6 +39,14 @@ take longer than all other tests."""
 # files each of them would compile all modules again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+ARCHIVE = Path(__file__).parents[1] / "build/archives/spark.jsa"
+"""The classes of Spark, loaded already: `make jars`."""
+# Hadoop starts a chmod or readlink for each file, for which Java's default way takes longer.
+SPARK_OPTIONS = ["-Djdk.lang.Process.launchMechanism=VFORK", "-Xlog:disable"]
+if ARCHIVE.exists():
+    SPARK_OPTIONS.append(f"-XX:SharedArchiveFile={ARCHIVE}")
+os.environ["SPARK_SUBMIT_OPTS"] = " ".join(SPARK_OPTIONS)
+
 hypothesis.settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, print_blob=False
 )
@@ -57,8 +66,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put groups first, as they are the longest."""
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+    """Put the longest first, so that no worker ends with one: groups, then slow tests."""
+    items.sort(
+        key=lambda item: [item.get_closest_marker(mark) is None for mark in ("xdist_group", "slow")]
+    )
 
 
 def pytest_collection_finish() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from kcluster.broker.coordinator.transactions.coordinator import TransactionCoordinator
+from kcluster.broker.coordinator.transactions.markers import MarkerSender
 from kcluster.broker.replication.isr import IsrChanges
 from kcluster.controller.partitions.partitions import Partitions
 from kcluster.partition.replica import FollowerProgress, Replica
@@ -115,6 +117,50 @@ def test_watermark__that_waits_for_a_broker_that_cannot_join(
     assert names(result) == {"watermark-stalled"}
     (window,) = result.verdict.windows
     assert window.duration_ms > 5_000
+
+
+TRANSACTIONS = """\
+topology: {brokers: 3, profile: fast, topics: {orders: {assignment: [[1, 2, 3]]}}}
+workload:
+  producers:
+    - {topic: orders, name: shop, rate: 50/s, stop: 5s, transactions: {every: 10, timeout: 500ms}}
+duration: 6s
+steps: [{at: 470ms, isolate: {nodes: shop}, for: 3500ms}]
+"""
+
+
+def test_transactions__that_nobody_aborts_are_found_though_they_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The producer is away for longer than its timeout; it ends the transaction when it is back."""
+    assert run(TRANSACTIONS).passed
+    monkeypatch.setattr(TransactionCoordinator, "_abort", lambda *_: None)
+    result = run(TRANSACTIONS)
+    assert names(result) == {"transaction-overdue"}
+    (found, *_) = result.verdict.violations
+    assert "open beyond its timeout" in found.text
+    assert found.at_ms - result.began_ms < 3_000
+    assert result.verdict.counts() == {}
+
+
+def test_transactions__whose_markers_come_late_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The coordinator forgets the markers of a transaction, until another one is elected."""
+    start = MarkerSender.start
+
+    def forgetful(self: MarkerSender, *args: Any) -> None:
+        start(self, *args)
+        if args[-1] < 4_000:
+            self.stop_all()
+
+    steps = "steps: [{at: 5s, stop: transaction_coordinator(shop), for: 500ms}]"
+    text = TRANSACTIONS.replace(TRANSACTIONS[TRANSACTIONS.index("steps:") :], steps)
+    assert run(text).passed
+    monkeypatch.setattr(MarkerSender, "start", forgetful)
+    result = run(text)
+    assert names(result) == {"transaction-overdue"}
+    (found, *_) = result.verdict.violations
+    assert "decided, without its markers, for" in found.text
+    assert "stuck-transaction" not in result.verdict.counts()
 
 
 def test_run__that_does_not_come_to_rest_names_what_is_missing(

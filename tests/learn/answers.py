@@ -19,12 +19,63 @@ class Answer(NamedTuple):
     missed: tuple[str, ...] = ()
 
 
+HASTY_STEPS = """\
+  - {after: 5s, stop: 2, for: 10s}
+  - {after: 5s, stop: 3, for: 10s}
+"""
+PATIENT_STEPS = """\
+  - {after: 11s, when: settled, stop: 2, for: 10s}
+  - {after: 11s, when: settled, stop: 3, for: 10s}
+"""
+KILL_STEPS = """\
+  - {at: 10s..15s, kill: leader(orders-0), as: old}
+  - {after: 20s, start: old}
+"""
+CUT_STEPS = """\
+  - {at: 10s, isolate: {nodes: 1, others: "controller, 2, 3"}, for: 20s}
+"""
+CUT_STEPS_SHORT = """\
+  - {at: 10s, isolate: {nodes: 1, others: "2, 3"}, for: 2s}
+"""
 RIGHT = (
     Answer("leader", "broker 4 instead of the slow one", (("[[1, 2, 3]]", "[[1, 2, 4]]"),)),
-)  # fmt: skip
+    Answer("failover", "a shorter session", (("9000", "3000"), ("ms: 2000", "ms: 500"))),
+    Answer("client", "idempotent", (("    idempotent: false\n    retries: 0\n", ""),)),
+    Answer("acks_one", "acks=all", (("acks: 1", "acks: all"),)),
+    Answer("isr", "two", (("min.insync.replicas: 1", "min.insync.replicas: 2"),)),
+    Answer("truncation", "a leader that is cut off", ((KILL_STEPS, CUT_STEPS),)),
+    Answer(
+        "unclean", "broker 1 first", (("start: 3", "start: 1"), ("15s, start: 1", "15s, start: 3"))
+    ),
+    Answer("rolling_restart", "wait for the ISR", ((HASTY_STEPS, PATIENT_STEPS),)),
+    Answer("transactions", "verification", (("enable: false", "enable: true"),)),
+)
 WRONG = (
     Answer("leader", "as it was", (), ("writes_resume",)),
     Answer(
         "leader", "two replicas are too few", (("[[1, 2, 3]]", "[[1, 2]]"),), ("writes_resume",)
     ),
+    Answer("failover", "as it was", (), ("writes_resume",)),
+    Answer(
+        "failover",
+        "a session shorter than the heartbeat interval",
+        (("9000", "1900"),),
+        ("no_errors",),
+    ),
+    Answer("client", "as it was", (), ("unknown",)),
+    Answer(
+        "client", "retries without idempotence", (("retries: 0", "retries: 100"),), ("verdict",)
+    ),
+    Answer("acks_one", "as it was", (), ("verdict",)),
+    Answer("acks_one", "no acks at all", (("acks: 1", "acks: 0"),), ("verdict",)),
+    Answer("isr", "as it was", (), ("verdict",)),
+    Answer(
+        "isr", "three", (("min.insync.replicas: 1", "min.insync.replicas: 3"),), ("writes_resume",)
+    ),
+    Answer("truncation", "as it was", (), ("events",)),
+    Answer("truncation", "nobody is elected", ((KILL_STEPS, CUT_STEPS_SHORT),), ("events",)),
+    Answer("unclean", "as it was", (), ("verdict",)),
+    Answer("rolling_restart", "as it was", (), ("no_errors", "writes_resume")),
+    Answer("transactions", "as it was", (), ("verdict",)),
+    Answer("transactions", "a longer timeout", (("timeout: 60s", "timeout: 10m"),), ("verdict",)),
 )

@@ -80,7 +80,7 @@ def test_lesson__a_teacher_may_write_one(tmp_path: Path) -> None:
     played = play_lesson(load_lesson(teachers_own(tmp_path, LESSON)))
     (part,) = played.parts
     assert part.right == 0
-    assert part.logs.leader == 2
+    assert [logs.leader for logs in part.logs] == [2]
     assert [note.event.kind for note in part.notes][:2] == ["broker_down", "broker_fenced"]
 
 

@@ -25,6 +25,9 @@ SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
+    # Spark's other one starts six processes to rename a file.
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
+    ".checkpointing.FileSystemBasedCheckpointFileManager",
 }
 JARS = Path(__file__).parents[2] / "build/connector-jars"
 """Of the official Kafka connector: `make jars`."""

@@ -98,6 +98,11 @@ def test_recorded__what_was_undone_is_one_step_with_its_duration(lab: Lab) -> No
     ]
 
 
+def test_recorded__all_links_of_a_node_have_no_other_side(lab: Lab) -> None:
+    lab.do("slow: {nodes: [2, 3], latency: 40ms}", "heal")
+    assert lab.steps() == [(0, "slow", {"nodes": [2, 3], "latency": "40ms"}, 1_000)]
+
+
 def test_recorded__a_halt_and_the_start_after_it_are_one_step(lab: Lab) -> None:
     """A `start` by itself could come while the broker still shuts down, or its disk is full."""
     lab.do("stop: 1", "start: 1", "fill_disk: {brokers: 2}")

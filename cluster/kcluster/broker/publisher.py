@@ -225,7 +225,7 @@ class MetadataPublisher:
             view.config = view.static_config.override(
                 configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {}),
                 configs.get((BROKER_RESOURCE, str(view.node_id)), {}),
-            )
+            ).capped()
             for replica in self._replicas.all():
                 replica.configure(self._topic_config(replica.topic))
             self._throttles.on_rates()

@@ -38,6 +38,8 @@ LATE_VIRTUAL_MS: Final = 10
 STALL_MS: Final = 5_000
 """A high watermark that waits for nothing may stand still for this long: followers fetch twice a
 second, and retry after a second."""
+OVERDUE_MS: Final = 1_000
+"""A transaction may be ended this much later than it is due: markers are repeated every 100 ms."""
 PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50, "slow": 1_000}
 """By profile: an answer that takes longer counts as an outage."""
 NOT_JUDGED: Final = "not judged: what applications did with the records that they read"
@@ -247,6 +249,7 @@ def judge(
     recorder.check_last_step()
     recorder.invariants.check_unanswered(recorder.dispatcher.now_ms, _patience(recorder, late_ms))
     recorder.check_stalls(STALL_MS + late_ms)
+    recorder.check_overdue(OVERDUE_MS + late_ms)
     outside, names = outside_ledger(recorder, ledger, _inside_test(ledger), since_ms)
     whole = _joined(ledger, outside)
     finals = read_finals(recorder, names)

@@ -10,11 +10,9 @@ from __future__ import annotations
 import gc
 import json
 import os
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +24,7 @@ from kcluster.cli.control.directory import check_name, running_clusters
 from kcluster.cli.control.protocol import ControlError
 from kcluster.cli.control.server import ControlServer, EventFeed
 from kcluster.cli.control.session import ControlSession
+from kcluster.cli.stop_signals import on_stop_signals
 from kcluster.cli.topology_choice import choose_topology, require_free_ports
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
@@ -120,7 +119,7 @@ def run(options: UpOptions, began_s: float) -> int:
     topology = choose_topology(options.file, options.brokers, options.base_port, options.profile)
     require_free_ports(topology)
     inbox: SimpleQueue[Any] = SimpleQueue()
-    _stop_on_signals(lambda: inbox.put(StopWanted()))
+    on_stop_signals(lambda: inbox.put(StopWanted()))
     feed = EventFeed()
     with Cluster(topology, log=inbox.put, record=False) as cluster:
         name = cluster.name = free_name(options.name, topology)
@@ -375,24 +374,6 @@ def _print_until_stop(inbox: SimpleQueue[Any], printer: Printer) -> None:
             printer.show([item for item in items if not isinstance(item, StopWanted)])
         if stop:
             return
-
-
-def _stop_on_signals(stop: Callable[[], None]) -> None:
-    """The first SIGINT or SIGTERM stops cleanly; a second one at once.
-
-    A thread waits for them.  A handler would run in the main thread when that next runs Python
-    code: never, if the signal arrives just before it waits for the inbox.
-    """
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    # Before any other thread starts: a thread inherits the mask of the one that starts it.
-    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-
-    def wait() -> None:
-        signal.sigwait(numbers)
-        stop()
-        os._exit(128 + signal.sigwait(numbers))
-
-    threading.Thread(target=wait, name="signals", daemon=True).start()
 
 
 @contextmanager

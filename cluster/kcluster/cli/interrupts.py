@@ -2,7 +2,8 @@
 
 Owns: the handler of SIGINT until a verb runs, the exit code of an interrupted command.  Never:
 imports anything that takes time: it comes first, so that a Ctrl-C during all later imports is
-quiet.  `kcluster up` waits for signals in its own way (foreground.py).
+quiet.  What serves until it is stopped waits for signals in its own way
+(stop_signals.py).
 Kafka: no counterpart.
 """
 

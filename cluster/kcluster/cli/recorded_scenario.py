@@ -14,10 +14,13 @@ from kcluster.handle.cluster import Cluster
 def write_scenario(cluster: Cluster, file: str) -> None:
     """Write what was done so far; OSError if that is not possible."""
     from kcluster.scenario.recorded import scenario_of
+    from kcluster.scenario.started import recorded_clients
 
     recorder = cluster.recorder
+    began_ms = recorder.began_ms
     name = Path(file).name.partition(".")[0] or cluster.name
+    clients = recorded_clients(cluster, began_ms)
     text = cluster.call(
-        lambda: scenario_of(recorder.notes, cluster.topology, name, recorder.began_ms)
+        lambda: scenario_of(recorder.notes, cluster.topology, name, began_ms, clients)
     )
     Path(file).write_text(text, "utf-8")

@@ -6,8 +6,12 @@ Owns: the layout.  Never: chooses the columns, imports rich for a pipe.
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Sequence
-from typing import NamedTuple
+from itertools import zip_longest
+from typing import Final, NamedTuple
+
+_BETWEEN: Final = " | "
 
 
 class TextTable(NamedTuple):
@@ -40,6 +44,22 @@ def plain_lines(table: TextTable) -> list[str]:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in cells
     ]
+
+
+def side_by_side(left: Sequence[str], right: Sequence[str], width: int) -> list[str]:
+    """Two texts beside each other, each in half of the width; longer lines continue below."""
+    half = (width - len(_BETWEEN)) // 2
+
+    def folded(lines: Sequence[str]) -> list[str]:
+        indents = (len(line) - len(line.lstrip()) for line in lines)
+        return [
+            part
+            for line, indent in zip(lines, indents, strict=True)
+            for part in textwrap.wrap(line, half, subsequent_indent=" " * (indent + 2)) or [""]
+        ]
+
+    pairs = zip_longest(folded(left), folded(right), fillvalue="")
+    return [f"{one.ljust(half)}{_BETWEEN}{other}".rstrip() for one, other in pairs]
 
 
 def column_at(table: TextTable, column: int) -> int:

@@ -32,6 +32,7 @@ from kcluster.protocol.records.batches import Batch
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 
+_PRODUCE: Final = int(ApiKey.PRODUCE)
 MAX_EXCHANGES: Final = 200_000
 Answer = tuple[int, int, Reply]
 """(at_ms, broker, reply)."""
@@ -158,7 +159,7 @@ class Recorder(Watch):
         api_key = reply.request.api_key
         if api_key in CHANGING_APIS:
             self._look_at_coordinator(node_id, now_ms)
-        elif api_key == ApiKey.PRODUCE and reply.request.body.transactional_id is not None:
+        elif api_key == _PRODUCE and reply.request.body.transactional_id is not None:
             # A partition may have been added to the transaction, at another broker (KIP-890).
             self.look_at_coordinators()
 

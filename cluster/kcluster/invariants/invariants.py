@@ -32,6 +32,7 @@ from kcluster.invariants.observed import (
     ObservedReplica,
     PartitionKey,
 )
+from kcluster.invariants.overdue import OverdueTransaction
 from kcluster.invariants.replies import Patience, Replies
 from kcluster.invariants.rules import (
     acked_too_soon,
@@ -52,6 +53,7 @@ from kcluster.invariants.rules import (
 from kcluster.invariants.stalls import Stall
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.replica import Replica, Role
+from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
 from kcluster.timers import NEVER_MS
 
 VIOLATIONS: Final = {
@@ -77,6 +79,8 @@ VIOLATIONS: Final = {
     " give",
     "watermark-stalled": "a high watermark stood still, though all in-sync replicas, enough"
     " of them, had more and could fetch",
+    "transaction-overdue": "a transaction was not aborted after its timeout, or got no markers"
+    " after its decision, though nothing was in the way",
     "unclean-unasked": "a leader was taken from outside ISR and ELR and it was not called unclean",
     "leader-truncated": "a leader's log became shorter within its epoch",
     "two-replies": "a request was answered twice",
@@ -237,6 +241,14 @@ class Invariants:
         for stall in stalls:
             observed = self.partition(stall.topic, stall.key)
             self._report(now_ms, observed, [("watermark-stalled", str(stall))], stall.leader)
+
+    def report_overdue(self, found: Iterable[OverdueTransaction]) -> None:
+        """Report transactions that were not ended for too long."""
+        for overdue in found:
+            key = (overdue.topic_id, overdue.partition)
+            home = self.partition(TRANSACTION_STATE_TOPIC, key)
+            problem = ("transaction-overdue", str(overdue))
+            self._report(overdue.since_ms, home, [problem], overdue.coordinator)
 
     # ----------------------------------------------------------------------- observations
 

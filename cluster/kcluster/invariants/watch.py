@@ -28,6 +28,7 @@ from kcluster.controller.node import ControllerNode
 from kcluster.events.brokers import BrokerDown
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.observed import NO_EPOCH
+from kcluster.invariants.overdue import OVERDUE_EVERY_MS, OverdueTransactions
 from kcluster.invariants.stalls import LOOK_EVERY_MS, Stalls
 from kcluster.metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataFetchResponse
 from kcluster.partition.replica import Replica
@@ -70,8 +71,11 @@ class Watch:
         """By node: up to where it has applied the metadata log."""
         self._answered: list[Reply] = []
         self._stalls = Stalls(dispatcher)
-        self._look_at_ms = LOOK_EVERY_MS
+        self._stalls_at_ms = LOOK_EVERY_MS
         """When to look for stalls again."""
+        self._overdue = OverdueTransactions(dispatcher)
+        self._look_at_ms = OVERDUE_EVERY_MS
+        """When to look at the whole cluster again."""
         self._tap = dispatcher.tap
         self._attach()
 
@@ -177,7 +181,7 @@ class Watch:
         self._event = event
         self._stepped_ms = now_ms = now_us // 1000
         if now_ms >= self._look_at_ms:
-            self._look_at_ms = now_ms + LOOK_EVERY_MS
+            self._look_at_ms = now_ms + OVERDUE_EVERY_MS
             self._look_around(now_ms)
         if isinstance(event, Request):
             self.invariants.on_request(node_id, event, now_us // 1000)
@@ -194,14 +198,22 @@ class Watch:
             self.invariants.on_death(event.broker, epoch, event.loses_records, note.at_ms)
 
     def _look_around(self, now_ms: int) -> None:
-        """Called from time to time, between two steps: look for stalls."""
+        """Called from time to time, between two steps: look for stalls and overdue
+        transactions."""
         controller = self._processes[CONTROLLER_ID].last_node
         if isinstance(controller, ControllerNode):
-            self._stalls.look(now_ms, controller.image)
+            self._overdue.look(now_ms, controller.image)
+            if now_ms >= self._stalls_at_ms:
+                self._stalls_at_ms = now_ms + LOOK_EVERY_MS
+                self._stalls.look(now_ms, controller.image)
 
     def check_stalls(self, limit_ms: int) -> None:
         """At the end of the run: report each high watermark that stood still for longer."""
         self.invariants.report_stalls(self._stepped_ms, self._stalls.longer_than(limit_ms))
+
+    def check_overdue(self, limit_ms: int) -> None:
+        """At the end of the run: report each transaction that was overdue for longer."""
+        self.invariants.report_overdue(self._overdue.longer_than(limit_ms))
 
     def _unclean_enabled(self, topic: str) -> bool:
         """unclean.leader.election.enable of a topic, as it is in force: the topic's own, else the

@@ -27,6 +27,7 @@ from kcluster.config.files.problems import Problem, show
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_yaml
 from kcluster.operations.conditions import Condition
+from kcluster.operations.names import PartitionName
 from kcluster.scenario.language.fields import (
     ListOf,
     OneOf,
@@ -40,7 +41,7 @@ from kcluster.scenario.language.fields import (
 from kcluster.scenario.language.loader import ScenarioError
 from kcluster.scenario.language.model import Checks
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.language.words import CONDITION
+from kcluster.scenario.language.words import CONDITION, PARTITION
 
 MIN_CHOICES: Final = 2
 MAX_CHOICES: Final = 9
@@ -107,7 +108,9 @@ class LessonKeys(Struct, frozen=True):
         "Its parts, in order of time.",
     ]
     minutes: Annotated[int, Whole(1, 120), "How long it takes."] = 10
-    partition: Annotated[str, text(), "The partition whose logs are drawn."] = "orders-0"
+    partitions: Annotated[
+        tuple[PartitionName, ...], ListOf(PARTITION, "partitions"), "Those whose logs are drawn."
+    ] = (("orders", 0),)
     summary: Annotated[str, StoryText(), "What to remember."] = ""
 
 

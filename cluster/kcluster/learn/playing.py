@@ -17,7 +17,6 @@ from msgspec import Struct
 from kcluster.contract import Note
 from kcluster.learn.lesson import Choice, Lesson, LessonPart
 from kcluster.operations.logs import PartitionLogs, partition_logs
-from kcluster.operations.names import partition_name
 from kcluster.scenario.language.fields import fields_of
 from kcluster.scenario.language.model import Checks
 from kcluster.scenario.outcome import failed_checks
@@ -45,7 +44,7 @@ class PartPlayed(Struct, frozen=True):
     part: LessonPart
     right: int | None
     notes: tuple[Note, ...]
-    logs: PartitionLogs
+    logs: tuple[PartitionLogs, ...]
     errors: tuple[ErrorsReceived, ...]
     counts: Mapping[str, int]
     began_ms: int
@@ -67,7 +66,7 @@ class _Moment(Struct):
     """What was seen when a part ended."""
 
     last_note: int
-    logs: PartitionLogs
+    logs: tuple[PartitionLogs, ...]
     held: dict[int, bool]
     """By the place of a choice: whether its conditions hold."""
     counts: dict[str, int]
@@ -97,11 +96,13 @@ class _Watcher:
         stage = self.stage
         since = self.moments[-1].last_note if self.moments else self.first_note
         choices = () if part.ask is None else part.ask.choices
-        topic, number = partition_name(self._lesson.keys.partition)
         self.moments.append(
             _Moment(
                 len(stage.notes()),
-                partition_logs(stage.plan, stage.dispatcher, topic, number),
+                tuple(
+                    partition_logs(stage.plan, stage.dispatcher, *partition)
+                    for partition in self._lesson.keys.partitions
+                ),
                 {
                     at: all(stage.holds(condition, since) for condition in choice.when)
                     for at, choice in enumerate(choices)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec import structs
+
 from kcluster.events.render import plain
 from kcluster.learn.lesson import COUNTS, ERRORS, EVENTS, LOGS, VERDICT, Lesson, Question
 from kcluster.learn.playing import PartPlayed
@@ -46,7 +48,7 @@ def answer_line(question: Question, right: int, given: int | None) -> str:
 
 def seen_lines(played: PartPlayed, result: RunResult) -> Iterator[str]:
     """What happened in a part, without the drawing of the logs: events, errors of clients, counts,
-    the verdict."""
+    the verdict without its windows of unavailability."""
     shows = played.part.shows
     if EVENTS in shows:
         yield from _event_lines(played)
@@ -55,14 +57,14 @@ def seen_lines(played: PartPlayed, result: RunResult) -> Iterator[str]:
     if COUNTS in shows:
         yield "records: " + "  ".join(f"{word} {n:,}" for word, n in played.counts.items())
     if VERDICT in shows:
-        yield from result.verdict.lines()
+        yield from structs.replace(result.verdict, windows=(), errors=()).lines()
 
 
 def log_lines(played: PartPlayed, glyph: Glyph) -> list[str]:
     """The replicas' logs at the end of a part; nothing if the part does not show them."""
     if LOGS not in played.part.shows:
         return []
-    return [line.rstrip() for line in drawing_of(plain(played.logs), glyph)]
+    return [line.rstrip() for logs in played.logs for line in drawing_of(plain(logs), glyph)]
 
 
 def _event_lines(played: PartPlayed) -> Iterator[str]:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kcluster.contract import CONTROLLER_ID
-from kcluster.deaths import ProcessState
 from kcluster.events.brokers import (
     BrokerDown,
     BrokerEvent,
@@ -58,22 +57,6 @@ def broker_spans(
             case BrokerUnfenced():
                 fenced[broker].append((note.at_ms, "", note.id))
     return states, fenced
-
-
-def processes_at(notes: Iterable[NoteRow], at_ms: int) -> dict[int, ProcessState]:
-    """By broker: its process at `at_ms`, after the changes of that moment."""
-    found: dict[int, ProcessState] = {}
-    for note in notes:
-        if note.at_ms > at_ms:
-            continue
-        match note.event:
-            case BrokerStarted(broker=broker) | BrokerResumed(broker=broker):
-                found[broker] = ProcessState.UP
-            case BrokerPaused(broker=broker):
-                found[broker] = ProcessState.PAUSED
-            case BrokerDown(broker=broker):
-                found[broker] = ProcessState.DOWN
-    return found
 
 
 def link_spans(notes: Iterable[NoteRow], brokers: Sequence[int]) -> dict[int, Spans]:

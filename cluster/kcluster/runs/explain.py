@@ -8,13 +8,12 @@ Kafka: no counterpart; operators correlate controller.log, state-change.log and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from kcluster.checks.processing_words import shown
-from kcluster.deaths import ProcessState
 from kcluster.events import AnyEvent
 from kcluster.events.partitions import LeaderChange, LogTruncated, PartitionEvent
 from kcluster.events.render import ECHOES
@@ -22,7 +21,7 @@ from kcluster.events.standing import label_of, standing_of
 from kcluster.events.words import is_said_by, sentence_of, text_after_subject
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.bars import bar, legend, offsets_per_cell
-from kcluster.runs.broker_states import processes_at
+from kcluster.runs.node_states import NodeStates
 from kcluster.runs.record import AppendRow, LeaderRow, MoveRow, NoteRow, RunRecord
 
 LABEL_CHARS: Final = 9
@@ -118,7 +117,7 @@ def drawing(record: RunRecord, partition: str, at_ms: int) -> Iterator[str]:
     if not end:
         return
     per_cell = offsets_per_cell(0, end)
-    labels = _labels(replicas, leader, processes_at(record.notes, at_ms))
+    labels = _labels(replicas, leader, NodeStates(record.notes, at_ms))
     width = max(LABEL_CHARS, *map(len, labels.values()))
     for replica in replicas:
         cells = "".join(_cells(replica, end, per_cell, appends, at_ms))
@@ -137,7 +136,7 @@ def _leader_at(rows: Iterable[LeaderRow], at_ms: int) -> LeaderRow | None:
 
 
 def _labels(
-    replicas: Sequence[DrawnReplica], row: LeaderRow | None, processes: Mapping[int, ProcessState]
+    replicas: Sequence[DrawnReplica], row: LeaderRow | None, nodes: NodeStates
 ) -> dict[int, str]:
     """By broker: where its replica stands beside the leader, empty without a registration."""
     if row is None:
@@ -150,7 +149,7 @@ def _labels(
                 leader=row.leader,
                 isr=row.isr,
                 elr=row.elr,
-                process=processes.get(broker, ProcessState.UP),
+                process=nodes.process_of(broker),
                 log_end_offset=end,
                 leader_end_offset=ends.get(row.leader),
             )

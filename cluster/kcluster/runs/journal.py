@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -32,6 +33,11 @@ T = TypeVar("T")
 
 Rows = dict[str, list[Any]]
 """By field of RunRecord."""
+STREAMED: Final = (
+    "notes", "appends", "commits", "moves", "leaders", "epochs", "exchanges", "beliefs", "groups",
+    "transaction_states",
+)  # fmt: skip
+"""The tables whose rows are known while a run goes on, those of `rows_between`."""
 SLACK_MS: Final = 1_000
 NOT_OVER: Final = {"outcome": "unknown", "reason": "the run has not ended, or was killed"}
 
@@ -39,36 +45,40 @@ NOT_OVER: Final = {"outcome": "unknown", "reason": "the run has not ended, or wa
 def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
     """What was recorded after `after_ms` and before `before_ms`; of appends also some from before:
     their time is that of the request, and they are seen a moment later."""
-    partitions = recorder.partitions.values()
 
     def part(rows: Sequence[T], at_ms: Callable[[T], int]) -> Iterator[T]:
         return _between(rows, at_ms, after_ms, before_ms)
 
     exchanges, states = recorder.exchanges(), recorder.states
-    return {
-        "notes": note_rows(part(recorder.notes, lambda note: note.at_ms)),
-        "appends": [
-            append_row(observed, append)
-            for observed in partitions
-            for append in _between(
-                observed.appends, lambda x: x.at_ms, after_ms - SLACK_MS, before_ms
-            )
-        ],
-        "moves": [move_row(g, x) for g in partitions for x in part(g.moves, lambda x: x.at_ms)],
-        "leaders": [
-            leader_row(g, *x) for g in partitions for x in part(g.registrations, lambda x: x[0])
-        ],
-        "epochs": [
-            epochs_row(g, x) for g in partitions for x in part(g.epoch_runs, lambda x: x.at_ms)
-        ],
-        "commits": [
-            commit_row(x) for x in commits_of(recorder, part(recorder.answers, lambda x: x[0]))
-        ],
-        "exchanges": list(part(exchanges.rows, lambda row: row.at_ms)),
-        "beliefs": list(part(exchanges.beliefs.rows, lambda row: row.at_ms)),
-        "groups": list(part(states.groups.rows, lambda row: row.at_ms)),
-        "transaction_states": list(part(states.transactions.rows, lambda row: row.at_ms)),
+    commits = commits_of(recorder, part(recorder.answers, _first))
+    rows: Rows = {
+        "notes": note_rows(part(recorder.notes, _at_ms)),
+        "appends": [],
+        "moves": [],
+        "leaders": [],
+        "epochs": [],
+        "commits": [commit_row(commit) for commit in commits],
+        "exchanges": list(part(exchanges.rows, _at_ms)),
+        "beliefs": list(part(exchanges.beliefs.rows, _at_ms)),
+        "groups": list(part(states.groups.rows, _at_ms)),
+        "transaction_states": list(part(states.transactions.rows, _at_ms)),
     }
+    for one in recorder.partitions.values():
+        # Of most partitions nothing is new.
+        if one.appends and one.appends[-1].at_ms > after_ms - SLACK_MS:
+            fresh = _between(one.appends, _at_ms, after_ms - SLACK_MS, before_ms)
+            rows["appends"] += [append_row(one, append) for append in fresh]
+        if one.moves and one.moves[-1].at_ms > after_ms:
+            rows["moves"] += [move_row(one, move) for move in part(one.moves, _at_ms)]
+        if one.registrations and one.registrations[-1][0] > after_ms:
+            rows["leaders"] += [leader_row(one, *x) for x in part(one.registrations, _first)]
+        if one.epoch_runs and one.epoch_runs[-1].at_ms > after_ms:
+            rows["epochs"] += [epochs_row(one, runs) for runs in part(one.epoch_runs, _at_ms)]
+    return rows
+
+
+_at_ms: Final[Callable[[Any], int]] = attrgetter("at_ms")
+_first: Final[Callable[[Any], int]] = itemgetter(0)
 
 
 def _between(

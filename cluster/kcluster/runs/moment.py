@@ -3,8 +3,6 @@
 Owns: `ClusterMoment`, and how the rows until then add up to it.  Never: reads a file, asks a
 cluster; makes words, except the labels that the status has too.
 Kafka: what kafka-topics, kafka-consumer-groups and kafka-transactions would have described then.
-
-What the rows do not tell is what it was when the run began: brokers up, links whole.
 """
 
 from __future__ import annotations
@@ -16,52 +14,22 @@ from typing import Final, Protocol, TypeVar
 from msgspec import Struct
 
 from kcluster.deaths import DeathKind, ProcessState
-from kcluster.events import AnyEvent
-from kcluster.events.brokers import (
-    BrokerDown,
-    BrokerEvent,
-    BrokerFenced,
-    BrokerPaused,
-    BrokerResumed,
-    BrokerStarted,
-    BrokerUnfenced,
-    ControllerDown,
-    ControllerEvent,
-)
-from kcluster.events.network import (
-    LinkCut,
-    LinkEvent,
-    LinkHealed,
-    NetworkCut,
-    NetworkEvent,
-    NetworkHealed,
-    NetworkShaped,
-    RuleAdded,
-    RuleEvent,
-    RuleRemoved,
-)
 from kcluster.events.rule_effects import AnyEffect
 from kcluster.events.standing import label_of, standing_of
-from kcluster.events.topics import TopicDeleted, TopicEvent
-from kcluster.events.words.network import shape_text
 from kcluster.evidence.recorder import Recorder
 from kcluster.evidence.rows import BeliefRow, ExchangeRow, GroupRow, TransactionStateRow
 from kcluster.runs.build_record import epochs_row, leader_row, move_row, note_rows, topology_values
+from kcluster.runs.node_states import STATE_EVENTS, Link, NodeStates
 from kcluster.runs.record import EpochsRow, LeaderRow, MoveRow, RunInfo, RunRecord
 
 K = TypeVar("K", bound=Hashable)
 
-Link = tuple[int, int]
 DEAD: Final = "Dead"
-_STATE_EVENTS: Final = (
-    BrokerEvent, ControllerEvent, LinkEvent, NetworkEvent, RuleEvent, TopicEvent,
-)  # fmt: skip
-"""The events that a moment is made of."""
 
 
 class BrokerMoment(Struct, frozen=True):
-    """`state`: of its process: up, paused, down.  `how`: how it went down: kill, power, …, "" while
-    it is not.  `fenced`: as the controller saw it."""
+    """`state`: of its process: up, paused, down.  `how`: how it went down, None while it is not.
+    `fenced`: as the controller saw it."""
 
     id: int
     rack: str | None
@@ -139,16 +107,13 @@ class ClusterMoment(Struct, frozen=True, kw_only=True):
 
 def moment_of(record: RunRecord, at_ms: int) -> ClusterMoment:
     """The cluster at `at_ms` of its clock, after what happened in that ms."""
-    nodes = _Nodes(record)
-    for note in record.notes:
-        if note.at_ms <= at_ms:
-            nodes.take(note.at_ms, note.event)
+    nodes = NodeStates(record.notes, at_ms)
     groups = _newest(record.groups, at_ms, lambda row: row.group)
     transactions = _newest(record.transaction_states, at_ms, lambda row: row.transactional_id)
     return ClusterMoment(
         at_ms=at_ms,
         controller_is_active=nodes.controller_is_active,
-        brokers=tuple(nodes.broker(broker) for broker in sorted(nodes.racks)),
+        brokers=tuple(_brokers(record, nodes)),
         cuts=tuple(sorted(nodes.cuts)),
         sides=nodes.sides if nodes.cuts else (),
         impaired=tuple(
@@ -168,7 +133,7 @@ def recorded_until(recorder: Recorder, at_ms: int) -> RunRecord:
     thread."""
     recorder.check_last_step()
     info = RunInfo("", "", 0, recorder.first_ms, at_ms, topology=topology_values(recorder))
-    notes = (note for note in recorder.notes if isinstance(note.event, _STATE_EVENTS))
+    notes = (note for note in recorder.notes if isinstance(note.event, STATE_EVENTS))
     record = RunRecord(info, notes=note_rows(notes))
     for one in recorder.partitions.values():
         known = bisect_right(one.registrations, at_ms, key=lambda entry: entry[0])
@@ -205,88 +170,24 @@ def _last_of_each(rows: Sequence[B], at_ms: int, brokers: int) -> list[B]:
     return list(found.values())
 
 
-# ------------------------------------------------------------------------- brokers and links
-
-
-class _Nodes:
-    """What the events until a moment add up to: brokers, controller, links, rules."""
-
-    def __init__(self, record: RunRecord) -> None:
-        brokers = record.info.topology.get("brokers", ())
-        self.racks: dict[int, str | None] = {each["id"]: each.get("rack") for each in brokers}
-        for row in record.leaders:
-            for broker in row.replicas:
-                self.racks.setdefault(broker, None)
-        self.controller_is_active = True
-        self.cuts: dict[Link, None] = {}
-        self.sides: tuple[tuple[int, ...], ...] = ()
-        self.impaired: dict[Link, list[str]] = {}
-        self.clients: dict[int, str] = {}
-        self.rules: dict[str, AnyEffect] = {}
-        self.deleted_ms: dict[str, int] = {}
-        """By topic: when it was deleted last."""
-        self._states: dict[int, tuple[ProcessState, DeathKind | None]] = {}
-        self._fenced: dict[int, bool] = {}
-
-    def broker(self, broker: int) -> BrokerMoment:
-        state, how = self._states.get(broker, (ProcessState.UP, None))
-        fenced = self._fenced.get(broker, False)
-        return BrokerMoment(broker, self.racks[broker], state, how, fenced)
-
-    def process_of(self, broker: int) -> ProcessState:
-        return self._states.get(broker, (ProcessState.UP, None))[0]
-
-    def take(self, at_ms: int, event: AnyEvent) -> None:
-        if isinstance(event, BrokerEvent):
-            self._take_broker(event)
-        elif isinstance(event, ControllerEvent):
-            self.controller_is_active = not isinstance(event, ControllerDown)
-        elif isinstance(event, LinkEvent | NetworkEvent):
-            self._take_network(event)
-        elif isinstance(event, RuleAdded):
-            self.rules[event.rule] = event.effect
-        elif isinstance(event, RuleRemoved):
-            self.rules.pop(event.rule, None)
-        elif isinstance(event, TopicDeleted):
-            self.deleted_ms[event.topic] = at_ms
-
-    def _take_broker(self, event: BrokerEvent) -> None:
-        broker = event.broker
-        match event:
-            case BrokerStarted() | BrokerResumed():
-                self.racks.setdefault(broker, None)
-                self._states[broker] = (ProcessState.UP, None)
-            case BrokerPaused():
-                self._states[broker] = (ProcessState.PAUSED, None)
-            case BrokerDown(how=how):
-                self._states[broker] = (ProcessState.DOWN, how)
-            case BrokerFenced():
-                self._fenced[broker] = True
-            case BrokerUnfenced():
-                self._fenced[broker] = False
-
-    def _take_network(self, event: LinkEvent | NetworkEvent) -> None:
-        match event:
-            case LinkCut():
-                self.cuts[event.source, event.destination] = None
-            case LinkHealed():
-                self.cuts.pop((event.source, event.destination), None)
-            case NetworkCut() | NetworkHealed():
-                self.sides = event.sides
-                self.clients.update(event.clients)
-            case NetworkShaped():
-                self.clients.update(event.clients)
-                for link in event.links:
-                    if not event.undone:
-                        self.impaired.setdefault(link, []).append(shape_text(event))
-                    elif link not in event.remaining:
-                        self.impaired.pop(link, None)
-
-
 # ---------------------------------------------------------------- partitions, clients, others
 
 
-def _partitions(record: RunRecord, at_ms: int, nodes: _Nodes) -> Iterator[PartitionMoment]:
+def _brokers(record: RunRecord, nodes: NodeStates) -> Iterator[BrokerMoment]:
+    racks = {each["id"]: each.get("rack") for each in record.info.topology.get("brokers", ())}
+    known = [broker for row in record.leaders for broker in row.replicas]
+    for broker in sorted(dict.fromkeys((*racks, *known))):
+        if broker not in nodes.started_later:
+            yield BrokerMoment(
+                id=broker,
+                rack=racks.get(broker),
+                state=nodes.process_of(broker),
+                how=nodes.death_of(broker),
+                fenced=nodes.is_fenced(broker),
+            )
+
+
+def _partitions(record: RunRecord, at_ms: int, nodes: NodeStates) -> Iterator[PartitionMoment]:
     """The partitions that existed, by name."""
     ends = _newest(record.moves, at_ms, lambda row: (row.topic, row.partition, row.broker))
     runs = _newest(record.epochs, at_ms, lambda row: (row.topic, row.partition, row.broker))

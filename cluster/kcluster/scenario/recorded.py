@@ -82,6 +82,16 @@ class RecordedStep(Struct):
     for_ms: int | None = None
 
 
+class RecordedClient(Struct):
+    """A client of the project's own.  `kind`: producers, consumers or processors; `keys`: those of
+    a workload, without its times, which are in ms after the start."""
+
+    kind: str
+    keys: dict[str, Any]
+    start_ms: int
+    stop_ms: int | None = None
+
+
 class _Steps(Struct):
     """The steps so far."""
 
@@ -105,19 +115,37 @@ class _Steps(Struct):
         return False
 
 
-def scenario_of(notes: Sequence[Note], topology: Topology, name: str, began_ms: int) -> str:
+def scenario_of(
+    notes: Sequence[Note],
+    topology: Topology,
+    name: str,
+    began_ms: int,
+    clients: Sequence[RecordedClient] = (),
+) -> str:
     """The text of the scenario.  `began_ms`: when clients could connect; what happened before, the
     cluster does by itself."""
     brokers = tuple(broker.id for broker in topology.brokers)
     steps = steps_of(notes, tuple(topology.topics), began_ms, brokers)
-    end_ms = max((step.at_ms + (step.for_ms or 0) for step in steps), default=0) + AFTER_MS
+    ends_ms = [step.at_ms + (step.for_ms or 0) for step in steps]
+    ends_ms += [client.stop_ms or client.start_ms for client in clients]
+    return scenario_text(name, topology, steps, clients, max(ends_ms, default=0) + AFTER_MS)
+
+
+def scenario_text(
+    name: str,
+    topology: Topology,
+    steps: Sequence[RecordedStep],
+    clients: Sequence[RecordedClient],
+    duration_ms: int,
+) -> str:
+    """A scenario file of these steps.  Without clients it has a load that is to be replaced."""
     lines = [
         f"name: {json.dumps(name)}",
         "story: Recorded from a live cluster.",
         "topology:",
         *(f"  {key}: {_flow(value)}" for key, value in topology_values(topology).items()),
-        *_load(tuple(topology.topics), steps),
-        f"duration: {end_ms}ms",
+        *(_workload(clients) if clients else _load(tuple(topology.topics), steps)),
+        f"duration: {duration_ms}ms",
         "steps:" if steps else "steps: []",
         *(f"  - {_flow(_step_values(step))}" for step in steps),
     ]
@@ -241,7 +269,9 @@ def _between(
         others = [node for node in others if node not in event.clients]
     if not nodes or not others:
         return None
-    keys: dict[str, Any] = {"nodes": _words(nodes), "others": _words(others)}
+    keys: dict[str, Any] = {"nodes": _words(nodes)}
+    if set(nodes).isdisjoint(others):
+        keys["others"] = _words(others)  # if not, all links of these nodes are meant
     return keys | ({"one_way": True} if one_way else {})
 
 
@@ -380,6 +410,17 @@ def _load(topics: Sequence[str], steps: Sequence[RecordedStep]) -> list[str]:
     comment = "# Clients are not recorded: replace this load by one like theirs."
     shown = _flow(list(producers.values()))
     return [comment, "workload:", f"  producers: {shown}"] if producers else []
+
+
+def _workload(clients: Sequence[RecordedClient]) -> list[str]:
+    """The clients that were started on the cluster."""
+    by_kind: dict[str, list[dict[str, Any]]] = {}
+    for client in clients:
+        values = client.keys | {"start": f"{client.start_ms}ms"}
+        if client.stop_ms is not None and client.kind != "processors":
+            values["stop"] = f"{client.stop_ms}ms"
+        by_kind.setdefault(client.kind, []).append(values)
+    return ["workload:", *(f"  {kind}: {_flow(values)}" for kind, values in by_kind.items())]
 
 
 def topology_values(topology: Topology) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from kcluster.scenario.play.workload import (
     make_clients,
     names_of_members,
 )
+from kcluster.scenario.recorded import RecordedClient
 
 KINDS: Final = ("producer", "consumer", "processor")
 MAX_CLIENTS: Final = 200
@@ -99,6 +100,19 @@ def stop_client(cluster: Cluster, name: str) -> None:
 def clients_started(cluster: Cluster) -> list[StartedClient]:
     """The clients that were started, oldest first; those that were stopped too."""
     return cluster.call(lambda: [replace(client) for client in _started(cluster).all])
+
+
+def recorded_clients(cluster: Cluster, began_ms: int) -> list[RecordedClient]:
+    """The same for a scenario file.  `began_ms`: the time from which that counts."""
+    return [
+        RecordedClient(
+            f"{one.kind}s",
+            one.keys,
+            max(0, one.started_ms - began_ms),
+            None if one.is_running else max(1, one.stopped_ms - began_ms),
+        )
+        for one in clients_started(cluster)
+    ]
 
 
 def _started(cluster: Cluster) -> _Started:

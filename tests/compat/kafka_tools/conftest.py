@@ -22,15 +22,18 @@ from kcluster import Cluster, Topology
 ROOT = Path(__file__).parents[3]
 LIBS = Path(os.environ.get("KCLUSTER_KAFKA_LIBS") or ROOT / "build" / "kafka-libs")
 TOOL_TIMEOUT_S = 60
-JVM = ("java", "-Xms64m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+ARCHIVE = ROOT / "build/archives/kafka-tools.jsa"
+"""The classes of the tools, loaded already: a tool then starts in half the CPU time."""
+JVM = (
+    *("java", "-Xms64m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"),
+    *([f"-XX:SharedArchiveFile={ARCHIVE}"] if ARCHIVE.exists() else []),
+    "-Xlog:disable",
+)
 """A tool lives for a second: it had better not compile much."""
 TOOLS = "org.apache.kafka.tools"
 TOPICS = f"{TOOLS}.TopicCommand"
 GROUPS = f"{TOOLS}.consumer.group.ConsumerGroupCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
-OFTEN = (TOPICS, GROUPS, CONFIGS)
-"""Tools that run many times here: the first run of each leaves an archive of its loaded classes,
-with which the next ones start in half the CPU time."""
 
 Tool = Callable[..., str]
 
@@ -79,13 +82,8 @@ def kafka(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Tool:
     def run(tool: str, *arguments: str, text: str = "", code: int = 0) -> str:
         where_to = ("--bootstrap-server", cluster.bootstrap)
         words = (*arguments, *where_to) if tool.endswith("ClusterTool") else (*where_to, *arguments)
-        archive = where / f"{tool if tool in OFTEN else TOPICS}.jsa"
-        if archive.exists():
-            classes = [f"-XX:SharedArchiveFile={archive}"]
-        else:
-            classes = [f"-XX:ArchiveClassesAtExit={archive}"] if tool in OFTEN else []
         ended = subprocess.run(
-            [*JVM, *classes, "-Xlog:disable", "-cp", f"{LIBS}/*", tool, *words],
+            [*JVM, "-cp", f"{LIBS}/*", tool, *words],
             input=text,
             cwd=where,
             text=True,

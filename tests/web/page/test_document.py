@@ -6,7 +6,8 @@ import base64
 import hashlib
 import re
 
-from kcluster.web.page.document import page_html, page_of_rows
+from kcluster.web.page.document import page_html, page_of_record
+from tests.runs.stage import unclean_run
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
@@ -26,6 +27,6 @@ def test_page__the_policy_allows_its_own_script_only() -> None:
 
 
 def test_page__carried_rows_and_titles_cannot_end_their_element() -> None:
-    page = page_of_rows(HOSTILE, {"notes": [{"text": HOSTILE}]}, 0)
+    page = page_of_record(unclean_run(HOSTILE, HOSTILE))
     assert HOSTILE not in page
     assert page.count("</script>") == page_html("c1").count("</script>")

@@ -393,6 +393,22 @@ class BrokerConfig(Struct, frozen=True):
                     fields[definition.field] = value
         return replace(self, **fields) if fields else self
 
+    def capped(self) -> "BrokerConfig":
+        """These values, with the assignment intervals of groups within their bounds: an interval
+        may have been stored when the bounds, which are static, were wider.
+        Kafka: GroupCoordinatorConfig.clampDynamicConfigs."""
+        fields: dict[str, Any] = {}
+        for kind in ("consumer", "share", "streams"):
+            name = f"group_{kind}_assignment_interval_ms"
+            low, high = (
+                getattr(self, f"group_{kind}_{which}_assignment_interval_ms")
+                for which in ("min", "max")
+            )
+            interval_ms = getattr(self, name)
+            if not low <= interval_ms <= high:
+                fields[name] = low if interval_ms < low else high
+        return replace(self, **fields) if fields else self
+
     @property
     def effective_retention_ms(self) -> int:
         """log.retention.ms, or .minutes, or .hours; any negative one means no limit: -1."""

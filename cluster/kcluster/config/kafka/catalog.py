@@ -41,10 +41,22 @@ _INTERNAL_AND_OBEYED: Final = (
 )
 
 
+_NO_THREADS: Final = "a broker is one state machine, without threads"
+_NO_LINGER: Final = "the records of each request are a batch of their own"
+_NO_BUFFERS: Final = "no buffers are kept between batches"
+
 WHY_NOT_SIMULATED: Final = {
+    "group.coordinator.append.linger.ms": _NO_LINGER,
+    "group.coordinator.background.threads": _NO_THREADS,
+    "group.coordinator.cached.buffer.max.bytes": _NO_BUFFERS,
+    "group.coordinator.threads": _NO_THREADS,
+    "share.coordinator.append.linger.ms": _NO_LINGER,
+    "share.coordinator.cached.buffer.max.bytes": _NO_BUFFERS,
+    "share.coordinator.threads": _NO_THREADS,
+    "share.fetch.purgatory.purge.interval.requests": "an answered fetch leaves nothing behind",
     "transaction.two.phase.commit.enable": (
         "two-phase commit needs InitProducerId 6, which 4.3 does not serve"
-    )
+    ),
 }
 """Configs without an effect that one may look for among those with one -> the reason."""
 

@@ -18,18 +18,12 @@ from msgspec import Struct
 
 from kcluster.checks.verdict import Verdict
 from kcluster.operations.errors import ClusterError
-from kcluster.runs.journal import Rows
+from kcluster.runs.journal import STREAMED, Rows
 from kcluster.runs.record import RunRecord
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.outcome import STEPS, FailedCheck
 from kcluster.scenario.play.virtual import VirtualRun
 
-STREAMED: Final = (
-    "notes", "appends", "commits", "moves", "leaders", "epochs", "exchanges", "beliefs",
-    "groups", "transaction_states",
-)  # fmt: skip
-"""The tables that a running cluster streams."""
 LONGEST_MS: Final = 600_000
 """How long a future may be: ten minutes of virtual time are played in seconds."""
 
@@ -72,22 +66,34 @@ def fork(
         )
     if not 0 < for_ms <= LONGEST_MS:
         raise ClusterError(f"a future has 1 to {LONGEST_MS} ms, not {for_ms}")
-    here, moment_ms = _future(scenario, seed, at_ms, (), for_ms)
-    there, _ = _future(scenario, seed, at_ms, actions, for_ms)
-    return Futures(moment_ms, here, there)
+    here = _future(scenario, seed, at_ms, (), for_ms)
+    there = _future(scenario, seed, at_ms, actions, for_ms)
+    refused = tuple(f"not possible in the played past: {problem}" for problem in here.past_problems)
+    return Futures(here.moment_ms, here.future, there.future, refused)
+
+
+class _Played(Struct, frozen=True):
+    """One future, the moment on the clock of the run, and the steps before it that could not be
+    performed."""
+
+    future: Future
+    moment_ms: int
+    past_problems: tuple[str, ...]
 
 
 def _future(
     scenario: Scenario, seed: int, at_ms: int, actions: Sequence[Step], for_ms: int
-) -> tuple[Future, int]:
-    """One future, and the moment on the clock of the run."""
+) -> _Played:
     played = VirtualRun(scenario, seed)
     played.advance(at_ms)
     moment_ms = played.stage.dispatcher.now_ms
     problems = played.stage.problems
-    problems.clear()  # those of the past are not the choice's
+    past_problems = tuple(problems)
+    problems.clear()
     played.run.runner.branch_off(actions)
     played.stage.run_until(at_ms + for_ms)
     result = played.finish()
-    result.failed = [FailedCheck(STEPS, text) for text in problems]
-    return Future(result.record(), result.verdict, tuple(problems)), moment_ms
+    record = result.record()
+    # The scenario's checks are about its own run.
+    record.info.passed, record.info.failures, record.info.replay = True, list(problems), ""
+    return _Played(Future(record, result.verdict, tuple(problems)), moment_ms, past_problems)

@@ -1,7 +1,7 @@
 // The view of a client: what it believes about leaders, and its requests and answers as a ladder.
 
 const LEAST_RUNGS = 6;
-const RUNG_PX = 42;
+const RUNG_PX = 46;
 
 function clientView(page, width) {
   const { model, at } = page;
@@ -94,5 +94,5 @@ function rungTree(page, { row, answered, error, count }, index, left, right) {
     answered ? h("path", { class: "answer", d: `M${right} ${y + down / 2 + 1}L${left} ${y + down}m8 -4l-8 4l7 3` })
       : h("path", { class: "cross", d: `M${right - 16} ${y - 2}l10 10m0 -10l-10 10` }),
     h("text", { x: middle, y: y - 3, "text-anchor": "middle" }, `${row.api}${about}${offsets}${times}`),
-    words ? h("text", { x: middle, y: y + down + 10, "text-anchor": "middle", class: "bad-text strong" }, words) : null);
+    words ? h("text", { x: middle, y: y + down + 14, "text-anchor": "middle", class: "bad-text strong" }, words) : null);
 }

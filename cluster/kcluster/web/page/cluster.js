@@ -10,7 +10,7 @@ function clusterView(page, width) {
   const { model, at } = page;
   const ids = [...model.brokers.keys()].filter((id) => id !== controllerNode(model));
   const leads = leadersAt(model, at, page.internal);
-  const place = ids.length <= CIRCLE_MAX ? ellipse(ids, width) : grid(ids, width);
+  const place = ids.length <= CIRCLE_MAX ? ellipse(ids, width, page.height) : grid(ids, width);
   const clients = [...model.clients.values()].filter((client) => lastExchange(client, at)).slice(0, 16);
   const controller = model.controllerAt(at);
   return [
@@ -61,10 +61,11 @@ function summary(model, leads, at) {
     .filter(Boolean).join(" · ");
 }
 
-function ellipse(ids, width) {
-  const narrow = width < 620, wide = narrow ? 132 : 190;
-  const height = narrow ? 470 : 500, top = 76, space = height - 150;
-  const rx = Math.max((width - wide) / 2 - 12, 60), ry = space / 2 - 34;
+function ellipse(ids, width, shown) {
+  const narrow = width < 620, large = document.body.classList.contains("projector");
+  const wide = narrow ? 132 : large ? 260 : 190;
+  const height = narrow ? 470 : Math.min(Math.max(shown - 66, 420), 620), top = 76, space = height - 150;
+  const rx = Math.max((width - wide) / 2 - 12, 60), ry = space / 2 - (large ? 50 : 34);
   return {
     height, wide, clients: height - 26, controller: { x: width / 2, y: 22 },
     of: (id) => {

@@ -105,13 +105,15 @@ function futuresTree(page, state) {
   const end = Math.max(futures.here.model.until, futures.there.model.until);
   const columns = [["here", "With nothing more done"], ["there", `With ${actionText(state.action)}`]];
   return h("div", null,
+    (futures.assumptions ?? []).map((line, index) => h("p", { key: `assumed${index}`, class: "warn-text" }, line)),
     h("p", { class: "row" }, h("label", null, "Moment ", h("input", {
       type: "range", id: "fork-slider", min: state.at, max: end, value: String(state.shown),
       "aria-valuetext": clock(state.shown, page.began),
       oninput: (event) => { state.shown = Number(event.target.value); openForkDialog(page, state); },
     })), h("output", { class: "strong" }, clock(state.shown, page.began))),
     h("div", { class: "columns futures" }, columns.map(([name, title]) => h("section", { key: name, "data-future": name, "aria-label": title },
-      h("h3", null, title), verdictTree(futures[name].verdict ?? { outcome: "unknown" }),
+      h("h3", null, title), futures[name].problems.map((text) => h("p", { key: text, class: "bad-text" }, text)),
+      verdictTree(futures[name].verdict ?? { outcome: "unknown" }),
       futureTree(page, futures[name].model, state)))));
 }
 

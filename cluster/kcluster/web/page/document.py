@@ -18,7 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from kcluster.runs.note_values import notes_values
 from kcluster.runs.page import json_in_html
+from kcluster.runs.record import RunRecord
 
 FOLDER: Final = Path(__file__).parent
 SCRIPTS: Final = (
@@ -39,6 +41,20 @@ SCRIPTS: Final = (
 )
 """Concatenated in this order."""
 
+SHOWN: Final = (
+    "notes",
+    "leaders",
+    "moves",
+    "appends",
+    "epochs",
+    "exchanges",
+    "beliefs",
+    "groups",
+    "transaction_states",
+    "commits",
+)
+"""The fields of RunRecord that the page draws."""
+
 
 @cache
 def page_html(cluster_id: str) -> str:
@@ -46,9 +62,15 @@ def page_html(cluster_id: str) -> str:
     return _page(f"{cluster_id} - kcluster", None)
 
 
-def page_of_rows(title: str, rows: dict[str, Any], until_ms: int, verdict: Any = None) -> str:
-    """A page that carries its rows, by field of RunRecord; notes with `text` and `subject`."""
-    return _page(title, {"rows": rows, "until_ms": until_ms, "verdict": verdict})
+def page_of_record(record: RunRecord) -> str:
+    """A page that carries a finished run; `#t=1200&view=cluster` in its address opens it 1.2 s
+    after the start of the run, in this view."""
+    rows: dict[str, list[Any]] = {name: getattr(record, name) for name in SHOWN}
+    rows["notes"] = notes_values(record.notes, record.info.began_ms)
+    verdict = record.verdict or None
+    info = record.info
+    carried = {"rows": rows, "until_ms": info.ended_ms, "verdict": verdict}
+    return _page(f"{info.name}: {info.outcome}", carried)
 
 
 def _page(title: str, record: Any) -> str:

@@ -36,7 +36,7 @@ function fly(flights) {
   for (const [from, to, kind, words] of flights) {
     const key = `${from} ${to} ${kind}`, now = performance.now();
     if (flying >= MAX_FLIGHTS || now - (lastFlight.get(key) ?? -1e9) < FLIGHT_MS / 2) continue;
-    const start = middleOf(from), end = middleOf(to);
+    const start = edgeOf(from), end = edgeOf(to);
     if (!start || !end) continue;
     lastFlight.set(key, now);
     flying += 1;
@@ -53,9 +53,9 @@ function fly(flights) {
   if (lastFlight.size > 500) lastFlight.clear();
 }
 
-function middleOf(name) {
+function edgeOf(name) {
   const found = document.querySelector(`#view [data-flight="${CSS.escape(name)}"]`);
   if (!found) return null;
   const box = found.getBoundingClientRect();
-  return { x: box.left + Math.min(box.width, 40) / 2, y: box.top + box.height / 2 };
+  return { x: box.left + 5, y: box.top + box.height / 2 };
 }

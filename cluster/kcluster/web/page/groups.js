@@ -4,8 +4,7 @@ const MAX_CARDS = 20;
 
 function groupsView(page) {
   const { model, at } = page;
-  const groups = [...model.groups].map(([name, rows]) => [name, rowAt(rows, at)]).filter(([, row]) => row);
-  const transactions = [...model.transactions].map(([id, rows]) => [id, rowAt(rows, at)]).filter(([, row]) => row);
+  const groups = presentAt(model.groups, at), transactions = presentAt(model.transactions, at);
   return [
     h("h2", null, "Groups"),
     groups.length ? h("div", { class: "cards" }, groups.slice(0, MAX_CARDS).map(([name, row]) => groupTree(page, name, row)))
@@ -15,6 +14,10 @@ function groupsView(page) {
     openTree(page),
   ];
 }
+
+/** [name, row] of what exists at a time; Kafka calls what is gone Dead. */
+const presentAt = (table, at) => [...table].map(([name, rows]) => [name, rowAt(rows, at)])
+  .filter(([, row]) => row && row.state !== "Dead");
 
 function groupTree(page, name, row) {
   const { model, at } = page;

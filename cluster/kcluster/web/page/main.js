@@ -60,6 +60,8 @@ class Page {
   clock(state) {
     this.time.clock = { ...this.time.clock, ...state };
     if (state.complete) this.time.isComplete = true;
+    // A quiet cluster sends no rows; its clock goes on.
+    if (this.model.began !== null) this.model.until = Math.max(this.model.until, state.now_ms ?? 0);
     this.redraw();
   }
 
@@ -248,7 +250,11 @@ class Page {
     try {
       const body = { at_ms: state.at, actions: [action], for: span };
       const answer = await this.connection.ask("POST", "/forks", body);
-      state.futures = { here: futureOf(answer.here), there: futureOf(answer.there) };
+      const { at_ms: at, assumptions } = answer;
+      state.at = at;
+      state.futures = {
+        here: futureOf(this.model, at, answer.here), there: futureOf(this.model, at, answer.there), assumptions,
+      };
       state.shown = Math.max(state.futures.here.model.until, state.futures.there.model.until);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
@@ -297,7 +303,7 @@ class Page {
     this.height = view.clientHeight;
     view.setAttribute("aria-labelledby", `tab-${this.view}`);
     patch(view, [h("div", { key: this.view, class: `view ${this.view}` }, this.viewTree(width))]);
-    byId("side").classList.toggle("needed", this.selected !== null || this.openNote !== "" || this.verdict !== null);
+    byId("side").classList.toggle("needed", this.selected !== null || this.openNote !== "" || (this.verdict !== null && !this.isBeforeEnd));
     patch(byId("side"), sideTree(this));
     patch(byId("time"), timeBar(this, this.time));
     this.drawFlights();
@@ -349,7 +355,8 @@ class Page {
           result === answers[index] ? "✓ Right. " : `✗ It is: ${question.choices[result] ?? "something else"}. `, question.reason ?? "", " ");
       }), button("×", () => { this.prediction = null; this.redraw(); }, { class: "small", "aria-label": "Dismiss" })];
     }
-    const [note] = this.model.storyUntil(this.at, 1);
+    const stepped = this.model.noteById.get(this.openNote);
+    const note = stepped?.at === this.at ? stepped : newestOf(this.model, this.at);
     return note ? [h("time", null, clock(note.at, this.began)), h("span", { class: `${note.mood}-text` }, `${note.subject}: ${note.text}`)] : [];
   }
 
@@ -420,18 +427,26 @@ function partitionNames(model, withInternal) {
   return (shown.length ? shown : model.sorted).map((each) => each.name);
 }
 
-function futureOf({ rows, verdict, until_ms: until }) {
-  const model = new Model();
-  const times = Object.values(rows).map((table) => table.at(-1)?.at_ms ?? 0);
-  model.add(rows, until ?? Math.max(0, ...times));
-  return { model, verdict };
+/** The newest event; of those of one moment, who leads now is what people wait for. */
+function newestOf(model, at) {
+  const found = model.storyUntil(at, 40);
+  const same = found.filter((note) => note.at === found[0].at);
+  return same.find((note) => note.kind === "partition_offline" || note.kind === "leader_elected") ?? found[0];
 }
 
-/** The questions of the server: texts, choices and the index of the right answer, if it came along. */
+/** A future as the server answers it: rows from the fork on, and its verdict. */
+function futureOf(past, at, { rows, verdict, until_ms: until, problems }) {
+  const model = past.branch(at);
+  model.add(rows, until);
+  return { model, verdict, problems: problems ?? [] };
+}
+
+/** The questions of the server: texts, choices and the index of the right answer. */
 function questionsOf(answer) {
   const list = Array.isArray(answer) ? answer : answer?.questions ?? [];
-  return list.map(({ text, question, choices, answer: right, reason }) => ({
-    text: text ?? question, choices: choices.map(String), answer: typeof right === "number" ? right : choices.indexOf(right), reason,
+  return list.map(({ text, choices, answer: right, reason }) => ({
+    text, reason, choices: choices.map((each) => each.text),
+    answer: choices.findIndex((each) => String(each.value) === String(right)),
   })).filter((each) => each.answer >= 0);
 }
 

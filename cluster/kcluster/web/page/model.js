@@ -135,6 +135,32 @@ class Model {
     if (this.points > MAX_POINTS) this.#thin();
   }
 
+  /** A model that begins at a moment of this one, as a future does. */
+  branch(at) {
+    const future = new Model();
+    future.began = this.began;
+    const now = (rows) => rows.slice(Math.max(lastAt(rows, at), 0), lastAt(rows, at) + 1);
+    for (const { id, process, fenced } of this.brokers.values()) {
+      Object.assign(future.broker(id), { process: now(process), fenced: now(fenced) });
+    }
+    for (const [key, { source, destination, cuts, shapes }] of this.links) {
+      future.links.set(key, { source, destination, cuts: now(cuts), shapes: now(shapes) });
+    }
+    for (const { topic, number, leaders, series, epochs } of this.partitions.values()) {
+      const own = future.partition(topic, number);
+      own.leaders = now(leaders);
+      for (const [broker, rows] of epochs) own.epochs.set(broker, now(rows));
+      for (const [broker, one] of series) {
+        const point = one.find(at), copy = new Series();
+        if (point) copy.add(point.at, point.end, point.mark, point.stable);
+        own.series.set(broker, copy);
+      }
+    }
+    future.controller = now(this.controller);
+    future.until = at;
+    return future;
+  }
+
   partition(topic, number) {
     const name = `${topic}-${number}`;
     let found = this.partitions.get(name);
@@ -293,7 +319,7 @@ class Model {
       last: row.last_offset, client: row.client, isr: row.isr,
     });
     this.appendCount += 1;
-    bound(appends, Math.max(MAX_APPENDS / Math.max(this.partitions.size, 1), 500));
+    bound(appends, Math.max(MAX_APPENDS / Math.max(this.partitions.size, 1), 200));
   }
 
   #epochs(row) {
@@ -327,7 +353,7 @@ class Model {
     const { event } = row;
     const note = {
       id, at: row.at_ms, kind: event.kind, event, cause: row.cause ? String(row.cause) : null,
-      subject: row.subject ?? event.kind, text: row.text ?? event.kind, mood: moodOf(event.kind),
+      subject: row.subject, text: row.text, mood: row.mood ?? "plain",
       isStory: false,
     };
     note.isStory = !QUIET.has(note.kind) && !note.subject.startsWith("__");
@@ -381,17 +407,6 @@ const QUIET = new Set([
   "became_leader", "became_follower", "broker_registered", "link_cut", "link_healed",
   "telemetry_pushed",
 ]);
-const HARMS = new Set([
-  "broker_down", "broker_paused", "broker_fenced", "disk_full", "controller_down", "network_cut",
-  "network_shaped", "rule_added", "records_lost", "partition_offline", "log_truncated",
-  "isr_shrunk", "rule_hit", "link_cut",
-]);
-const REPAIRS = new Set([
-  "broker_started", "broker_resumed", "broker_unfenced", "network_healed", "link_healed",
-  "rule_removed", "isr_expanded", "controller_elected",
-]);
-const moodOf = (kind) => (HARMS.has(kind) ? "bad" : REPAIRS.has(kind) ? "good" : "plain");
-
 function shapeText(event) {
   const parts = [];
   if (event.latency_us) parts.push(`+${event.latency_us / 1000} ms`);

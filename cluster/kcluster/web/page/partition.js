@@ -5,6 +5,8 @@
 const CELL_PX = 24;
 const MAX_CELLS = 40;
 const RUNS_SHARE = 0.24;
+/** Room at the right for the bar of the high watermark. */
+const MARK_PX = 6;
 const LANE_PX = 64;
 const LANE_PX_OF_MANY = 46;
 
@@ -46,7 +48,8 @@ function divergence(replica, leader) {
 }
 
 /** From offsets to pixels: cells from `first` on at the right, runs before them at the left. */
-function scaleOf(replicas, width) {
+function scaleOf(replicas, laneWidth) {
+  const width = laneWidth - MARK_PX;
   const start = Math.min(...replicas.map((each) => each.start));
   const end = Math.max(...replicas.map((each) => each.end), start + 1);
   const roomy = Math.min(MAX_CELLS, Math.max(8, Math.floor(width / cellWidth())));
@@ -97,7 +100,7 @@ const labelWidth = () => (document.body.classList.contains("projector") ? 300 : 
 function axisTree(scale, width) {
   const every = scale.cell >= 22 ? 1 : scale.cell >= 13 ? 2 : 5;
   const ticks = [];
-  for (let offset = scale.first; offset < scale.first + Math.round((laneWidth(width) - scale.runs) / scale.cell); offset++) {
+  for (let offset = scale.first; offset < scale.first + Math.round((laneWidth(width) - MARK_PX - scale.runs) / scale.cell); offset++) {
     const step = number(scale.end).length > 4 ? 5 * every : every;
     if (offset % step) continue;
     ticks.push(h("text", { key: offset, x: scale.x(offset) + scale.cell / 2, y: 13, "text-anchor": "middle" },

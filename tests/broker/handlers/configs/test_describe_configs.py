@@ -230,6 +230,24 @@ def test_describe_configs__a_group_has_the_brokers_defaults() -> None:
     assert synonyms(of) == [("share.isolation.level", "read_uncommitted", 5)]
 
 
+@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
+@pytest.mark.parametrize(("stored", "in_force"), [("12000", "5000"), ("20", "100"), ("700", "700")])
+def test_describe_configs__a_stored_interval_beyond_the_brokers_bounds_is_capped(
+    kind: str, stored: str, in_force: str
+) -> None:
+    """The bounds are static, so a restart may have narrowed them."""
+    name, own = f"group.{kind}.assignment.interval.ms", f"{kind}.assignment.interval.ms"
+    bounds = {"min": 100, "max": 5_000}
+    config = {f"group_{kind}_{w}_assignment_interval_ms": number for w, number in bounds.items()}
+    for_all = [ConfigRecord(BROKER, "", name, stored), ConfigRecord(GROUP, "g", own, "13000")]
+    one = OneBroker(BASE + for_all, **config)
+    of = entry(one, BROKER, "1", name)
+    assert (of.value, of.config_source) == (in_force, 3)
+    assert synonyms(of) == [(name, stored, 3), (name, "1000", 5)]
+    assert entry(one, GROUP, "other", own).value == in_force
+    assert entry(one, GROUP, "g", own).value == "13000"
+
+
 def test_describe_configs__client_metrics_need_not_exist() -> None:
     one = OneBroker(BASE, [ConfigRecord(METRICS, "m", "metrics", "a,b")])
     of = entry(one, METRICS, "m", "metrics")

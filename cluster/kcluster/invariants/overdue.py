@@ -1,0 +1,181 @@
+"""Transactions that their coordinators do not end in time, though nothing is in the way.
+
+Owns: when a transaction counts as overdue, and for how long each was.  Never: decides how long is
+too long (verdict.py does), changes anything.
+Kafka: TransactionCoordinator.abortTimedOutTransactions, TransactionMarkerChannelManager;
+KAFKA-16352 and KAFKA-19999 were such transactions.
+
+An open transaction is aborted by the first scan of its coordinator after its timeout.  A decided
+one gets its markers at once.  Both hold while every process runs, no link between processes is cut
+or shaped, and the partitions concerned have leaders and enough replicas in sync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.broker.coordinator.transactions.transaction import ONGOING, Transaction
+from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
+from kcluster.broker.node import BrokerNode
+from kcluster.deaths import ProcessState
+from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import PartitionRegistration
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
+from kcluster.runtime.dispatch import Dispatcher
+
+OVERDUE_EVERY_MS: Final = 500
+"""How often transactions are looked at."""
+
+_Key = tuple[str, int, int]
+"""(transactional id, producer id, producer epoch)."""
+
+
+class OverdueTransaction(Struct):
+    """A transaction that was not ended from `since_ms` to `until_ms`.  `partition`: of
+    __transaction_state; `is_decided`: it waits for markers."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partition: int
+    topic_id: bytes
+    coordinator: int
+    is_decided: bool
+    since_ms: int
+    until_ms: int
+
+    @property
+    def duration_ms(self) -> int:
+        return self.until_ms - self.since_ms
+
+    def __str__(self) -> str:
+        what = "decided, without its markers," if self.is_decided else "open beyond its timeout"
+        return (
+            f"transaction {self.transactional_id} (producer {self.producer_id}, epoch"
+            f" {self.producer_epoch}) was {what} for {self.duration_ms} ms"
+        )
+
+
+class OverdueTransactions:
+    """Those of one run.  `look` is called about every OVERDUE_EVERY_MS."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._processes = dispatcher.processes
+        self._fabric = dispatcher.fabric
+        self._conditions: tuple[object, ...] = ()
+        """What may be in the way, as of the last look."""
+        self._calm = False
+        self._calm_since_ms = -1
+        self._elected: dict[int, tuple[int, int, int]] = {}
+        """By partition: (coordinator, its epoch, since when at the latest)."""
+        self._longest: dict[_Key, OverdueTransaction] = {}
+
+    def look(self, now_ms: int, image: MetadataImage) -> None:
+        """Look at every transaction of every coordinator."""
+        topic = image.topics.get(TRANSACTION_STATE_TOPIC)
+        if topic is None or not self._is_calm(now_ms):
+            return
+        for registration in topic.partitions:
+            process = self._processes.get(registration.leader)
+            node = None if process is None else process.node
+            if isinstance(node, BrokerNode) and _can_append(node, registration):
+                shard = node.transactions.shards.get(registration.partition)
+                if shard is not None and shard.check_loaded() is ErrorCode.NONE:
+                    self._look_at(node, shard, registration, image, now_ms)
+
+    def longer_than(self, limit_ms: int) -> Iterator[OverdueTransaction]:
+        """Those that were overdue for longer; each is returned once."""
+        for key, found in tuple(self._longest.items()):
+            if found.duration_ms > limit_ms:
+                del self._longest[key]
+                yield found
+
+    def _is_calm(self, now_ms: int) -> bool:
+        states = tuple((each.state, each.life) for each in self._processes.values())
+        conditions = (self._fabric.changes, states)
+        if conditions != self._conditions:
+            self._conditions, self._calm_since_ms = conditions, now_ms
+            are_up = all(state is ProcessState.UP for state, _ in states)
+            self._calm = are_up and self._are_linked()
+        return self._calm
+
+    def _are_linked(self) -> bool:
+        """Whether nothing impairs the links between brokers and controller."""
+        fabric = self._fabric
+        return fabric.is_unimpaired or not any(
+            fabric.is_cut(source, destination) or fabric.shapes_of(source, destination)
+            for source in self._processes
+            for destination in self._processes
+            if source != destination
+        )
+
+    def _look_at(
+        self,
+        node: BrokerNode,
+        shard: TransactionShard,
+        registration: PartitionRegistration,
+        image: MetadataImage,
+        now_ms: int,
+    ) -> None:
+        epoch = shard.coordinator_epoch
+        elected = self._elected.get(shard.partition)
+        if elected is None or elected[:2] != (node.node_id, epoch):
+            elected = self._elected[shard.partition] = (node.node_id, epoch, now_ms)
+        config = node.config
+        # A request that was lost before that is repeated after its timeout.
+        began_ms = max(elected[2], self._calm_since_ms) + config.request_timeout_ms
+        scan_ms = config.transaction_abort_timed_out_transaction_cleanup_interval_ms
+        for transaction in shard.transactions.values():
+            if transaction.state is ONGOING:
+                due_ms = max(transaction.start_ms + transaction.timeout_ms, began_ms) + scan_ms
+            elif transaction.is_prepared and self._can_be_marked(transaction, image):
+                due_ms = max(transaction.last_update_ms, began_ms)
+            else:
+                continue
+            if due_ms < now_ms:
+                self._note(transaction, registration, due_ms, now_ms)
+
+    def _note(
+        self, found: Transaction, home: PartitionRegistration, due_ms: int, now_ms: int
+    ) -> None:
+        key = (found.transactional_id, found.producer_id, found.producer_epoch)
+        longest = self._longest.get(key)
+        if longest is None or longest.duration_ms < now_ms - due_ms:
+            self._longest[key] = OverdueTransaction(
+                transactional_id=found.transactional_id,
+                producer_id=found.producer_id,
+                producer_epoch=found.producer_epoch,
+                partition=home.partition,
+                topic_id=home.topic_id,
+                coordinator=home.leader,
+                is_decided=found.is_prepared,
+                since_ms=due_ms,
+                until_ms=now_ms,
+            )
+
+    def _can_be_marked(self, transaction: Transaction, image: MetadataImage) -> bool:
+        """Whether each partition that still exists can take its marker."""
+        for partition in transaction.in_order:
+            registration = image.partition(*partition)
+            process = None if registration is None else self._processes.get(registration.leader)
+            if registration is None:
+                continue
+            node = None if process is None else process.node
+            if not isinstance(node, BrokerNode) or not _can_append(node, registration):
+                return False
+        return True
+
+
+def _can_append(node: BrokerNode, registration: PartitionRegistration) -> bool:
+    """Whether a broker leads a partition, and enough replicas are in sync."""
+    replica = node.replicas.get(registration.topic_id, registration.partition)
+    return (
+        replica is not None
+        and replica.is_leader
+        and replica.leader_epoch == registration.leader_epoch
+        and len(replica.isr) >= replica.min_isr
+    )

@@ -1,0 +1,84 @@
+"""The page of a running cluster in a real browser: what is clicked happens, and is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.web.api import Api, serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    Tab = Callable[..., Page]
+
+pytestmark = [pytest.mark.xdist_group("page"), pytest.mark.slow, pytest.mark.timeout_s(90)]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[tuple[str, Api]]:
+    with serving() as (server, api):
+        yield server.url, api
+
+
+@pytest.fixture
+def url(server: tuple[str, Api]) -> Iterator[str]:
+    """The page of a new cluster; orders-0 is led by broker 1."""
+    at, api = server
+    topology = {"brokers": 3, "profile": "fast", "topics": {"orders": {"assignment": [[1, 2, 3]]}}}
+    path = api.cluster(topology=topology)
+    yield f"{at}/page/{path.rsplit('/', 1)[1]}?token={api.token}"
+    api.ask("DELETE", path)
+
+
+def replica(page: Page, broker: int, words: str) -> None:
+    """Wait until the page says this of a replica."""
+    page.locator(f"main [data-broker='{broker}'][aria-label*='{words}']").wait_for()
+
+
+def choose(page: Page, broker: int, item: str) -> None:
+    page.locator(f"main [data-broker='{broker}']").click()
+    page.get_by_role("menuitem", name=item).click()
+
+
+def test_live__kill_by_click_watch_the_election_and_rewind(tab: Tab, url: str) -> None:
+    page = tab(url)
+    replica(page, 1, "leader")
+    choose(page, 1, "Kill")
+    replica(page, 1, "down (killed)")
+    replica(page, 2, "leader")
+    page.get_by_role("status").get_by_text("orders-0").first.wait_for()
+    # Looking back shows the old leader, and changes nothing.
+    killed, began = page.evaluate(
+        "[kclusterPage.model.notes.find((note) => note.kind === 'broker_down').at,"
+        " kclusterPage.began]"
+    )
+    page.get_by_role("slider", name="Moment shown").fill(str(killed - began - 1))
+    page.get_by_text("the cluster runs on").wait_for()
+    replica(page, 1, "leader")
+    page.get_by_role("button", name="Back to now").click()
+    replica(page, 2, "leader")
+    choose(page, 1, "Start")
+    replica(page, 1, "in sync")
+
+
+def test_live__keys_kill_and_links_are_cut_from_the_keyboard(tab: Tab, url: str) -> None:
+    page = tab(url, width=480)
+    replica(page, 1, "leader")
+    page.keyboard.press("1")
+    replica(page, 2, "leader")
+    page.get_by_role("tab", name="Cluster").click()
+    link = page.get_by_role("button", name="Link between brokers 2 and 3: healthy")
+    link.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Link between brokers 2 and 3: cut").wait_for()
+
+
+def test_live__a_refusal_is_shown_in_words(tab: Tab, url: str) -> None:
+    page = tab(url)
+    replica(page, 1, "leader")
+    page.evaluate("kclusterPage.act({kill: 9})")
+    page.get_by_role("alert").get_by_text("broker 9").wait_for()

@@ -1,0 +1,58 @@
+"""Pictures of the live page for the docs: one run in virtual time, a few of its moments.
+
+Owns: which moments.  Never: draws (the page does).  Run it by hand where Playwright and Chromium
+are: python tools/page_pictures.py
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from playwright.sync_api import Page, sync_playwright
+
+ROOT: Final = Path(__file__).parent.parent
+PLACE: Final = ROOT / "docs" / "static"
+
+sys.path[:0] = [str(ROOT), str(ROOT / "cluster")]
+
+from kcluster.web.page.document import page_of_record  # noqa: E402  # found by the path above
+from tests.web.page.stage import failover_run  # noqa: E402
+
+MOMENTS: Final = {
+    "page-partition": "#t=1650",
+    "page-cluster": "#t=700&view=cluster",
+    "page-client": "#t=2660&view=client",
+}
+"""By name of the picture: where the page is opened."""
+
+
+def main() -> None:
+    """Write docs/static/page-*.png."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
+        file = Path(place, "run.html")
+        file.write_text(page_of_record(failover_run()), "utf-8")
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1040, "height": 560}, color_scheme="light")
+        for name, moment in MOMENTS.items():
+            picture(page, file.as_uri() + moment, PLACE / f"{name}.png")
+        browser.close()
+
+
+def picture(page: Page, url: str, path: Path) -> None:
+    """One picture, of a page that is loaded again: its address alone would not do that."""
+    page.goto("about:blank")
+    page.goto(url)
+    if "view=client" in url:
+        page.get_by_role("button", name="shop", exact=True).click()
+    page.locator(".view").wait_for()
+    page.screenshot(path=path)
+    print(path.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()
