@@ -23,6 +23,7 @@ class Page {
     this.predicts = false;
     this.open = null;
     this.stepping = false;
+    this.hasAskedVerdict = false;
     this.linkState = "connecting";
     this.prediction = null;
     this.frames = [];
@@ -59,7 +60,8 @@ class Page {
 
   clock(state) {
     this.time.clock = { ...this.time.clock, ...state };
-    if (state.complete) this.time.isComplete = true;
+    if (state.complete && !this.time.isComplete) this.time.isComplete = true;
+    if (this.time.isComplete && this.connection && !this.hasAskedVerdict) this.askVerdict();
     // A quiet cluster sends no rows; its clock goes on.
     if (this.model.began !== null) this.model.until = Math.max(this.model.until, state.now_ms ?? 0);
     this.redraw();
@@ -267,7 +269,7 @@ class Page {
   async openClientsDialog() {
     await this.attempt(async () => {
       const answer = await this.connection.ask("GET", "/clients");
-      openClients(this, Array.isArray(answer) ? answer : answer.clients ?? []);
+      openClients(this, answer.clients);
     });
   }
 
@@ -280,6 +282,7 @@ class Page {
   }
 
   async askVerdict() {
+    this.hasAskedVerdict = true;
     await this.attempt(async () => this.setVerdict(await this.connection.ask("GET", "/verdict")));
   }
 
