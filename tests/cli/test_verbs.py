@@ -393,3 +393,20 @@ def test_client__started_listed_and_stopped(lab: Any, kcluster: Verb) -> None:
     ]
     code, _, err = kcluster("client", "start", "producer", "order")
     assert (code, "did you mean orders?" in err) == (2, True)
+
+
+# ---------------------------------------------------------------------------------- predictions
+
+
+def test_predict__answers_and_then_the_action(lab: Any, kcluster: Verb) -> None:
+    code, out, _ = kcluster("predict", "kill: leader(orders-0)", "--answers", "--do")
+    assert code == 0
+    assert "Who leads orders-0 afterwards?\n  1  broker 1\n  2  broker 2\n" in out
+    assert "2: broker 2. The first replica in the assignment that is alive and in the ISR" in out
+    assert "broker_down" in out
+    assert kcluster("wait", "leader(orders-0) = 2")[0] == 0
+    assert "the clock is running" in kcluster("clock")[1]
+    out = kcluster("predict", "heal", "--answers")[1]
+    assert out == "nothing to predict: this action takes no broker from the cluster\n"
+    asked = json.loads(kcluster("predict", "stop: 2", "--json")[1])["questions"]
+    assert {question["kind"] for question in asked} >= {"leader", "writes", "noticed"}

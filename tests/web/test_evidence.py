@@ -96,6 +96,25 @@ def test_evidence__the_clock(api: Api, cluster: str) -> None:
     assert (both.status, both.value["detail"]) == (422, "give one of pause, resume, speed, step")
 
 
+def test_evidence__predictions_come_true(api: Api, cluster: str) -> None:
+    path = f"{cluster}/predictions?action=kill:%20leader(orders-0)"
+    hidden = api.ok("GET", path)["questions"]
+    assert hidden
+    assert not any("answer" in question for question in hidden)
+    shown = api.ok("GET", f"{path}&answers=true")["questions"]
+    answers = {question["kind"]: question["answer"] for question in shown}
+    api.ok("POST", f"{cluster}/actions", {"kill": "leader(orders-0)"})
+    assert api.ok("GET", cluster)["partitions"][0]["leader"] == answers["leader"]
+
+
+def test_evidence__a_live_cluster_is_forked(api: Api, cluster: str) -> None:
+    body = {"actions": ["kill: leader(orders-0)"], "for": "1s"}
+    futures = api.ok("POST", f"{cluster}/forks", body)
+    kinds = {note["kind"] for note in futures["there"]["rows"]["notes"]}
+    assert {"broker_down", "leader_elected"} <= kinds
+    assert all(broker["state"] == "up" for broker in api.ok("GET", cluster)["brokers"])
+
+
 @pytest.fixture(scope="module")
 def played() -> Iterator[Api]:
     """A server with a run that is over."""

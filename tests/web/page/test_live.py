@@ -118,3 +118,19 @@ def test_live__built_in_clients_are_started_and_a_record_is_followed(tab: Tab, u
     card.get_by_text("consumer").first.wait_for()
     page.get_by_role("tab", name="Groups").click()
     page.get_by_role("region", name="Group readers").get_by_text("Stable").wait_for()
+
+
+def test_live__a_prediction_is_asked_before_and_answered_after(tab: Tab, url: str) -> None:
+    page = tab(url)
+    replica(page, 1, "leader")
+    page.keyboard.press("q")
+    choose(page, 1, "Kill")
+    dialog = page.get_by_role("dialog", name="Prediction")
+    dialog.get_by_text("Who leads orders-0").wait_for()
+    replica(page, 1, "leader")
+    wanted = dialog.get_by_role("button", name="broker 2")
+    page.keyboard.press((wanted.inner_text()).split()[0])
+    while dialog.is_visible():
+        page.keyboard.press("1")
+    page.get_by_role("status").get_by_text("Right").wait_for()
+    replica(page, 2, "leader")

@@ -11,6 +11,7 @@ from kcluster.web.api import forks as forks
 from kcluster.web.api import metrics as metrics
 from kcluster.web.api import openapi as openapi
 from kcluster.web.api import page as page
+from kcluster.web.api import predictions as predictions
 from kcluster.web.api import processed as processed
 from kcluster.web.api import replicas as replicas
 from kcluster.web.api import stream as stream

@@ -6,7 +6,6 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import Annotated, Any
 
 import msgspec
@@ -16,12 +15,12 @@ from kcluster.config.files.tree import from_python
 from kcluster.handle.cluster import Cluster
 from kcluster.runs.journal import Rows
 from kcluster.runs.note_values import notes_values
+from kcluster.scenario.forking import fork_cluster
 from kcluster.scenario.language.loader import ScenarioError, parse_action, read_action
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.play.fork import Future
 from kcluster.web.api.waiting import seconds
 from kcluster.web.call import ApiCall
-from kcluster.web.problems import RefusedRequest
 from kcluster.web.routes import route
 
 
@@ -69,9 +68,9 @@ def fork_cluster_at(call: ApiCall) -> ForkAnswer:
     for_ms = round(seconds(wanted.for_, "for") * 1000)
     source = call.held.source
     if isinstance(source, Cluster):
-        detail = "a running cluster cannot be forked yet"
-        raise RefusedRequest(HTTPStatus.NOT_IMPLEMENTED, detail)
-    futures = source.fork(steps, wanted.at_ms, for_ms)
+        futures = fork_cluster(source, steps, wanted.at_ms, for_ms)
+    else:
+        futures = source.fork(steps, wanted.at_ms, for_ms)
     return ForkAnswer(
         at_ms=futures.at_ms,
         here=future_answer(futures.here, futures.at_ms),

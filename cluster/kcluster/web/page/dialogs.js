@@ -181,16 +181,3 @@ function askQuestions(questions, words) {
     show();
   });
 }
-
-/** Questions of our own about a partition, answered by what happens. */
-function ownQuestions(model, partition, at, action) {
-  const registration = partition && model.registrationAt(partition, at);
-  if (!registration || registration.deleted) return [];
-  const [[name]] = Object.entries(action);
-  if (!["kill", "stop", "pause", "isolate", "start", "resume", "move", "elect"].includes(name)) return [];
-  const ids = [...registration.replicas];
-  return [{
-    text: `Who leads ${partition.name} afterwards?`, partition: partition.name,
-    choices: [...ids.map((id) => `broker ${id}`), "nobody"], values: [...ids, -1], before: registration,
-  }];
-}
