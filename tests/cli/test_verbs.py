@@ -357,8 +357,13 @@ def test_clock__pause_act_step_resume(lab: Any, kcluster: Verb) -> None:
     assert "lab: the clock is running at " in kcluster("clock")[1]
     code, out, _ = kcluster("clock", "pause")
     assert (code, out.endswith("s  (kcluster clock resume)\n")) == (0, True)
-    assert kcluster("kill", "1")[0] == 0
+    assert kcluster("kill", "1")[1].splitlines()[1:] == [
+        "lab: broker 1 killed",
+        "broker 1 is down",
+        "the clock is paused: the rest follows after kcluster clock resume",
+    ]
     assert orders()["leader"] == 1, "nobody has noticed: the clock is paused"
+    assert "the clock is paused: nothing happens" in kcluster("status")[1]
     code, out, _ = kcluster("clock", "step", "leader_elected of orders-0")
     assert code == 0
     assert "leader 1 -> 2" in out.splitlines()[0]

@@ -93,11 +93,11 @@ def test_words__say_what_is_asked_and_why() -> None:
     assert leader.reason.election is ElectionKind.IN_SYNC
     assert question_text(record) == "What becomes of the record at offset 9 of orders-0?"
     assert answer_reason(record) == (
-        "The new leader, broker 2, has a log up to offset 8 and lacks the record. What it lacks,"
-        " the others drop."
+        "The log of the new leader, broker 2, ends at 8, so it lacks the record at 9. What the"
+        " leader lacks, the others drop."
     )
     assert answer_reason(asked[QuestionKind.WRITES]) == (
-        "The ISR is [2]: 1 of the 2 that min.insync.replicas wants."
+        "The ISR is [2], and min.insync.replicas is 2."
     )
 
 

@@ -33,6 +33,7 @@ from kcluster.evidence.exchanges import Exchanges
 from kcluster.evidence.history import FinalLog
 from kcluster.evidence.recorder import Answer, Missing, Recorder, RequestTimes
 from kcluster.evidence.rows import ExchangeRow
+from kcluster.evidence.standing_notes import standing_notes
 from kcluster.evidence.traffic import TrafficCounts
 from kcluster.invariants.observed import Append, Move, ObservedPartition
 from kcluster.operations.status import controller_image
@@ -86,6 +87,7 @@ class SamplingRecorder(Recorder):
         self.checks_steps = False
         self.max_records = MAX_RECORDS
         self.max_notes = MAX_NOTES
+        self.max_epoch_runs = MAX_EPOCH_RUNS
         self.ranges: dict[tuple[bytes, int], list[AckedRange]] = {}
         self.traffic = TrafficCounts()
         self._times: RequestTimes = Counter()
@@ -195,12 +197,10 @@ class SamplingRecorder(Recorder):
         if self._kept_records > self.max_records or len(self.answers) > MAX_ANSWERS:
             self._merge_older_half()
         if len(self.notes) > self.max_notes:
-            dropped = len(self.notes) - self.max_notes + self.max_notes // 10
-            self.dropped_notes += dropped
-            del self.notes[:dropped]
+            self._drop_old_notes()
         if self._kept_moves > MAX_MOVES:
             self._thin_moves()
-        if self._kept_epoch_runs > MAX_EPOCH_RUNS:
+        if self._kept_epoch_runs > self.max_epoch_runs:
             self._thin_epoch_runs()
 
     def _brokers(self) -> Iterator[BrokerNode]:
@@ -425,6 +425,15 @@ class SamplingRecorder(Recorder):
                 first, end = append.base_offset, append.last_offset
                 ranges.append(AckedRange(append.epoch, first, end, acked, count, append.at_ms))
         observed.appends = kept
+
+    def _drop_old_notes(self) -> None:
+        """Drop the oldest notes, but those that still say how something is."""
+        spare = self.max_notes // 10
+        dropped = len(self.notes) - self.max_notes + spare
+        standing = standing_notes(self.notes[:dropped])
+        kept = standing[max(0, len(standing) - spare) :]
+        self.notes[:dropped] = kept
+        self.dropped_notes += dropped - len(kept)
 
     def _thin_moves(self) -> None:
         """Drop every other move, but none that goes back."""

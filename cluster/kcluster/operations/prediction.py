@@ -21,7 +21,7 @@ from kcluster.controller.partitions.elections import ElectionMode, elect
 from kcluster.events.reasons import ElectionKind
 from kcluster.metadata.records import NO_LEADER, PartitionRegistration
 
-MAX_QUESTIONS: Final = 6
+MAX_QUESTIONS: Final = 4
 
 
 class Leaving(StrEnum):

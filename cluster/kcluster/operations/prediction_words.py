@@ -103,18 +103,16 @@ def _why_record(question: Prediction) -> str:
     reason, offset = question.reason, question.offset
     if question.answer == RecordFate.UNAVAILABLE:
         return "The partition has no leader. The record is on the disks of brokers that are gone."
-    end = f"The new leader, broker {reason.leader}, has a log up to offset {reason.log_end_offset}"
+    end = f"The log of the new leader, broker {reason.leader}, ends at {reason.log_end_offset}"
     if question.answer == RecordFate.KEPT:
-        return f"{end} and so has the record at {offset}."
-    return f"{end} and lacks the record. What it lacks, the others drop."
+        return f"{end}, so it has the record at {offset}."
+    return f"{end}, so it lacks the record at {offset}. What the leader lacks, the others drop."
 
 
 def _why_writes(reason: PredictionReason) -> str:
     if reason.leader == NO_LEADER:
         return "Only a leader takes writes."
-    count = len(reason.isr)
-    size = f"The ISR is {_ids(reason.isr)}: {count} of the {reason.min_isr} that"
-    return f"{size} min.insync.replicas wants."
+    return f"The ISR is {_ids(reason.isr)}, and min.insync.replicas is {reason.min_isr}."
 
 
 def _ids(brokers: tuple[int, ...]) -> str:

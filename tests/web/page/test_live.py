@@ -129,8 +129,8 @@ def test_live__a_prediction_is_asked_before_and_answered_after(tab: Tab, url: st
     dialog.get_by_text("Who leads orders-0").wait_for()
     replica(page, 1, "leader")
     wanted = dialog.get_by_role("button", name="broker 2")
-    page.keyboard.press((wanted.inner_text()).split()[0])
+    page.keyboard.press(wanted.inner_text().split()[0])
     while dialog.is_visible():
         page.keyboard.press("1")
-    page.get_by_role("status").get_by_text("Right").wait_for()
+    page.get_by_role("status").get_by_text("You said: broker 2. ✓ Right").wait_for()
     replica(page, 2, "leader")
