@@ -42,6 +42,12 @@ public final class KCluster implements BeforeAllCallback, AfterAllCallback, Auto
         return new KCluster(topology);
     }
 
+    /** Run it on this `kcluster serve`, in a container for instance; call this before it starts. */
+    public KCluster at(String url, String token) {
+        server = new Server(url, token, null);
+        return this;
+    }
+
     @Override
     public void beforeAll(ExtensionContext context) {
         open();
@@ -54,7 +60,9 @@ public final class KCluster implements BeforeAllCallback, AfterAllCallback, Auto
 
     /** Start it, without JUnit. */
     public KCluster open() {
-        server = Server.shared();
+        if (server == null) {
+            server = Server.shared();
+        }
         ObjectNode wanted = Server.JSON.createObjectNode();
         wanted.put("topology", topology).put("lease", LEASE_S + "s");
         JsonNode created = server.call("POST", "/v1/clusters", wanted);
