@@ -48,10 +48,10 @@ storage, the KRaft quorum, two-phase commit, thread pools.
 """
 RUN_INTRO: Final = """
 A run directory is what `kcluster scenario run --out` and a failing test leave behind. `run.json` is
-one JSON value; the other files have one JSON value per line. Times are milliseconds since the start
-of the run. `timeline.html` draws the run; `verdict.json` has the
-[verdict](../explanation/verdicts.md). `kcluster schema run` prints the JSON Schema ([a
-copy](../schema/run.schema.json)).
+one JSON value; the other files have one JSON value per line. Times are milliseconds of the
+cluster's clock; the run begins at `began_ms` of `run.json`. `timeline.html` draws the run;
+`verdict.json` has the [verdict](../explanation/verdicts.md). `kcluster schema run` prints the
+JSON Schema ([a copy](../schema/run.schema.json)).
 """
 EVENTS_INTRO: Final = """
 `kcluster events` and `events.jsonl` in a [run directory](run-directory.md) have these kinds. Each

@@ -131,6 +131,13 @@ class SharedRecord(Struct):
     at_ms: int = -1
     is_acknowledged: bool = False
     ended_ms: int = -1
+    is_sent: bool = False
+    """Its acknowledgement was sent, whether it arrived or not."""
+
+    @property
+    def may_be_acknowledged(self) -> bool:
+        """An acceptance was sent, and no answer has come."""
+        return self.is_accepted and self.is_sent and self.ended_ms < 0
 
 
 class ClientError(Struct, frozen=True):
@@ -159,6 +166,8 @@ class Ledger:
         """What share consumers received, in order."""
         self.delivery_limit = 5
         """How often a record may be delivered to a share group."""
+        self.present_share_groups: dict[str, None] = {}
+        """Share groups that had members when the run should have come to rest."""
         self.unowned: list[tuple[str, Partition]] = []
         """(group, partition) that no member of the group owned when the run should have come to
         rest."""
@@ -173,4 +182,5 @@ class Ledger:
         other.unowned = self.unowned
         other.deliveries = self.deliveries
         other.delivery_limit = self.delivery_limit
+        other.present_share_groups = self.present_share_groups
         return other

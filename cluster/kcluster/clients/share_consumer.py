@@ -443,9 +443,10 @@ class ShareConsumer(ClientBase):
 
 
 def _batches(kind: Any, deliveries: list[SharedRecord]) -> list[Any]:
-    """One acknowledgement batch for each run of offsets, with a type for each."""
+    """To be sent: one acknowledgement batch for each run of offsets, with a type for each."""
     batches: list[Any] = []
     for delivery in sorted(deliveries, key=lambda one: one.offset):
+        delivery.is_sent = True
         ack = ACCEPT if delivery.is_accepted else RELEASE
         if batches and batches[-1].last_offset == delivery.offset - 1:
             batches[-1].last_offset = delivery.offset

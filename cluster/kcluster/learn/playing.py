@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from kcluster.contract import Note
+from kcluster.evidence.rows import ExchangeRow
 from kcluster.learn.lesson import Choice, Lesson, LessonPart
 from kcluster.operations.logs import PartitionLogs, partition_logs
 from kcluster.scenario.language.fields import fields_of
@@ -38,8 +39,8 @@ class ErrorsReceived(Struct, frozen=True):
 
 class PartPlayed(Struct, frozen=True):
     """A part of a lesson as it happened.  `right`: the place of the right choice, from 0; None if
-    nothing is asked.  `counts`: records by COUNTED until the end of the part.  `began_ms`: where
-    the times of notes count from."""
+    nothing is asked.  `counts`: records by COUNTED until the end of the part.  `requests`: of the
+    client that the part names.  `began_ms`: where times count from."""
 
     part: LessonPart
     right: int | None
@@ -47,6 +48,7 @@ class PartPlayed(Struct, frozen=True):
     logs: tuple[PartitionLogs, ...]
     errors: tuple[ErrorsReceived, ...]
     counts: Mapping[str, int]
+    requests: tuple[ExchangeRow, ...]
     began_ms: int
 
 
@@ -126,6 +128,8 @@ def _no_progress(passed_ms: int, all_ms: int) -> None:
 
 def _parts(lesson: Lesson, watcher: _Watcher, result: RunResult) -> Iterator[PartPlayed]:
     first, from_ms = watcher.first_note, 0
+    needs_requests = any(part.requests_of for part in lesson.parts)
+    exchanges = result.record().exchanges if needs_requests else []
     for part, moment in zip(lesson.parts, watcher.moments, strict=True):
         yield PartPlayed(
             part=part,
@@ -134,6 +138,12 @@ def _parts(lesson: Lesson, watcher: _Watcher, result: RunResult) -> Iterator[Par
             logs=moment.logs,
             errors=_errors(result, from_ms, part.until_ms),
             counts=moment.counts,
+            requests=tuple(
+                row
+                for row in exchanges
+                if row.client == part.requests_of
+                and from_ms <= row.at_ms - result.began_ms < part.until_ms
+            ),
             began_ms=result.began_ms,
         )
         first, from_ms = moment.last_note, part.until_ms

@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import structs
 
 from kcluster.events.render import plain
+from kcluster.learn.ladder import ladder_lines, rungs_of
 from kcluster.learn.lesson import COUNTS, ERRORS, EVENTS, LOGS, VERDICT, Lesson, Question
 from kcluster.learn.playing import PartPlayed
 from kcluster.runs.bars import Glyph
@@ -47,11 +48,12 @@ def answer_line(question: Question, right: int, given: int | None) -> str:
 
 
 def seen_lines(played: PartPlayed, result: RunResult) -> Iterator[str]:
-    """What happened in a part, without the drawing of the logs: events, errors of clients, counts,
-    the verdict without its windows of unavailability."""
+    """What happened in a part, without the drawing of the logs: events, requests, errors, counts,
+    and the verdict without its windows of unavailability."""
     shows = played.part.shows
     if EVENTS in shows:
         yield from _event_lines(played)
+    yield from ladder_lines(rungs_of(played.requests, played.part.requests_of), played.began_ms)
     if ERRORS in shows:
         yield from _error_lines(played)
     if COUNTS in shows:

@@ -241,6 +241,36 @@ OF_SHARES = [
 ]
 
 
+BOTH_ACCEPTED = "accepted-twice: orders-0: group g: a and b both accepted offset 3"
+PASSED_OVER = "passed-over: orders-0: b, acked at offset 1, was settled by no member of group g"
+
+
+def test_anomalies__two_members_that_had_a_record_at_once_are_named():
+    first, second = delivered("a", 1), delivered("b", 1, at_ms=5)
+    first.ended_ms = second.ended_ms = 9
+    ledger = Ledger()
+    ledger.deliveries = [first, second]
+    assert [str(anomaly) for anomaly in find_anomalies(ledger, {})] == [BOTH_ACCEPTED]
+    second.is_acknowledged = False
+    assert find_anomalies(ledger, {}) == []
+
+
+def test_anomalies__a_record_that_a_share_group_has_passed_over_is_named():
+    ledger = Ledger()
+    ledger.sends = [send(b"a", ACKED, 0), send(b"b", ACKED, 1)]
+    ledger.deliveries = [SharedRecord("g", "a", P, 0, b"a", 1, True, 3, True, 3)]
+    ledger.present_share_groups = {"g": None}
+    log = {P: FinalLog(0, AB)}
+    (found,) = find_anomalies(ledger, log, drained=True)
+    assert str(found) == PASSED_OVER
+    assert find_anomalies(ledger, log) == []
+    lost = SharedRecord("g", "b", P, 1, b"b", 1, True, 3)
+    ledger.deliveries += [lost]
+    assert [found.name for found in find_anomalies(ledger, log, drained=True)] == ["passed-over"]
+    lost.is_sent = True  # and no answer came
+    assert find_anomalies(ledger, log, drained=True) == []
+
+
 @pytest.mark.parametrize(("deliveries", "printed"), OF_SHARES)
 def test_anomalies__of_share_groups_are_named(deliveries, printed):
     ledger = Ledger()
@@ -270,7 +300,8 @@ def test_anomalies__a_group_that_does_not_settle_is_named():
 
 def test_anomalies__every_anomaly_has_an_example_and_its_class_shows_one():
     examples = [*(printed for *_, printed in CASES), COMMITTED_BACK]
-    examples += [OWNED_TWICE, UNSETTLED, *(printed for _, printed in OF_SHARES)]
+    examples += [OWNED_TWICE, UNSETTLED, BOTH_ACCEPTED, PASSED_OVER]
+    examples += [*(printed for _, printed in OF_SHARES)]
     examples += [printed for _, printed in OF_PROCESSORS if printed]
     examples += [line for *_, printed in OF_TRANSACTIONS for line in printed]
     assert {printed.split(":")[0] for printed in examples} == set(ANOMALIES)
@@ -301,6 +332,8 @@ def test_anomalies__are_listed_in_this_order_and_each_is_one_file():
         "unsettled-group",
         "delivered-after-ack",
         "delivered-too-often",
+        "accepted-twice",
+        "passed-over",
     ]
     for name, kind in ANOMALIES.items():
         assert (kind.NAME, kind.MEANING) != ("", "")

@@ -82,3 +82,19 @@ def test_live__a_refusal_is_shown_in_words(tab: Tab, url: str) -> None:
     replica(page, 1, "leader")
     page.evaluate("kclusterPage.act({kill: 9})")
     page.get_by_role("alert").get_by_text("broker 9").wait_for()
+
+
+def test_live__pause_freezes_and_a_step_ends_at_its_event(tab: Tab, url: str) -> None:
+    page = tab(url)
+    replica(page, 1, "leader")
+    page.keyboard.press("Space")
+    page.get_by_text("The cluster is frozen.").wait_for()
+    choose(page, 1, "Kill")
+    replica(page, 1, "down (killed)")
+    page.get_by_label("Kind of event to step to").select_option("leader_elected")
+    page.get_by_role("button", name="event ▶").click()
+    replica(page, 2, "leader")
+    page.get_by_text("The cluster is frozen.").wait_for()
+    page.get_by_label("Speed").select_option("0.1")
+    page.get_by_role("button", name="Run").click()
+    page.get_by_text("slow motion").wait_for()

@@ -22,6 +22,8 @@ from kcluster.checks.anomalies import owned_twice as owned_twice
 from kcluster.checks.anomalies import unsettled_group as unsettled_group
 from kcluster.checks.anomalies import delivered_after_ack as delivered_after_ack
 from kcluster.checks.anomalies import delivered_too_often as delivered_too_often
+from kcluster.checks.anomalies import accepted_twice as accepted_twice
+from kcluster.checks.anomalies import passed_over as passed_over
 # isort: on
 
 from kcluster.checks.anomalies.base import ANOMALIES, Anomaly

@@ -19,7 +19,14 @@ from typing import ClassVar, Final, TypeVar
 from msgspec import Struct
 
 from kcluster.checks.settings import Setting
-from kcluster.clients.ledger import ClientTransaction, Ledger, Partition, ReadRecord, SentRecord
+from kcluster.clients.ledger import (
+    ClientTransaction,
+    Ledger,
+    Partition,
+    ReadRecord,
+    SentRecord,
+    SharedRecord,
+)
 from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import FinalLog, Link
 from kcluster.evidence.lookups import Facts
@@ -94,6 +101,19 @@ class PartitionHistory(Struct, frozen=True):
     drained: bool = False
     read_committed: Mapping[str, None] = {}
     """The consumers that must not see records of aborted or open transactions."""
+    deliveries: Sequence[SharedRecord] = ()
+    """To members of share groups."""
+    present_share_groups: Mapping[str, None] = {}
+    """Those that had members to the end."""
+    delivery_limit: int = 0
+
+    def is_settled(self, deliveries: Sequence[SharedRecord]) -> bool:
+        """Whether a share group is done with a record, or may be: an acceptance was sent that was
+        not refused, or it was delivered as often as it may be."""
+        return any(
+            one.count >= self.delivery_limit or one.is_acknowledged or one.may_be_acknowledged
+            for one in deliveries
+        )
 
     def value_at(self, offset: int) -> bytes | None:
         """Of the record at this offset; None if there is none."""

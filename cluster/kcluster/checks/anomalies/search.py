@@ -25,7 +25,7 @@ from kcluster.checks.anomalies.base import (
     grouped,
 )
 from kcluster.checks.settings import CAUSES, Setting
-from kcluster.clients.ledger import Ledger, Partition, ReadRecord, SentRecord
+from kcluster.clients.ledger import Ledger, Partition, ReadRecord, SentRecord, SharedRecord
 from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import FinalLog, Link
 from kcluster.evidence.lookups import Facts
@@ -45,6 +45,9 @@ def find_anomalies(
     for read in ledger.reads:
         if read.partition in final:
             reads[read.partition].append(read)
+    deliveries: dict[Partition, list[SharedRecord]] = {}
+    for delivery in ledger.deliveries:
+        deliveries.setdefault(delivery.partition, []).append(delivery)
     anomalies: list[Anomaly] = []
     places: dict[Partition, Places] = {}
     for partition, log in final.items():
@@ -56,6 +59,9 @@ def find_anomalies(
             places=places[partition],
             drained=drained,
             read_committed=ledger.read_committed,
+            deliveries=deliveries.get(partition, ()),
+            present_share_groups=ledger.present_share_groups,
+            delivery_limit=ledger.delivery_limit,
         )
         for kind in ANOMALIES.values():
             if isinstance(kind, PartitionAnomaly):

@@ -18,6 +18,7 @@ from kcluster.cli.control.protocol import ControlError
 
 if TYPE_CHECKING:
     from kcluster.learn.lesson import Question
+    from kcluster.learn.live import LiveLesson
     from kcluster.learn.playing import LessonPlayed, PartPlayed
 
 
@@ -25,12 +26,16 @@ if TYPE_CHECKING:
 @click.command("learn")
 @click.argument("lesson", required=False, metavar="[LESSON]")
 @click.option("--answers", "shows_answers", is_flag=True, help="Ask nothing: show the answers.")
+@click.option(
+    "--page", "with_page", is_flag=True, help="Play it live too, on a page in the browser."
+)
 @click.option("--json", "as_json", is_flag=True, help="Without LESSON: one JSON object per line.")
-def command(lesson: str | None, shows_answers: bool, as_json: bool) -> None:
+def command(lesson: str | None, shows_answers: bool, with_page: bool, as_json: bool) -> None:
     """Take a lesson of the course: leaders, failover, acks, ISR, transactions and more.
 
-    LESSON is a number or a name; without it, all lessons are listed.  Each lesson asks before it
-    shows what happens, and ends with an exercise: kcluster exercise.
+    LESSON is a number, a name, or the file of a lesson of your own; without it, all lessons are
+    listed.  Each lesson asks before it shows what happens, and ends with an exercise.  With --page
+    a live cluster plays along, with Kafka's own time constants: it waits while you read.
     """
     if lesson is None:
         _list(as_json)
@@ -43,7 +48,10 @@ def command(lesson: str | None, shows_answers: bool, as_json: bool) -> None:
         chosen = lesson_of(lesson)
     except (LookupError, ScenarioError) as error:
         fail(ControlError(str(error.args[0]), 2))
-    _tell(play_lesson(chosen), shows_answers)
+    if with_page:
+        _tell_with_page(play_lesson(chosen), shows_answers)
+    else:
+        _tell(play_lesson(chosen), shows_answers)
 
 
 def _list(as_json: bool) -> None:
@@ -61,12 +69,39 @@ def _list(as_json: bool) -> None:
     print("\nExercises, one per lesson: kcluster exercise list")
 
 
-def _tell(played: LessonPlayed, shows_answers: bool) -> None:
+def _tell_with_page(played: LessonPlayed, shows_answers: bool) -> None:
+    from kcluster.learn.live import LiveLesson
+    from kcluster.operations.errors import ClusterError
+    from kcluster.web.held import HeldCluster
+    from kcluster.web.server import WebServer
+
+    try:
+        with LiveLesson(played.lesson) as live:
+            server = WebServer(can_create=False)
+            server.clusters.add(HeldCluster(played.lesson.name, live.cluster, stop=_nothing))
+            server.start()
+            try:
+                _tell(played, shows_answers, live, server.page_url(played.lesson.name))
+            finally:
+                server.stop()
+    except ClusterError as error:
+        fail(ControlError(str(error)))
+
+
+def _nothing() -> None:
+    """The lesson ends its cluster itself."""
+
+
+def _tell(
+    played: LessonPlayed, shows_answers: bool, live: LiveLesson | None = None, page: str = ""
+) -> None:
     from kcluster.learn.telling import head_of
 
     lesson = played.lesson
     right = asked = 0
     _print_markdown(f"# {head_of(lesson)}\n\n{lesson.keys.intro}")
+    if page:
+        print(f"\nThe cluster is live; open its page: {page}", flush=True)
     for number, each in enumerate(played.parts, 1):
         _print_markdown(f"## {number}. {each.part.title}\n\n{each.part.text}")
         given = None
@@ -74,8 +109,11 @@ def _tell(played: LessonPlayed, shows_answers: bool) -> None:
             given = _ask(each.part.ask, shows_answers)
             asked += given is not None
             right += given is not None and given == each.right
-        elif number > 1 and not shows_answers:
+        elif not shows_answers:
             _pause()
+        if live is not None:
+            print(f"\nThe cluster runs to second {each.part.until_ms / 1000:g}.", flush=True)
+            live.play(each.part)
         _show(each, played)
         _answer(each, given)
         _print_markdown(each.part.after)

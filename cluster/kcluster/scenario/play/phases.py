@@ -268,7 +268,10 @@ class ScenarioRun:
     def stop_consumers(self) -> None:
         """Stop the consumers: they commit and leave their groups."""
         if self.scenario.heal:
-            self.stage.ledger.unowned = list(self._unowned())
+            ledger = self.stage.ledger
+            ledger.unowned = list(self._unowned())
+            present = [one.settings.group_id for one in self._sharing if not one.is_done]
+            ledger.present_share_groups = dict.fromkeys(present)
         for consumer in self._consumers:
             consumer.stop(self.stage.dispatcher.now_ms)
 

@@ -1,0 +1,63 @@
+"""passed-over: a share group came to rest, and one of its records was never settled.
+
+Owns: the check and its words; delivery.py has the story.  Never: looks into a node.
+Kafka: no counterpart; KAFKA-18494 and KAFKA-19953 were such records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kcluster.checks.anomalies.base import (
+    Anomaly,
+    Explanation,
+    Finding,
+    Group,
+    PartitionAnomaly,
+    PartitionHistory,
+    anomaly,
+    is_next_offset,
+)
+from kcluster.checks.anomalies.wording import place_of, records_of, were
+from kcluster.checks.stories.reads import changes_between
+from kcluster.clients.ledger import SharedRecord
+from kcluster.evidence.lookups import Facts
+
+
+@anomaly("passed-over", "a share group came to rest without a record that no member has accepted")
+class PassedOver(PartitionAnomaly):
+    """An acked record is in the log, behind one that the group was delivered.  Members were there
+    and had the time, and no acceptance of it was sent; it was not delivered as often as it may be,
+    either: the group has lost it, or it is locked for a member that is gone.
+
+        passed-over: orders-0: b, acked at offset 1, was settled by no member of group g
+    """
+
+    def find(self, history: PartitionHistory) -> Iterator[Finding]:
+        groups: dict[str, dict[int, list[SharedRecord]]] = {}
+        for delivery in history.deliveries if history.drained else ():
+            group = groups.setdefault(delivery.group, {})
+            group.setdefault(delivery.offset, []).append(delivery)
+        for name, offsets in groups.items():
+            if name not in history.present_share_groups:
+                continue
+            begin = max(min(offsets), history.log.deleted_before)
+            for send in history.sends:
+                at = history.visible(send.value) if send.is_promised else ()
+                for offset in at:
+                    some = offsets.get(offset, [])
+                    if offset >= begin and not history.is_settled(some):
+                        yield Finding(self.NAME, name, offset, send.value, at_ms=send.sent_ms)
+
+    def follows(self, finding: Finding, before: Finding) -> bool:
+        return is_next_offset(finding, before)
+
+    def text(self, group: Group) -> str:
+        return (
+            f"{records_of(group)}, acked{place_of(group)}, {were(group)} settled by no member of"
+            f" group {group[0].client}"
+        )
+
+    def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
+        now_ms = facts.recorder.dispatcher.now_ms
+        return Explanation(changes_between(facts, anomaly.partition, anomaly.at_ms, now_ms))
