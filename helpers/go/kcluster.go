@@ -50,10 +50,19 @@ type Event struct {
 
 // Verdict says whether a cluster has kept its promises: valid, invalid or unknown.
 type Verdict struct {
-	Outcome    string            `json:"outcome"`
-	Reason     string            `json:"reason"`
-	Anomalies  []json.RawMessage `json:"anomalies"`
-	Violations []json.RawMessage `json:"violations"`
+	Outcome    string    `json:"outcome"`
+	Reason     string    `json:"reason"`
+	Anomalies  []Finding `json:"anomalies"`
+	Violations []Finding `json:"violations"`
+}
+
+// Finding is a broken promise. Chain is what led to it, oldest first.
+type Finding struct {
+	Name  string `json:"name"`
+	Text  string `json:"text"`
+	Chain []struct {
+		Text string `json:"text"`
+	} `json:"chain"`
 }
 
 // Start starts a cluster with this topology, as in a topology file: YAML or JSON.
@@ -150,7 +159,10 @@ func (c *Cluster) Findings() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: %s\n", verdict.Outcome, verdict.Reason)
 	for _, finding := range append(verdict.Anomalies, verdict.Violations...) {
-		fmt.Fprintf(&text, "  %s\n", finding)
+		fmt.Fprintf(&text, "  %s: %s\n", finding.Name, finding.Text)
+		for _, link := range finding.Chain {
+			fmt.Fprintf(&text, "    %s\n", link.Text)
+		}
 	}
 	return text.String() + "what happened:\n" + c.story()
 }

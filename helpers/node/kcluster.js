@@ -80,7 +80,8 @@ export class Cluster {
     if (verdict.outcome === "valid") return;
     const lines = [`${verdict.outcome}: ${verdict.reason}`];
     for (const finding of [...verdict.anomalies, ...verdict.violations]) {
-      lines.push(`  ${JSON.stringify(finding)}`);
+      lines.push(`  ${finding.name}: ${finding.text}`);
+      for (const link of finding.chain) lines.push(`    ${link.text}`);
     }
     lines.push(await this.#story());
     throw new AssertionError({message: lines.join("\n"), actual: verdict.outcome, expected: "valid"});

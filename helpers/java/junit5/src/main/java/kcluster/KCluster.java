@@ -175,7 +175,11 @@ public final class KCluster implements BeforeAllCallback, AfterAllCallback, Auto
         StringBuilder text = new StringBuilder();
         text.append(verdict.get("outcome").asText()).append(": ").append(verdict.get("reason").asText());
         for (String findings : new String[] {"anomalies", "violations"}) {
-            verdict.get(findings).forEach(one -> text.append("\n  ").append(one));
+            for (JsonNode finding : verdict.get(findings)) {
+                text.append("\n  ").append(finding.get("name").asText());
+                text.append(": ").append(finding.get("text").asText());
+                finding.get("chain").forEach(link -> text.append("\n    ").append(link.get("text").asText()));
+            }
         }
         return text.append("\nwhat happened:\n").append(events()).toString();
     }
