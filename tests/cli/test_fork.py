@@ -28,7 +28,10 @@ def scenario(tmp_path: Path) -> str:
     return str(file)
 
 
-def test_fork__of_a_scenario_shows_both_verdicts(scenario: str, kcluster: Verb) -> None:
+def test_fork__of_a_scenario_shows_both_verdicts(
+    scenario: str, kcluster: Verb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     words = ("fork", "--play", scenario, "--at", "2s", "--for", "2s", "kill: leader(orders-0)")
     code, out, _ = kcluster(*words)
     assert code == 0
