@@ -15,6 +15,8 @@ from kcluster.evidence.recorder import Recorder
 from kcluster.evidence.rows import BeliefRow, ExchangeRow
 from kcluster.evidence.sampling import SamplingRecorder
 from kcluster.runs.journal import STREAMED, rows_between
+from kcluster.scenario.language.model import ConsumerSpec
+from kcluster.scenario.play.workload import make_readers
 from kcluster.testing.handles import VirtualCluster
 
 ORDERS = ("orders", 0)
@@ -60,6 +62,34 @@ def test_exchanges__show_what_was_appended_and_read(looks: bool) -> None:
     assert {row.client for row in reads} == {"billing"}
     assert (reads[0].first, reads[-1].last) == (0, 19)
     assert all(row.answered_ms >= row.asked_ms for row in reads + sends)
+
+
+@both
+def test_exchanges__show_what_a_share_consumer_acquired(looks: bool) -> None:
+    cluster, recorder = cluster_of(looks)
+    spec = ConsumerSpec(topics=("orders",), name="sharer", group="s", share=True)
+    (sharer,) = make_readers(spec, "fast", cluster.ledger)
+    cluster.add_client(sharer)
+    cluster.run_for(3_000)  # a share group begins at the end of the log
+    cluster.producer("orders", name="shop", rate="100/s", count=20)
+    cluster.run_for(3_000)
+    acquired = [row for row in exchanges_of(recorder, "ShareFetch") if row.first >= 0]
+    assert {(row.client, row.topic, row.partition) for row in acquired} == {("sharer", *ORDERS)}
+    assert (acquired[0].first, acquired[-1].last) == (0, 19)
+    group = recorder.states.groups.newest["s"]
+    assert (group.kind, group.members[0].client, group.members[0].assignment) == (
+        "share", "sharer", (ORDERS,),
+    )  # fmt: skip
+
+
+@both
+def test_exchanges__without_acks_there_is_no_answer(looks: bool) -> None:
+    cluster, recorder = cluster_of(looks)
+    cluster.producer("orders", name="shop", rate="100/s", count=20, acks="0")
+    cluster.run_for(1_000)
+    sends = exchanges_of(recorder, "Produce")
+    assert len(sends) > 5
+    assert {(row.answered_ms, row.error) for row in sends} == {(-1, "")}
 
 
 @both
