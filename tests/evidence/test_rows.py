@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
+from typing import Any
 
 import pytest
 
@@ -22,9 +23,10 @@ from kcluster.testing.handles import VirtualCluster
 ORDERS = ("orders", 0)
 
 
-def cluster_of(looks: bool) -> tuple[VirtualCluster, Recorder]:
+def cluster_of(looks: bool, **config: Any) -> tuple[VirtualCluster, Recorder]:
     """A cluster with one of the two recorders."""
-    topology = Topology.of(brokers=3, profile="fast", topics={"orders": {"replication_factor": 3}})
+    topics = {"orders": {"replication_factor": 3}}
+    topology = Topology.of(brokers=3, profile="fast", topics=topics, config=config)
     cluster = VirtualCluster(topology, 1, "rows")
     if not looks:
         return cluster, cluster.recorder
@@ -160,6 +162,22 @@ def test_groups__their_members_and_assignments_as_they_change(looks: bool) -> No
     cluster.run_for(8_000)
     recorder.check_last_step()
     assert recorder.states.groups.newest["g"].coordinator != coordinator
+
+
+@both
+def test_groups__one_that_is_gone_is_dead(looks: bool) -> None:
+    cluster, recorder = cluster_of(
+        looks, **{"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 10_000}
+    )
+    cluster.producer("orders", name="shop", rate="100/s", count=10)
+    cluster.consumer(topics="orders", name="billing", group="g")
+    cluster.run_for(3_000)
+    cluster.do("isolate", nodes="client billing", others="1, 2, 3")
+    cluster.run_for(80_000)
+    recorder.check_last_step()
+    recorder.look_at_coordinators()
+    states = [row.state for row in recorder.states.groups.rows if row.group == "g"]
+    assert states[-2:] == ["Empty", "Dead"]
 
 
 @both
