@@ -51,8 +51,8 @@ RUN_INTRO: Final = """
 A run directory is what `kcluster scenario run --out` and a failing test leave behind. `run.json` is
 one JSON value; the other files have one JSON value per line. Times are milliseconds of the
 cluster's clock; the run begins at `began_ms` of `run.json`. `timeline.html` draws the run;
-`verdict.json` has the [verdict](../explanation/verdicts.md). `kcluster schema run` prints the JSON
-Schema ([a copy](../schema/run.schema.json)).
+`verdict.json` has the [verdict](../explanation/verdicts.md). `kcluster schema run` prints the
+JSON Schema ([a copy](../schema/run.schema.json)).
 """
 EVENTS_INTRO: Final = """
 `kcluster events` and `events.jsonl` in a [run directory](run-directory.md) have these kinds. Each
