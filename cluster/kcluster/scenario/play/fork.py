@@ -57,16 +57,21 @@ def fork(
 ) -> Futures:
     """Both futures of a scenario's run, `at_ms` after its start; each goes on for `for_ms` and then
     comes to rest, as runs of scenarios do.  ClusterError for a moment or a time out of bounds."""
-    if not 0 <= at_ms <= scenario.duration_ms:
-        raise ClusterError(
-            f"{at_ms} ms is not a moment of this run, which has {scenario.duration_ms} ms"
-        )
+    check_moment(scenario, at_ms)
     if not 0 < for_ms <= LONGEST_MS:
         raise ClusterError(f"a future has 1 to {LONGEST_MS} ms, not {for_ms}")
     here = _future(scenario, seed, at_ms, (), for_ms)
     there = _future(scenario, seed, at_ms, actions, for_ms)
     refused = tuple(f"not possible in the played past: {problem}" for problem in here.past_problems)
     return Futures(here.moment_ms, here.future, there.future, refused)
+
+
+def check_moment(scenario: Scenario, at_ms: int) -> None:
+    """ClusterError unless a run of this scenario has this moment, counted from its start."""
+    if not 0 <= at_ms <= scenario.duration_ms:
+        raise ClusterError(
+            f"{at_ms} ms is not a moment of this run, which has {scenario.duration_ms} ms"
+        )
 
 
 class _Played(Struct, frozen=True):
