@@ -2,7 +2,7 @@
 
 Owns: playing a run again up to a moment, what is done there, how both futures end.  Never: decides
 what a live cluster's past was (scenario/forking.py does).
-Kafka: no counterpart; in virtual time the same past can be had as often as one wants it.
+Kafka: no counterpart; only in virtual time can the same past be played again.
 
 Both futures have the same seed, so they are the same run up to the moment, to the last row.  From
 there on no further step of the scenario is played: what steps before have begun still ends, and the
