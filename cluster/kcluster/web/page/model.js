@@ -135,32 +135,6 @@ class Model {
     if (this.points > MAX_POINTS) this.#thin();
   }
 
-  /** A model that begins at a moment of this one, as a future does. */
-  branch(at) {
-    const future = new Model();
-    future.began = this.began;
-    const now = (rows) => rows.slice(Math.max(lastAt(rows, at), 0), lastAt(rows, at) + 1);
-    for (const { id, process, fenced } of this.brokers.values()) {
-      Object.assign(future.broker(id), { process: now(process), fenced: now(fenced) });
-    }
-    for (const [key, { source, destination, cuts, shapes }] of this.links) {
-      future.links.set(key, { source, destination, cuts: now(cuts), shapes: now(shapes) });
-    }
-    for (const { topic, number, leaders, series, epochs } of this.partitions.values()) {
-      const own = future.partition(topic, number);
-      own.leaders = now(leaders);
-      for (const [broker, rows] of epochs) own.epochs.set(broker, now(rows));
-      for (const [broker, one] of series) {
-        const point = one.find(at), copy = new Series();
-        if (point) copy.add(point.at, point.end, point.mark, point.stable);
-        own.series.set(broker, copy);
-      }
-    }
-    future.controller = now(this.controller);
-    future.until = at;
-    return future;
-  }
-
   partition(topic, number) {
     const name = `${topic}-${number}`;
     let found = this.partitions.get(name);
