@@ -8,8 +8,8 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kcluster.learn.lesson import Question
     from kcluster.learn.live import LiveLesson
     from kcluster.learn.playing import LessonPlayed, PartPlayed
+    from kcluster.web.lesson_card import LessonCard
 
 
 @section(Section.SCENARIOS)
@@ -78,32 +79,59 @@ def _tell_with_page(played: LessonPlayed, shows_answers: bool) -> None:
     try:
         with LiveLesson(played.lesson) as live:
             server = WebServer(can_create=False)
-            server.clusters.add(HeldCluster(played.lesson.name, live.cluster, stop=_nothing))
+            held = HeldCluster(played.lesson.name, live.cluster, stop=_nothing)
+            server.clusters.add(held)
             server.start()
             try:
-                _tell(played, shows_answers, live, server.page_url(played.lesson.name))
+                print(f"The cluster is live; open its page: {server.page_url(held.id)}", flush=True)
+                _tell(played, shows_answers, LessonStage(live, held.lessons.show))
             finally:
                 server.stop()
     except ClusterError as error:
         fail(ControlError(str(error)))
 
 
+class LessonStage(NamedTuple):
+    """A live cluster that plays a lesson, and the page beside it."""
+
+    live: LiveLesson
+    show_card: Callable[[LessonCard], None]
+
+    def show(self, title: str, each: PartPlayed, shows_answer: bool = False) -> None:
+        """Show a part on the page: before it is played, or with the answer."""
+        from kcluster.web.lesson_card import LessonCard
+
+        part, ask = each.part, each.part.ask
+        self.show_card(
+            LessonCard(
+                lesson=title,
+                part=part.title,
+                text=part.text,
+                question="" if ask is None else ask.question,
+                choices=() if ask is None else tuple(choice.text for choice in ask.choices),
+                right=each.right if shows_answer else None,
+                because=ask.because if ask is not None and shows_answer else "",
+                after=part.after if shows_answer else "",
+            )
+        )
+
+
 def _nothing() -> None:
     """The lesson ends its cluster itself."""
 
 
-def _tell(
-    played: LessonPlayed, shows_answers: bool, live: LiveLesson | None = None, page: str = ""
-) -> None:
+def _tell(played: LessonPlayed, shows_answers: bool, stage: LessonStage | None = None) -> None:
     from kcluster.learn.telling import head_of
 
     lesson = played.lesson
     right = asked = 0
     _print_markdown(f"# {head_of(lesson)}\n\n{lesson.keys.intro}")
-    if page:
-        print(f"\nThe cluster is live; open its page: {page}", flush=True)
     for number, each in enumerate(played.parts, 1):
         _print_markdown(f"## {number}. {each.part.title}\n\n{each.part.text}")
+        if stage is not None:
+            if number > 1 and not shows_answers:
+                _pause()  # the page still shows the answer of the part before
+            stage.show(lesson.title, each)
         given = None
         if each.part.ask is not None:
             given = _ask(each.part.ask, shows_answers)
@@ -111,9 +139,10 @@ def _tell(
             right += given is not None and given == each.right
         elif not shows_answers:
             _pause()
-        if live is not None:
+        if stage is not None:
             print(f"\nThe cluster runs to second {each.part.until_ms / 1000:g}.", flush=True)
-            live.play(each.part)
+            stage.live.play(each.part)
+            stage.show(lesson.title, each, shows_answer=True)
         _show(each, played)
         _answer(each, given)
         _print_markdown(each.part.after)

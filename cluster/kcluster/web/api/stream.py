@@ -122,7 +122,8 @@ def stream_rows(call: ApiCall) -> ApiAnswer:
 
     `rows`: rows of the record by table, first all so far, then, about every 100 ms, those that are
     new; the id is the time up to which they are complete.  `clock`: the cluster's clock, when it is
-    set and every second.  `verdict`: when somebody has asked for it.
+    set and every second.  `verdict`: when somebody has asked for it.  `lesson`: what
+    `kcluster learn --page` shows beside the cluster.
     """
     after_ms = call.query.after_ms
     after_ms = call.request.headers.get("Last-Event-ID", after_ms, type=int)
@@ -144,6 +145,7 @@ class Watcher:
         self._clock_s = 0.0
         self._present = b""
         self._verdicts = held.verdicts.count
+        self._lessons = 0
 
     def read(self) -> bytes:
         """What is new, in a thread that may wait; empty if nothing is."""
@@ -158,6 +160,10 @@ class Watcher:
         if count != self._verdicts:
             self._verdicts = count
             parts.append(sse_event("verdict", verdict))
+        count, card = self._held.lessons.newest()
+        if count != self._lessons:
+            self._lessons = count
+            parts.append(sse_event("lesson", card))
         return b"".join(parts)
 
     def _read_present(self, until_ms: int) -> bytes:

@@ -22,6 +22,7 @@ class Page {
     this.selected = null;
     this.openNote = "";
     this.verdict = null;
+    this.lesson = null;
     this.internal = false;
     this.predicts = false;
     this.open = null;
@@ -72,6 +73,11 @@ class Page {
 
   setVerdict(verdict) {
     this.verdict = verdict;
+    this.redraw();
+  }
+
+  setLesson(card) {
+    this.lesson = card;
     this.redraw();
   }
 
@@ -306,7 +312,7 @@ class Page {
     this.height = view.clientHeight;
     view.setAttribute("aria-labelledby", `tab-${this.view}`);
     patch(view, [h("div", { key: this.view, class: `view ${this.view}` }, this.viewTree(width))]);
-    byId("side").classList.toggle("needed", this.selected !== null || this.openNote !== "" || (this.verdict !== null && !this.isBeforeEnd));
+    byId("side").classList.toggle("needed", this.lesson !== null || this.selected !== null || this.openNote !== "" || (this.verdict !== null && !this.isBeforeEnd));
     patch(byId("side"), sideTree(this));
     patch(byId("time"), timeBar(this, this.time));
     this.drawFlights();
