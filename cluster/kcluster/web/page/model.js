@@ -7,7 +7,8 @@ const MAX_POINTS = 400_000;
 const MAX_NOTES = 40_000;
 const MAX_EXCHANGES = 30_000;
 const MAX_APPENDS = 60_000;
-const MAX_SMALL = 20_000;
+const MAX_STATES = 2_000;
+const MAX_NAMES = 5_000;
 
 /** The last index whose row is not after `at`, or -1; `rows` are ascending in `at`. */
 function lastAt(rows, at) {
@@ -25,6 +26,11 @@ const rowAt = (rows, at) => rows[lastAt(rows, at)];
 /** Drop the oldest rows once there are a quarter too many. */
 function bound(rows, most) {
   if (rows.length > most * 1.25) rows.splice(0, rows.length - most);
+}
+
+/** Forget the oldest names once there are too many. */
+function boundNames(table, most) {
+  if (table.size > most) table.delete(table.keys().next().value);
 }
 
 /** Append a row in order of time: live rows come in order, except for some of the same moment. */
@@ -153,7 +159,10 @@ class Model {
 
   client(name) {
     let found = this.clients.get(name);
-    if (!found) this.clients.set(name, (found = { name, exchanges: [], beliefs: new Map() }));
+    if (!found) {
+      this.clients.set(name, (found = { name, exchanges: [], beliefs: new Map() }));
+      boundNames(this.clients, MAX_NAMES / 10);
+    }
     return found;
   }
 
@@ -245,9 +254,12 @@ class Model {
 
   #keep(table, name, row) {
     let rows = table.get(name);
-    if (!rows) table.set(name, (rows = []));
+    if (!rows) {
+      table.set(name, (rows = []));
+      boundNames(table, MAX_NAMES);
+    }
     insert(rows, { ...row, at: row.at_ms });
-    bound(rows, MAX_SMALL / 10);
+    bound(rows, MAX_STATES);
   }
 
   #leader(row) {
@@ -257,7 +269,7 @@ class Model {
       at: row.at_ms, leader: row.leader, epoch: row.leader_epoch, isr: row.isr, elr: row.elr,
       replicas: row.replicas,
     });
-    bound(partition.leaders, MAX_SMALL / 10);
+    bound(partition.leaders, MAX_STATES);
   }
 
   #move(row) {
@@ -298,7 +310,7 @@ class Model {
     let rows = epochs.get(row.broker);
     if (!rows) epochs.set(row.broker, (rows = []));
     insert(rows, { at: row.at_ms, start: row.start_offset, epochs: row.epochs });
-    bound(rows, MAX_SMALL / 10);
+    bound(rows, MAX_STATES);
   }
 
   #exchange(row) {
@@ -310,7 +322,7 @@ class Model {
       if (same(exchanges[i])) return;
     }
     insert(exchanges, { ...row, at: row.asked_ms });
-    bound(exchanges, Math.max(MAX_EXCHANGES / this.clients.size, 500));
+    bound(exchanges, Math.max(MAX_EXCHANGES / this.clients.size, 100));
   }
 
   #belief(row) {
