@@ -49,6 +49,32 @@ def rows_after(record: RunRecord, at_ms: int) -> Rows:
     }
 
 
+def rows_from(record: RunRecord, at_ms: int) -> Rows:
+    """What shows a whole record from that time on: the rows from then on, all events, and the last
+    row before of each state: who leads, where a log ends, which epochs it has, and so on."""
+    rows = rows_after(record, at_ms - 1)
+    rows["notes"] = list(record.notes)
+    for field, subject in _SUBJECTS.items():
+        states: dict[Any, Any] = {}
+        for row in getattr(record, field):
+            if row.at_ms < at_ms:
+                states[subject(row)] = row
+        rows[field] = [*states.values(), *rows[field]]
+    return rows
+
+
+_SUBJECTS: Final[dict[str, Callable[[Any], object]]] = {
+    "leaders": attrgetter("topic", "partition"),
+    "moves": attrgetter("topic", "partition", "broker"),
+    "epochs": attrgetter("topic", "partition", "broker"),
+    "beliefs": attrgetter("client", "topic", "partition"),
+    "commits": attrgetter("group", "topic", "partition"),
+    "groups": attrgetter("group"),
+    "transaction_states": attrgetter("transactional_id"),
+}
+"""Tables of states: what a row is the state of."""
+
+
 def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
     """What was recorded after `after_ms` and before `before_ms`.  Appends are taken by when they
     were seen, which may be after their time, that of the request."""
