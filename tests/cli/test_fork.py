@@ -42,7 +42,7 @@ def test_fork__of_a_scenario_shows_both_verdicts(scenario: str, kcluster: Verb) 
 
 def test_fork__wrong_words(scenario: str, kcluster: Verb) -> None:
     for words, problem in (
-        (("--at", "9s", "heal"), "9000 ms is not a moment of this run, which has 3000 ms"),
+        (("--at", "9s", "heal"), "9000 ms is not a moment of this run, in which clients run"),
         (("--at", "soon", "heal"), "--at soon: "),
         (("kil: 1",), "did you mean kill?"),
     ):
