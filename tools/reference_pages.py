@@ -25,6 +25,7 @@ from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.kafka.values import ConfigDef, format_value
 from kcluster.events import AnyEvent
 from kcluster.runs.schema import run_schema
+from kcluster.web.reference import http_api_page
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 FOLDER: Final = REPOSITORY / "docs" / "reference"
@@ -322,10 +323,16 @@ def incidents_page() -> str:
     return "\n".join(lines)
 
 
+def http_page() -> str:
+    """The requests of `kcluster serve`."""
+    return http_api_page(MARK, table)
+
+
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "cli.md": cli_page,
     "configs.md": configs_page,
     "events.md": events_page,
+    "http-api.md": http_page,
     "incidents.md": incidents_page,
     "run-directory.md": run_directory_page,
 }

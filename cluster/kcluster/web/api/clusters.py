@@ -108,9 +108,12 @@ class DeletedCluster(Struct, frozen=True):
 
 
 class DeleteParameters(Struct):
-    """`out`: a directory, below which the run is written before."""
+    """What happens before."""
 
-    out: str | None = None
+    out: Annotated[
+        str | None,
+        Meta(description="Write the run to a directory of its own below this one, of the server."),
+    ] = None
 
 
 @route(

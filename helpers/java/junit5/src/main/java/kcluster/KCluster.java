@@ -138,6 +138,23 @@ public final class KCluster implements BeforeAllCallback, AfterAllCallback, Auto
         }
     }
 
+    /** Report that the application has processed a record, for {@link #assertProcessedOnce}. */
+    public void processed(String topic, int partition, long offset) {
+        ObjectNode report = Server.JSON.createObjectNode().put("topic", topic);
+        report.putArray("offsets").addArray().add(partition).add(offset);
+        server.call("POST", path + "/processed", report);
+    }
+
+    /** Fail the test unless each record of a topic was reported as processed, once and in order. */
+    public void assertProcessedOnce(String topic) {
+        JsonNode judged = server.call("GET", path + "/processed?topic=" + topic, null);
+        if (!judged.get("valid").asBoolean()) {
+            StringBuilder text = new StringBuilder();
+            judged.get("problems").forEach(problem -> text.append(problem.get("text").asText()).append('\n'));
+            throw new AssertionError(text.append("what happened:\n").append(events()).toString());
+        }
+    }
+
     /** What happened, an event per line with the number of the event that caused it. */
     public String events() {
         StringBuilder text = new StringBuilder();
@@ -158,7 +175,11 @@ public final class KCluster implements BeforeAllCallback, AfterAllCallback, Auto
         StringBuilder text = new StringBuilder();
         text.append(verdict.get("outcome").asText()).append(": ").append(verdict.get("reason").asText());
         for (String findings : new String[] {"anomalies", "violations"}) {
-            verdict.get(findings).forEach(one -> text.append("\n  ").append(one));
+            for (JsonNode finding : verdict.get(findings)) {
+                text.append("\n  ").append(finding.get("name").asText());
+                text.append(": ").append(finding.get("text").asText());
+                finding.get("chain").forEach(link -> text.append("\n    ").append(link.get("text").asText()));
+            }
         }
         return text.append("\nwhat happened:\n").append(events()).toString();
     }
