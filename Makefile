@@ -100,7 +100,7 @@ compare: $(VENV)/.dev
 	@$(BIN)/python -m compare $(ARGS)
 
 tools: $(VENV)/.dev $(KAFKA_LIBS)
-	@KCLUSTER_LONG_PROGRAMS=yes $(BIN)/python -m pytest $(TOOLS_TESTS) $(ARGS)
+	@KCLUSTER_LONG_PROGRAMS=yes $(BIN)/python -m pytest -o faulthandler_timeout=1000 $(TOOLS_TESTS) $(ARGS)
 
 # With Java, pytest also tests Kafka's tools and Spark's connector. Without Java, or without the jars,
 # these tests are skipped with a message, and that is no failure.

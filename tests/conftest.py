@@ -47,6 +47,18 @@ if ARCHIVE.exists():
     SPARK_OPTIONS.append(f"-XX:SharedArchiveFile={ARCHIVE}")
 os.environ["SPARK_SUBMIT_OPTS"] = " ".join(SPARK_OPTIONS)
 
+TOGETHER = frozenset(
+    (
+        "test_tidy.py",
+        "test_wheel.py",
+        "test_admin_surface_python.py",
+        "test_admin_surface_python_groups.py",
+    )
+)
+"""Files whose tests share what takes a second or more to make; one worker runs all of a file."""
+LONG_GROUPS = ("spark", "kafka")
+"""How the names of the groups begin that take a minute or more."""
+
 hypothesis.settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, print_blob=False
 )
@@ -59,17 +71,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the Spark tests for xdist, which asks for marks before any `modifyitems` of ours."""
+    """Mark tests that share something costly, for xdist, which asks for marks before any
+    `modifyitems` of ours."""
     fixtures = getattr(item, "fixturenames", ())
     if SPARK in fixtures:
         item.add_marker(pytest.mark.xdist_group(SPARK_LIVE if "cluster" in fixtures else SPARK))
+    elif "browser" in fixtures or item.path.name in TOGETHER:
+        item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest first, so that no worker ends with one: groups, then slow tests."""
-    items.sort(
-        key=lambda item: [item.get_closest_marker(mark) is None for mark in ("xdist_group", "slow")]
-    )
+    """Put the longest first, so that no worker ends with one: Spark's and Kafka's groups, then what
+    is marked as slow."""
+
+    def order(item: pytest.Item) -> int:
+        group = item.get_closest_marker("xdist_group")
+        if group is not None and group.args[0].startswith(LONG_GROUPS):
+            return 0
+        return 2 if item.get_closest_marker("slow") is None else 1
+
+    items.sort(key=order)
 
 
 def pytest_collection_finish() -> None:

@@ -20,7 +20,20 @@ import yaml
 from tests.docs_pages import ROOT, Block, anchors, documents, fenced, links
 from tools.reference_pages import FOLDER, PAGES, page_text
 
-LANGUAGES = ("", "console", "python", "yaml", "json", "ini", "sh", "text", "java", "xml")
+LANGUAGES = (
+    "",
+    "console",
+    "python",
+    "yaml",
+    "json",
+    "ini",
+    "sh",
+    "text",
+    "java",
+    "xml",
+    "go",
+    "js",
+)
 
 
 @pytest.mark.parametrize("document", documents())

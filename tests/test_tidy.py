@@ -44,7 +44,7 @@ LAYERS = {
     "faults": f"{_CORE} broker network",
     "clients": "contract timers protocol",
     "runtime": f"{_CORE} controller broker network faults",
-    "operations": f"{_CORE} network faults runtime",
+    "operations": f"{_CORE} controller network faults runtime",
     "drivers": f"{_CORE} broker network faults clients runtime operations",
     "invariants": f"{_CORE} controller broker runtime",
     "evidence": f"{_CORE} broker network clients runtime operations invariants",

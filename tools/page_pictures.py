@@ -17,11 +17,6 @@ from playwright.sync_api import Page, sync_playwright
 ROOT: Final = Path(__file__).parent.parent
 PLACE: Final = ROOT / "docs" / "static"
 
-sys.path[:0] = [str(ROOT), str(ROOT / "cluster")]
-
-from kcluster.web.page.document import page_of_record  # noqa: E402  # found by the path above
-from tests.web.page.stage import failover_run  # noqa: E402
-
 MOMENTS: Final = {
     "page-partition": "#t=1650",
     "page-cluster": "#t=700&view=cluster",
@@ -32,6 +27,10 @@ MOMENTS: Final = {
 
 def main() -> None:
     """Write docs/static/page-*.png."""
+    sys.path[:0] = [str(ROOT), str(ROOT / "cluster")]
+    from kcluster.web.page.document import page_of_record
+    from tests.web.page.stage import failover_run
+
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
         file = Path(place, "run.html")

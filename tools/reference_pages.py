@@ -25,6 +25,7 @@ from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.kafka.values import ConfigDef, format_value
 from kcluster.events import AnyEvent
 from kcluster.runs.schema import run_schema
+from kcluster.web.reference import http_api_page
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 FOLDER: Final = REPOSITORY / "docs" / "reference"
@@ -48,10 +49,10 @@ storage, the KRaft quorum, two-phase commit, thread pools.
 """
 RUN_INTRO: Final = """
 A run directory is what `kcluster scenario run --out` and a failing test leave behind. `run.json` is
-one JSON value; the other files have one JSON value per line. Times are milliseconds since the start
-of the run. `timeline.html` draws the run; `verdict.json` has the
-[verdict](../explanation/verdicts.md). `kcluster schema run` prints the JSON Schema ([a
-copy](../schema/run.schema.json)).
+one JSON value; the other files have one JSON value per line. Times are milliseconds of the
+cluster's clock; the run begins at `began_ms` of `run.json`. `timeline.html` draws the run;
+`verdict.json` has the [verdict](../explanation/verdicts.md). `kcluster schema run` prints the
+JSON Schema ([a copy](../schema/run.schema.json)).
 """
 EVENTS_INTRO: Final = """
 `kcluster events` and `events.jsonl` in a [run directory](run-directory.md) have these kinds. Each
@@ -322,10 +323,16 @@ def incidents_page() -> str:
     return "\n".join(lines)
 
 
+def http_page() -> str:
+    """The requests of `kcluster serve`."""
+    return http_api_page(MARK, table)
+
+
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "cli.md": cli_page,
     "configs.md": configs_page,
     "events.md": events_page,
+    "http-api.md": http_page,
     "incidents.md": incidents_page,
     "run-directory.md": run_directory_page,
 }

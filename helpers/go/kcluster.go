@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -49,10 +50,19 @@ type Event struct {
 
 // Verdict says whether a cluster has kept its promises: valid, invalid or unknown.
 type Verdict struct {
-	Outcome    string            `json:"outcome"`
-	Reason     string            `json:"reason"`
-	Anomalies  []json.RawMessage `json:"anomalies"`
-	Violations []json.RawMessage `json:"violations"`
+	Outcome    string    `json:"outcome"`
+	Reason     string    `json:"reason"`
+	Anomalies  []Finding `json:"anomalies"`
+	Violations []Finding `json:"violations"`
+}
+
+// Finding is a broken promise. Chain is what led to it, oldest first.
+type Finding struct {
+	Name  string `json:"name"`
+	Text  string `json:"text"`
+	Chain []struct {
+		Text string `json:"text"`
+	} `json:"chain"`
 }
 
 // Start starts a cluster with this topology, as in a topology file: YAML or JSON.
@@ -149,9 +159,18 @@ func (c *Cluster) Findings() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: %s\n", verdict.Outcome, verdict.Reason)
 	for _, finding := range append(verdict.Anomalies, verdict.Violations...) {
-		fmt.Fprintf(&text, "  %s\n", finding)
+		fmt.Fprintf(&text, "  %s: %s\n", finding.Name, finding.Text)
+		for _, link := range finding.Chain {
+			fmt.Fprintf(&text, "    %s\n", link.Text)
+		}
 	}
-	text.WriteString("what happened:\n")
+	return text.String() + "what happened:\n" + c.story()
+}
+
+// story returns the events, each with the number of the one that caused it.
+func (c *Cluster) story() string {
+	c.t.Helper()
+	var text strings.Builder
 	numbers := map[string]int{}
 	for _, event := range c.Events() {
 		numbers[fmt.Sprint(event.ID)] = event.Sequence
@@ -164,11 +183,32 @@ func (c *Cluster) Findings() string {
 	return text.String()
 }
 
+// Processed reports that the application has processed a record, for RequireProcessedOnce.
+func (c *Cluster) Processed(topic string, partition int32, offset int64) {
+	c.t.Helper()
+	report := map[string]any{"topic": topic, "offsets": [][2]int64{{int64(partition), offset}}}
+	c.json("POST", "/processed", report, nil)
+}
+
+// RequireProcessedOnce ends the test unless each record of a topic was reported as processed, once
+// and in order.
+func (c *Cluster) RequireProcessedOnce(topic string) {
+	c.t.Helper()
+	var judged struct {
+		Valid    bool
+		Problems []struct{ Text string }
+	}
+	c.json("GET", "/processed?topic="+url.QueryEscape(topic), nil, &judged)
+	if !judged.Valid {
+		c.t.Fatalf("%s: %v\nwhat happened:\n%s", topic, judged.Problems, c.story())
+	}
+}
+
 func (c *Cluster) json(method, path string, body, answer any) {
 	c.t.Helper()
 	var encoded []byte
 	if body != nil {
-		encoded, _ = json.Marshal(body) // maps of strings
+		encoded, _ = json.Marshal(body) // maps of what JSON has
 	}
 	c.decode(answer, method, path, jsonType, encoded)
 }
@@ -192,8 +232,8 @@ type server struct {
 }
 
 var shared = sync.OnceValues(func() (*server, error) {
-	if url := os.Getenv("KCLUSTER_URL"); url != "" {
-		return &server{URL: url, Token: os.Getenv("KCLUSTER_TOKEN")}, nil
+	if address := os.Getenv("KCLUSTER_URL"); address != "" {
+		return &server{URL: address, Token: os.Getenv("KCLUSTER_TOKEN")}, nil
 	}
 	program := os.Getenv("KCLUSTER_COMMAND")
 	if program == "" {

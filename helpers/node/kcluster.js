@@ -80,9 +80,35 @@ export class Cluster {
     if (verdict.outcome === "valid") return;
     const lines = [`${verdict.outcome}: ${verdict.reason}`];
     for (const finding of [...verdict.anomalies, ...verdict.violations]) {
-      lines.push(`  ${JSON.stringify(finding)}`);
+      lines.push(`  ${finding.name}: ${finding.text}`);
+      for (const link of finding.chain) lines.push(`    ${link.text}`);
     }
-    lines.push("what happened:");
+    lines.push(await this.#story());
+    throw new AssertionError({message: lines.join("\n"), actual: verdict.outcome, expected: "valid"});
+  }
+
+  // Reports that the application has processed a record, for assertProcessedOnce().
+  processed(topic, partition, offset) {
+    const offsets = [[Number(partition), Number(offset)]];
+    return this.#call("POST", "/processed", {topic, offsets});
+  }
+
+  // Throws unless each record of a topic was reported as processed, once and in order.
+  async assertProcessedOnce(topic) {
+    const judged = await this.#call("GET", `/processed?topic=${encodeURIComponent(topic)}`);
+    if (judged.valid) return;
+    const lines = judged.problems.map((problem) => problem.text);
+    throw new AssertionError({message: [...lines, await this.#story()].join("\n")});
+  }
+
+  async close() {
+    clearInterval(this.#renewal);
+    await this.#call("DELETE", "");
+  }
+
+  // The events, each with the number of the one that caused it.
+  async #story() {
+    const lines = ["what happened:"];
     const numbers = new Map();
     for (const event of await this.events()) {
       numbers.set(String(event.id), event.sequence);
@@ -90,12 +116,7 @@ export class Cluster {
       const why = cause ? ` (because of ${cause})` : "";
       lines.push(`${String(event.sequence).padStart(4)} ${event.subject}: ${event.text}${why}`);
     }
-    throw new AssertionError({message: lines.join("\n"), actual: verdict.outcome, expected: "valid"});
-  }
-
-  async close() {
-    clearInterval(this.#renewal);
-    await this.#call("DELETE", "");
+    return lines.join("\n");
   }
 
   #call(method, path, body) {

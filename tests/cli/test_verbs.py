@@ -357,8 +357,13 @@ def test_clock__pause_act_step_resume(lab: Any, kcluster: Verb) -> None:
     assert "lab: the clock is running at " in kcluster("clock")[1]
     code, out, _ = kcluster("clock", "pause")
     assert (code, out.endswith("s  (kcluster clock resume)\n")) == (0, True)
-    assert kcluster("kill", "1")[0] == 0
+    assert kcluster("kill", "1")[1].splitlines()[1:] == [
+        "lab: broker 1 killed",
+        "broker 1 is down",
+        "the clock is paused: the rest follows after kcluster clock resume",
+    ]
     assert orders()["leader"] == 1, "nobody has noticed: the clock is paused"
+    assert "the clock is paused: nothing happens" in kcluster("status")[1]
     code, out, _ = kcluster("clock", "step", "leader_elected of orders-0")
     assert code == 0
     assert "leader 1 -> 2" in out.splitlines()[0]
@@ -393,3 +398,20 @@ def test_client__started_listed_and_stopped(lab: Any, kcluster: Verb) -> None:
     ]
     code, _, err = kcluster("client", "start", "producer", "order")
     assert (code, "did you mean orders?" in err) == (2, True)
+
+
+# ---------------------------------------------------------------------------------- predictions
+
+
+def test_predict__answers_and_then_the_action(lab: Any, kcluster: Verb) -> None:
+    code, out, _ = kcluster("predict", "kill: leader(orders-0)", "--answers", "--do")
+    assert code == 0
+    assert "Who leads orders-0 afterwards?\n  1  broker 1\n  2  broker 2\n" in out
+    assert "2: broker 2. The first replica in the assignment that is alive and in the ISR" in out
+    assert "broker_down" in out
+    assert kcluster("wait", "leader(orders-0) = 2")[0] == 0
+    assert "the clock is running" in kcluster("clock")[1]
+    out = kcluster("predict", "heal", "--answers")[1]
+    assert out == "nothing to predict: this action takes no broker from the cluster\n"
+    asked = json.loads(kcluster("predict", "stop: 2", "--json")[1])["questions"]
+    assert {question["kind"] for question in asked} >= {"leader", "writes", "noticed"}

@@ -14,27 +14,19 @@ Read the difference, and commit it only if you can explain it.
 from __future__ import annotations
 
 import difflib
-from functools import cache
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from kcluster.events.render import ECHOES
-from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import RunResult
-from kcluster.scenario.play.running import run_scenario
 from kcluster.scenario.report import REBALANCES, timeline_lines
+from tests.rig.incidents import INCIDENTS, each_incident, played
 
-INCIDENTS = sorted((Path(__file__).parents[2] / "scenarios" / "incidents").glob("*.yaml"))
 GOLDEN = Path(__file__).parent / "golden"
 SHOWN_LINES = 40
 RENEW = "if it is intended: pytest tests/events/test_golden.py --rewrite, and read the difference"
-
-
-@cache
-def played(file: Path) -> RunResult:
-    return run_scenario(Scenario.load(file), "virtual")
 
 
 def facts(result: RunResult) -> str:
@@ -74,12 +66,12 @@ def compare(request: pytest.FixtureRequest, name: str, made: str) -> None:
         pytest.fail("\n".join([*shown[:SHOWN_LINES], *more, RENEW]), pytrace=False)
 
 
-@pytest.mark.parametrize("file", INCIDENTS, ids=lambda file: file.stem)
+@each_incident
 def test_golden__the_facts_of_an_incident(file: Path, request: pytest.FixtureRequest) -> None:
     compare(request, f"{file.stem}.facts.jsonl", facts(played(file)))
 
 
-@pytest.mark.parametrize("file", INCIDENTS, ids=lambda file: file.stem)
+@each_incident
 def test_golden__the_words_for_an_incident(file: Path, request: pytest.FixtureRequest) -> None:
     compare(request, f"{file.stem}.txt", words(played(file)))
 

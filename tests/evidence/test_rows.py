@@ -14,7 +14,7 @@ from kcluster.evidence.kept_rows import StateRows
 from kcluster.evidence.recorder import Recorder
 from kcluster.evidence.rows import BeliefRow, ExchangeRow
 from kcluster.evidence.sampling import SamplingRecorder
-from kcluster.runs.journal import rows_between
+from kcluster.runs.journal import STREAMED, rows_between
 from kcluster.testing.handles import VirtualCluster
 
 ORDERS = ("orders", 0)
@@ -169,6 +169,7 @@ def test_rows_between__gives_each_row_once() -> None:
             streamed.setdefault(table, []).extend(rows)
         after_ms = cluster.now_ms - 1
     whole = rows_between(recorder, -1, cluster.now_ms)
+    assert sorted(whole) == sorted(STREAMED)
     for table in ("exchanges", "beliefs", "epochs", "groups", "moves", "commits"):
         assert sorted(map(str, streamed[table])) == sorted(map(str, whole[table])), table
         assert whole[table], table

@@ -12,6 +12,7 @@ from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.sampling import SamplingRecorder
+from kcluster.runs.moment import moment_of, recorded_until
 from kcluster.scenario.language.model import ProducerSpec
 from kcluster.scenario.play.virtual import VirtualStage
 from kcluster.scenario.play.workload import make_producer
@@ -107,6 +108,50 @@ def test_sampling__the_oldest_events_are_dropped_and_the_verdict_says_so(
     assert verdict.dropped_events >= 10
     lines = verdict.lines()
     assert f"the oldest {verdict.dropped_events} events are no longer kept" in lines
+
+
+def test_sampling__old_events_that_say_how_something_is_are_kept(lab: Callable[..., Lab]) -> None:
+    cluster = lab()
+    cluster.driver.kill(3)
+    cluster.driver.run_for(15_000)
+    cluster.recorder.max_notes = 80
+    for _ in range(20):
+        cluster.driver.pause(1)
+        cluster.driver.resume(1)
+        cluster.driver.kill(2)
+        cluster.driver.run_for(15_000)
+        cluster.driver.start(2)
+        cluster.driver.run_for(15_000)
+    cluster.recorder.check_last_step()
+    notes = cluster.recorder.notes
+    assert len(notes) <= 80
+    assert cluster.recorder.dropped_notes > 100
+    assert [note.at_ms for note in notes] == sorted(note.at_ms for note in notes)
+    record = recorded_until(cluster.recorder, cluster.driver.now_ms)
+    moment = moment_of(record, cluster.driver.now_ms)
+    assert [(str(x.state), x.fenced) for x in moment.brokers] == [
+        ("up", False), ("up", False), ("down", True),
+    ]  # fmt: skip
+
+
+def test_sampling__leader_epochs_of_each_replica_outlive_older_ones(
+    lab: Callable[..., Lab],
+) -> None:
+    cluster = lab()
+    cluster.recorder.max_epoch_runs = 20
+    for number in range(12):
+        leader = cluster.driver.verbs.leader("orders", 0)
+        cluster.driver.kill(leader)
+        cluster.driver.run_for(12_000)
+        cluster.produce(5 + number)
+        cluster.driver.start(leader)
+        cluster.driver.run_for(12_000)
+    cluster.recorder.check_last_step()
+    (observed,) = cluster.recorder.of_partition(("orders", 0))
+    assert len(observed.epoch_runs) <= 20
+    newest = {runs.broker: runs.epochs for runs in observed.epoch_runs}
+    logs = {disk: cluster.driver.plan.disks[disk].logs[observed.key] for disk in (1, 2, 3)}
+    assert newest == {broker: tuple(log.epochs.entries) for broker, log in logs.items()}
 
 
 def lose_the_newest(cluster: Lab, then: int = 5) -> None:

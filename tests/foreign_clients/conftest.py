@@ -58,8 +58,14 @@ def _sockets_left_open() -> Iterator[None]:
         gc.collect()
 
 
+SESSIONS = {"group.consumer.session.timeout.ms": 10_000, "group.share.session.timeout.ms": 10_000}
+"""For members with no session timeout of their own (KIP-848, KIP-932).  Those of the profile are
+450 ms: on a busy machine the threads of a client rest for longer, and the group loses its members
+again and again."""
+
+
 def three_brokers(**config: Any) -> Topology:
-    return Topology.of(brokers=3, profile="fast", config=config)
+    return Topology.of(brokers=3, profile="fast", config={**SESSIONS, **config})
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +119,6 @@ def group() -> str:
 def own() -> Iterator[Cluster]:
     """Three brokers for one test to break; `orders` has a partition led by 1, replicated by all."""
     topics = {"orders": {"assignment": [[1, 2, 3]], "config": {"min.insync.replicas": 2}}}
-    topology = Topology.of(brokers=3, profile="fast", topics=topics)
+    topology = Topology.of(brokers=3, profile="fast", topics=topics, config=SESSIONS)
     with Cluster(topology) as running:
         yield running

@@ -10,10 +10,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+
+from tests.web.api import serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout_s(180)]
 
@@ -24,11 +26,11 @@ WORDS = "leader's death"
 """What an example prints at the end of its first test."""
 
 
-def run(command: Sequence[str | Path], cwd: Path) -> None:
-    """Run an example, which starts `kcluster serve` itself."""
-    environment = {**os.environ, "KCLUSTER_COMMAND": str(PROGRAM)}
-    for name in ("KCLUSTER_URL", "KCLUSTER_TOKEN"):
-        environment.pop(name, None)
+def run(command: Sequence[str | Path], cwd: Path, server: Mapping[str, str] = {}) -> None:
+    """Run an example, with the environment that names a server, or it starts one itself."""
+    own = {"KCLUSTER_COMMAND": str(PROGRAM)}
+    clean = {name: text for name, text in os.environ.items() if not name.startswith("KCLUSTER_")}
+    environment = clean | (dict(server) or own)
     ended = subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
@@ -73,3 +75,11 @@ def test_helpers__go_with_franz_go() -> None:
 
 def test_helpers__node_with_kafkajs() -> None:
     run([program("node", "node/.done"), "--test"], BUILT / "node" / "example")
+
+
+def test_helpers__use_a_running_server_and_leave_nothing() -> None:
+    node = program("node", "node/.done")
+    with serving() as (server, api):
+        named = {"KCLUSTER_URL": server.url, "KCLUSTER_TOKEN": server.token}
+        run([node, "--test"], BUILT / "node" / "example", named)
+        assert api.ok("GET", "/v1/clusters") == {"clusters": []}

@@ -8,15 +8,18 @@ import pytest
 
 from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
+from kcluster.events.brokers import ControllerDown
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
-from kcluster.scenario.forking import fork_cluster
+from kcluster.scenario.forking import fork_cluster, shorten
 from kcluster.scenario.language.loader import parse_action
 from kcluster.scenario.language.model import ProducerSpec
 from kcluster.scenario.perform import do, live_stage
 from kcluster.scenario.play.workload import make_producer
+from kcluster.scenario.recorded import RecordedClient, RecordedStep
 from kcluster.scenario.started import start_client, stop_client
 
+EVENT = ControllerDown()
 TOPICS = {"orders": {"partitions": 1, "replication_factor": 3, "assignment": [[1, 2, 3]]}}
 
 
@@ -66,3 +69,14 @@ def test_fork__says_what_stands_in_for_clients_from_outside(cluster: Cluster) ->
     (line,) = futures.assumptions
     assert line.startswith("shop: a producer of kcluster stands in for it (acks=all, ")
     assert futures.here.verdict.acked > 0
+
+
+def test_fork__stretches_in_which_nobody_did_anything_are_played_shorter() -> None:
+    steps = [
+        RecordedStep(1_000, "kill", 1, EVENT),
+        RecordedStep(600_000, "isolate", 2, EVENT, for_ms=500_000),
+    ]
+    clients = [RecordedClient("producers", {}, 2_000, 610_000)]
+    assert shorten(steps, clients, 1_200_000, quiet_ms=90_000) == 1_200_000 - 92_000 - 190_000
+    assert [(step.at_ms, step.for_ms) for step in steps] == [(1_000, None), (92_000, 100_000)]
+    assert (clients[0].start_ms, clients[0].stop_ms) == (2_000, 102_000)

@@ -10,8 +10,10 @@ from kcluster.config.topology.model import Topology
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.loader import ScenarioError
+from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.perform import do
-from kcluster.scenario.started import clients_started, start_client, stop_client
+from kcluster.scenario.recorded import scenario_of
+from kcluster.scenario.started import clients_started, recorded_clients, start_client, stop_client
 
 TOPICS = {"orders": {"partitions": 1, "replication_factor": 3, "assignment": [[1, 2, 3]]}}
 
@@ -80,3 +82,17 @@ def test_started__they_stand_still_while_the_clock_is_paused(cluster: Cluster) -
     start_client(cluster, {"producer": {"topic": "orders", "rate": "200/s"}})
     cluster.resume_clock()
     cluster.wait_for(f"high_watermark(orders-0) > {ends[0] + 20}")
+
+
+def test_started__the_scenario_of_a_recorded_cluster_has_it(cluster: Cluster) -> None:
+    began_ms = cluster.recorder.began_ms
+    start_client(cluster, {"producer": {"topic": "orders", "rate": "20/s", "name": "shop"}})
+    start_client(cluster, {"consumer": {"topic": "orders", "group": "billing"}})
+    stop_client(cluster, "shop")
+    clients = recorded_clients(cluster, began_ms)
+    text = scenario_of(cluster.recorder.notes, cluster.topology, "lab", began_ms, clients)
+    workload = Scenario.parse(text).workload
+    (producer,), (consumer,) = workload.producers, workload.consumers
+    assert (producer.name, producer.rate_per_s, consumer.group) == ("shop", 20, "billing")
+    assert producer.stop_ms is not None
+    assert consumer.stop_ms is None

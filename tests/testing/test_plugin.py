@@ -141,11 +141,13 @@ def test_kafka_topic__differs_per_test_of_one_cluster(pytester: pytest.Pytester)
         def test_one(kafka_cluster_module, kafka_topic):
             seen.append((kafka_cluster_module, kafka_topic))
             kafka_cluster_module.kill(kafka_cluster_module.leader(kafka_topic, 0))
+            kafka_cluster_module.pause_clock()
         def test_two(kafka_cluster_module, kafka_topic):
             (cluster, topic), = seen
             assert cluster is kafka_cluster_module
             assert topic != kafka_topic
             assert all(broker.state == "up" for broker in cluster.status().brokers)
+            assert not cluster.clock().paused
         def test_session(kafka_cluster_session, kafka_topic):
             assert kafka_cluster_session is not seen[0][0]
             kafka_cluster_session.new_topic("own", partitions=2, min_insync_replicas=2)

@@ -128,6 +128,11 @@ def notices(status: Status, topic: str | None) -> list[str]:
     paused = [str(broker["id"]) for broker in status["brokers"] if broker["state"] == "paused"]
     if paused:
         lines.append(f"paused: broker {', '.join(paused)}")
+    clock = status.get("clock")  # that of the past has none
+    if clock is not None and clock["paused"]:
+        lines.append("the clock is paused: nothing happens (kcluster clock resume)")
+    elif clock is not None and clock["speed"] != 1:
+        lines.append(f"the clock runs at speed {clock['speed']:g} (kcluster clock speed 1)")
     return lines
 
 

@@ -33,6 +33,8 @@ from kcluster.evidence.exchanges import Exchanges
 from kcluster.evidence.history import FinalLog
 from kcluster.evidence.recorder import Answer, Missing, Recorder, RequestTimes
 from kcluster.evidence.rows import ExchangeRow
+from kcluster.evidence.standing_notes import standing_notes
+from kcluster.evidence.traffic import TrafficCounts
 from kcluster.invariants.observed import Append, Move, ObservedPartition
 from kcluster.operations.status import controller_image
 from kcluster.partition.log.log import Log
@@ -85,7 +87,9 @@ class SamplingRecorder(Recorder):
         self.checks_steps = False
         self.max_records = MAX_RECORDS
         self.max_notes = MAX_NOTES
+        self.max_epoch_runs = MAX_EPOCH_RUNS
         self.ranges: dict[tuple[bytes, int], list[AckedRange]] = {}
+        self.traffic = TrafficCounts()
         self._times: RequestTimes = Counter()
         self._pending: list[Answer] = []
         self._is_due = False
@@ -193,12 +197,10 @@ class SamplingRecorder(Recorder):
         if self._kept_records > self.max_records or len(self.answers) > MAX_ANSWERS:
             self._merge_older_half()
         if len(self.notes) > self.max_notes:
-            dropped = len(self.notes) - self.max_notes + self.max_notes // 10
-            self.dropped_notes += dropped
-            del self.notes[:dropped]
+            self._drop_old_notes()
         if self._kept_moves > MAX_MOVES:
             self._thin_moves()
-        if self._kept_epoch_runs > MAX_EPOCH_RUNS:
+        if self._kept_epoch_runs > self.max_epoch_runs:
             self._thin_epoch_runs()
 
     def _brokers(self) -> Iterator[BrokerNode]:
@@ -289,6 +291,7 @@ class SamplingRecorder(Recorder):
             observed.appends.append(append)
             self._kept_records += batch.record_count
             if not batch.is_control:
+                self.traffic.appended(leader, observed.topic, batch)
                 self._unclaimed[id_of(observed, append)] = append
         for (epoch, _), (_, end) in zip(log.epochs.entries, log.epochs.entries[1:], strict=False):
             known[epoch] = max(known.get(epoch, 0), end)  # compaction leaves gaps at their ends
@@ -304,6 +307,7 @@ class SamplingRecorder(Recorder):
             took_ms -= took_ms % SLOW_MS
         self._times[request.api_key, client, broker, took_ms] += 1
         row = self._exchanges.answered(at_ms, broker, reply)
+        self.traffic.answered(broker, row, reply)
         if body is None:
             return
         if request.api_key == _PRODUCE:
@@ -421,6 +425,15 @@ class SamplingRecorder(Recorder):
                 first, end = append.base_offset, append.last_offset
                 ranges.append(AckedRange(append.epoch, first, end, acked, count, append.at_ms))
         observed.appends = kept
+
+    def _drop_old_notes(self) -> None:
+        """Drop the oldest notes, but those that still say how something is."""
+        spare = self.max_notes // 10
+        dropped = len(self.notes) - self.max_notes + spare
+        standing = standing_notes(self.notes[:dropped])
+        kept = standing[max(0, len(standing) - spare) :]
+        self.notes[:dropped] = kept
+        self.dropped_notes += dropped - len(kept)
 
     def _thin_moves(self) -> None:
         """Drop every other move, but none that goes back."""

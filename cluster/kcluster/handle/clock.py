@@ -119,12 +119,14 @@ class ClockVerbs(ABC):
 
 
 def wanted_event(kind: str) -> Callable[[Note], bool]:
-    """Whether a note is of this kind, `leader_elected of orders-0`; ClusterError with the nearest
-    word if there is no such kind."""
+    """Whether a note is of this kind, `leader_elected of orders-0`.  What happens to Kafka's own
+    topics counts only if it is named.  ClusterError with the nearest word for an unknown kind."""
     from kcluster.operations.conditions import EventCondition, condition_in
 
     if kind == ANY:
         return lambda note: not note.event.is_internal
     wanted = condition_in(f"event {kind}")
     assert isinstance(wanted, EventCondition), wanted
-    return wanted.matches
+    if wanted.subject:
+        return wanted.matches
+    return lambda note: wanted.matches(note) and not note.event.is_internal

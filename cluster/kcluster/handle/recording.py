@@ -136,3 +136,17 @@ class RecordVerbs(ABC):
             return rows_between(recorder, after_ms, now_ms), now_ms - 1
 
         return self.call(read)
+
+    def recorded_now(self) -> Rows:
+        """The rows of the present millisecond, which `recorded_since` has once it is over: in a
+        cluster whose clock is paused, what was done to it meanwhile.  There may be more of them."""
+        from kcluster.runs.journal import rows_between
+
+        recorder = self.recorder
+
+        def read() -> Rows:
+            recorder.check_last_step()
+            now_ms = self.driver.now_ms()
+            return rows_between(recorder, now_ms - 1, now_ms + 1)
+
+        return self.call(read)

@@ -94,6 +94,7 @@ class LessonPart(Struct, frozen=True):
         ListOf(OneOf("part of the picture", SHOWN), "what is shown"),
         "What is shown of the run.",
     ] = (EVENTS, LOGS)
+    requests_of: Annotated[str, text(), "The client whose requests are shown."] = ""
 
 
 class LessonKeys(Struct, frozen=True):

@@ -32,7 +32,9 @@ def lesson_page(played: LessonPlayed, exercise: Exercise | None) -> str:
     blocks = [f"# {number}{lesson.title}", lesson.keys.intro]
     if lesson.number:
         blocks.insert(0, MADE_BY)
-        blocks.insert(2, f"In the terminal: `kcluster learn {lesson.number}`")
+        blocks.insert(
+            2, f"In the terminal: `kcluster learn {lesson.number}`; with a live cluster: `--page`."
+        )
     for part, each in enumerate(played.parts, 1):
         blocks += _part(part, each, played)
     blocks += ["## What to remember", lesson.keys.summary]

@@ -14,17 +14,20 @@ from typing import Any
 
 from msgspec import Struct
 
+from kcluster.clients.ledger import Ledger, Outcome
 from kcluster.contract import Note
+from kcluster.evidence.rows import ExchangeRow
 from kcluster.learn.lesson import Choice, Lesson, LessonPart
 from kcluster.operations.logs import PartitionLogs, partition_logs
 from kcluster.scenario.language.fields import fields_of
 from kcluster.scenario.language.model import Checks
 from kcluster.scenario.outcome import failed_checks
 from kcluster.scenario.play.phases import RunResult
-from kcluster.scenario.play.stage import Stage, counted
+from kcluster.scenario.play.stage import Stage
 from kcluster.scenario.play.virtual import run_virtual
 
-COUNTED = ("sent", "acked", "failed", "read")
+Counts = Mapping[str, Mapping[str, int]]
+"""How many records were sent, acked, failed and read, each by client."""
 
 
 class ErrorsReceived(Struct, frozen=True):
@@ -38,15 +41,16 @@ class ErrorsReceived(Struct, frozen=True):
 
 class PartPlayed(Struct, frozen=True):
     """A part of a lesson as it happened.  `right`: the place of the right choice, from 0; None if
-    nothing is asked.  `counts`: records by COUNTED until the end of the part.  `began_ms`: where
-    the times of notes count from."""
+    nothing is asked.  `counts`: until the end of the part.  `requests`: of the
+    client that the part names.  `began_ms`: where times count from."""
 
     part: LessonPart
     right: int | None
     notes: tuple[Note, ...]
     logs: tuple[PartitionLogs, ...]
     errors: tuple[ErrorsReceived, ...]
-    counts: Mapping[str, int]
+    counts: Counts
+    requests: tuple[ExchangeRow, ...]
     began_ms: int
 
 
@@ -69,7 +73,7 @@ class _Moment(Struct):
     logs: tuple[PartitionLogs, ...]
     held: dict[int, bool]
     """By the place of a choice: whether its conditions hold."""
-    counts: dict[str, int]
+    counts: Counts
 
 
 class _Watcher:
@@ -107,7 +111,7 @@ class _Watcher:
                     at: all(stage.holds(condition, since) for condition in choice.when)
                     for at, choice in enumerate(choices)
                 },
-                {word: counted(stage.ledger, word, "") for word in COUNTED},
+                _counts(stage.ledger),
             )
         )
 
@@ -126,6 +130,8 @@ def _no_progress(passed_ms: int, all_ms: int) -> None:
 
 def _parts(lesson: Lesson, watcher: _Watcher, result: RunResult) -> Iterator[PartPlayed]:
     first, from_ms = watcher.first_note, 0
+    needs_requests = any(part.requests_of for part in lesson.parts)
+    exchanges = result.record().exchanges if needs_requests else []
     for part, moment in zip(lesson.parts, watcher.moments, strict=True):
         yield PartPlayed(
             part=part,
@@ -134,9 +140,25 @@ def _parts(lesson: Lesson, watcher: _Watcher, result: RunResult) -> Iterator[Par
             logs=moment.logs,
             errors=_errors(result, from_ms, part.until_ms),
             counts=moment.counts,
+            requests=tuple(
+                row
+                for row in exchanges
+                if row.client == part.requests_of
+                and from_ms <= row.at_ms - result.began_ms < part.until_ms
+            ),
             began_ms=result.began_ms,
         )
         first, from_ms = moment.last_note, part.until_ms
+
+
+def _counts(ledger: Ledger) -> Counts:
+    sends = ledger.sends
+    return {
+        "sent": Counter(send.producer for send in sends),
+        "acked": Counter(send.producer for send in sends if send.outcome is Outcome.ACKED),
+        "failed": Counter(send.producer for send in sends if send.outcome is Outcome.FAILED),
+        "read": Counter(read.consumer for read in ledger.reads),
+    }
 
 
 def _right(part: LessonPart, moment: _Moment, stage: Stage, result: RunResult) -> int | None:

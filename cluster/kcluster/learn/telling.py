@@ -7,12 +7,13 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec import structs
 
 from kcluster.events.render import plain
+from kcluster.learn.ladder import ladder_lines, rungs_of
 from kcluster.learn.lesson import COUNTS, ERRORS, EVENTS, LOGS, VERDICT, Lesson, Question
 from kcluster.learn.playing import PartPlayed
 from kcluster.runs.bars import Glyph
@@ -47,15 +48,18 @@ def answer_line(question: Question, right: int, given: int | None) -> str:
 
 
 def seen_lines(played: PartPlayed, result: RunResult) -> Iterator[str]:
-    """What happened in a part, without the drawing of the logs: events, errors of clients, counts,
-    the verdict without its windows of unavailability."""
+    """What happened in a part, without the drawing of the logs: events, requests, errors, counts,
+    and the verdict without its windows of unavailability."""
     shows = played.part.shows
     if EVENTS in shows:
         yield from _event_lines(played)
+    if client := played.part.requests_of:
+        yield f"requests of {client}:"
+        yield from ladder_lines(rungs_of(played.requests, client), played.began_ms)
     if ERRORS in shows:
         yield from _error_lines(played)
     if COUNTS in shows:
-        yield "records: " + "  ".join(f"{word} {n:,}" for word, n in played.counts.items())
+        yield "records: " + "  ".join(_count(word, by) for word, by in played.counts.items())
     if VERDICT in shows:
         yield from structs.replace(result.verdict, windows=(), errors=()).lines()
 
@@ -73,6 +77,13 @@ def _event_lines(played: PartPlayed) -> Iterator[str]:
     yield from lines[:MAX_EVENTS] or ["nothing changes in the cluster"]
     if len(lines) > MAX_EVENTS:
         yield f"... and {len(lines) - MAX_EVENTS} more events"
+
+
+def _count(word: str, by_client: Mapping[str, int]) -> str:
+    """`acked 46`, or of several clients `acked 46 (bank 6, shop 40)`."""
+    shown = ", ".join(f"{client} {count:,}" for client, count in sorted(by_client.items()))
+    each = f" ({shown})" if len(by_client) > 1 else ""
+    return f"{word} {sum(by_client.values()):,}{each}"
 
 
 def _error_lines(played: PartPlayed) -> Iterator[str]:

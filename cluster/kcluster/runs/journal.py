@@ -27,7 +27,7 @@ from kcluster.runs.build_record import (
     topology_values,
 )
 from kcluster.runs.directory import INFO, VERDICT, link_latest, new_run, write_values
-from kcluster.runs.record import TABLES, AppendRow, RunInfo
+from kcluster.runs.record import TABLES, AppendRow, RunInfo, RunRecord
 
 T = TypeVar("T")
 
@@ -37,9 +37,17 @@ STREAMED: Final = (
     "notes", "appends", "commits", "moves", "leaders", "epochs", "exchanges", "beliefs", "groups",
     "transaction_states",
 )  # fmt: skip
-"""The tables whose rows are known while a run goes on, those of `rows_between`."""
+"""The tables whose rows are known while a run goes on, those of `rows_between`;
+each row has its `at_ms`."""
 SLACK_MS: Final = 1_000
 NOT_OVER: Final = {"outcome": "unknown", "reason": "the run has not ended, or was killed"}
+
+
+def rows_after(record: RunRecord, at_ms: int) -> Rows:
+    """The rows of a whole record after that time, as a running cluster would have streamed them."""
+    return {
+        field: [row for row in getattr(record, field) if row.at_ms > at_ms] for field in STREAMED
+    }
 
 
 def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:

@@ -342,6 +342,10 @@ class Dispatcher:
             self._in_flight, (arrival_us, self._sequence, source, process, process.life, event)
         )
 
+    def links_in_use(self) -> list[Link]:
+        """The links over which something is under way at this moment."""
+        return [(source, process.node_id) for _, _, source, process, _, _ in self._in_flight]
+
     # ---------------------------------------------------------------------- life and death
 
     def start(self, node_id: int) -> None:

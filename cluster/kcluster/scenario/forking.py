@@ -81,9 +81,7 @@ def _past(cluster: Cluster, at_ms: int | None, started: list[StartedClient]) -> 
     for client in clients:
         client.start_ms = max(0, client.start_ms - began_ms)
         client.stop_ms = None if client.stop_ms is None else max(1, client.stop_ms - began_ms)
-    skipped_ms = _shorten(
-        steps, clients, moment_ms - began_ms, round(cluster.settle_limit_s * 1000)
-    )
+    skipped_ms = shorten(steps, clients, moment_ms - began_ms, round(cluster.settle_limit_s * 1000))
     played_ms = moment_ms - began_ms - skipped_ms
     text = scenario_text(cluster.name, topology, steps, clients, max(1, played_ms))
     return _Past(
@@ -124,7 +122,7 @@ def _clients(
         yield RecordedClient(client.kind, keys, client.first_ms, stop_ms)
 
 
-def _shorten(
+def shorten(
     steps: list[RecordedStep], clients: list[RecordedClient], moment_ms: int, quiet_ms: int
 ) -> int:
     """Move everything closer together where nobody did anything for longer than `quiet_ms`; returns

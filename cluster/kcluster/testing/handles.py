@@ -37,6 +37,7 @@ from kcluster.scenario.perform import do
 from kcluster.scenario.play.runner import repair_all
 from kcluster.scenario.play.virtual import VirtualStage
 from kcluster.scenario.play.workload import make_consumers, make_producer
+from kcluster.scenario.started import clients_started, stop_client
 from kcluster.testing.callers import CallingLine, notes_its_callers
 from kcluster.testing.processed import ProcessedLedger, check_topic, judged_processing
 from kcluster.testing.story import client_lines, problem_lines, story_lines
@@ -253,8 +254,13 @@ class TestedCluster(_Recorded, Cluster):
         return chosen
 
     def repair(self) -> None:
-        """Undo every fault: links, rules, disks, pauses, deaths.  Returns when all replicas are in
-        sync."""
+        """Undo every fault: links, rules, disks, pauses, deaths.  Clients that were started stop,
+        and the clock runs as the machine's.  Returns when all replicas are in sync."""
+        self.set_speed(1)
+        self.resume_clock()
+        for client in clients_started(self):
+            if client.is_running:
+                stop_client(self, client.name)
         problems = self.call(lambda: repair_all(self.verbs, self.plan))
         if problems:
             raise ClusterError("; ".join(problems))

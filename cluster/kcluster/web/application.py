@@ -122,9 +122,11 @@ def check_body(request: Request, route: Route) -> None:
     if route.body is None:
         return
     # A page of another site can send text/plain without asking, but not JSON.
-    if request.mimetype != JSON and request.mimetype not in YAML_TYPES:
+    is_yaml = route.takes_yaml and request.mimetype in YAML_TYPES
+    if request.mimetype != JSON and not is_yaml:
         given = request.mimetype or "none"
-        detail = f"Content-Type: {given}; send {JSON} or {YAML_TYPES[0]}"
+        wanted = f"{JSON} or {YAML_TYPES[0]}" if route.takes_yaml else JSON
+        detail = f"Content-Type: {given}; send {wanted}"
         raise RefusedRequest(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
 
 

@@ -17,6 +17,7 @@ from kcluster.config.files.problems import unknown
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.play.played import PlayedRun
+from kcluster.web.lesson_card import LessonCards
 from kcluster.web.problems import not_found
 
 MAX_CLUSTERS: Final = 200
@@ -59,6 +60,7 @@ class HeldCluster:
         self._renewed_s = time.monotonic()
         self._lock = threading.Lock()
         self.verdicts = Verdicts()
+        self.lessons = LessonCards()
         self.belongings: dict[str, Any] = {}
         """What the modules of api/ keep for this cluster, by their own names."""
 

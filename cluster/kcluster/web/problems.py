@@ -8,9 +8,9 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from kcluster.config.files.problems import Problem, ProblemsError
 from kcluster.operations.errors import ClusterError
@@ -30,16 +30,20 @@ class PlacedProblem(Struct, omit_defaults=True):
 
 
 class ProblemDocument(Struct, omit_defaults=True):
-    """RFC 9457.  `title`: of the status; `detail`: what is wrong, for people; `problems`: each
-    problem with its place; `state`: how the cluster stands, if a condition did not hold in time;
-    `action`: the number of the action that was performed all the same."""
+    """A problem document of RFC 9457."""
 
-    status: int
-    title: str
-    detail: str
-    problems: list[PlacedProblem] = []
-    state: list[str] = []
-    action: int | None = None
+    status: Annotated[int, Meta(description="The HTTP status.")]
+    title: Annotated[str, Meta(description="Its name.")]
+    detail: Annotated[str, Meta(description="What is wrong, for people.")]
+    problems: Annotated[
+        list[PlacedProblem], Meta(description="Each problem, with its place in the request.")
+    ] = []
+    state: Annotated[
+        list[str], Meta(description="How the cluster stands, if it has not settled in time.")
+    ] = []
+    action: Annotated[
+        int | None, Meta(description="The number of the action that was performed all the same.")
+    ] = None
 
 
 class RefusedRequest(Exception):

@@ -31,9 +31,10 @@ class Route(Struct, frozen=True, eq=False):
     """One route.
 
     `query`: its parameters as a Struct.  `body`: the type of the JSON body, or a JSON Schema of
-    it; None: no body.  `answer`: the type of the answer, a media type if it is not JSON, None for
-    204.  `is_open`: asked without a token.  `in_hub`: the handler runs in the server's hub and
-    must not wait; the others run in a thread, and may.
+    it; None: no body; `takes_yaml`: or YAML.  `answer`: the type of the answer, a media type if it
+    is not JSON, None for 204; `also`: further media types of it.  `is_open`: asked without a token.
+    `in_hub`: the handler runs in the server's hub and must not wait; the others run in a thread,
+    and may.
     """
 
     method: str
@@ -42,7 +43,9 @@ class Route(Struct, frozen=True, eq=False):
     summary: str
     query: type[Struct]
     body: Any
+    takes_yaml: bool
     answer: Any
+    also: tuple[str, ...]
     status: int
     errors: tuple[int, ...]
     is_open: bool
@@ -65,7 +68,9 @@ def route(
     *,
     query: type[Struct] = NoParameters,
     body: Any = None,
+    takes_yaml: bool = False,
     answer: Any = None,
+    also: tuple[str, ...] = (),
     status: int = 200,
     errors: tuple[int, ...] = (),
     is_open: bool = False,
@@ -83,7 +88,9 @@ def route(
                 summary=" ".join(paragraph.split()),
                 query=query,
                 body=body,
+                takes_yaml=takes_yaml,
                 answer=answer,
+                also=also,
                 status=status if answer is not None or status != 200 else 204,
                 errors=errors,
                 is_open=is_open,

@@ -32,11 +32,13 @@ topics:
 	for len(values) < 2 {
 		client.PollFetches(context.Background()).EachRecord(func(record *kgo.Record) {
 			values = append(values, string(record.Value))
+			cluster.Processed(record.Topic, record.Partition, record.Offset)
 		})
 	}
 	if !slices.Equal(values, []string{"before", "after"}) {
 		t.Fatalf("read %q", values)
 	}
+	cluster.RequireProcessedOnce("orders")
 	cluster.RequireValid()
 	t.Logf("leader's death: %d ms", time.Since(began).Milliseconds())
 }

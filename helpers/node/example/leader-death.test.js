@@ -23,7 +23,8 @@ test("records survive the death of their leader", async (t) => {
   await cluster.until("isr(orders-0) = 3");
   await producer.disconnect();
 
-  assert.deepEqual(await read(kafka, 2), ["before", "after"]);
+  assert.deepEqual(await read(kafka, 2, cluster), ["before", "after"]);
+  await cluster.assertProcessedOnce("orders");
   await cluster.assertValid();
   t.diagnostic(`leader's death: ${Math.round(performance.now() - began)} ms`);
 });
@@ -52,14 +53,15 @@ function client(cluster) {
   });
 }
 
-async function read(kafka, count) {
+async function read(kafka, count, cluster) {
   const values = [];
   const consumer = kafka.consumer({groupId: "readers", maxWaitTimeInMs: 50});
   await consumer.connect();
   await consumer.subscribe({topic: "orders", fromBeginning: true});
   await new Promise((resolve, reject) => {
-    const eachMessage = async ({message}) => {
+    const eachMessage = async ({topic, partition, message}) => {
       values.push(String(message.value));
+      await cluster.processed(topic, partition, message.offset);
       if (values.length === count) resolve();
     };
     consumer.run({eachMessage}).catch(reject);

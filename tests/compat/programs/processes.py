@@ -136,7 +136,9 @@ def break_along(
         cluster.start(cluster.kill(word))
 
 
-def wait_committed(cluster: Cluster, group: str, topic: str, partitions: int, count: int) -> None:
+def wait_committed(
+    cluster: Cluster, group: str, topic: str, partitions: int, count: int, *, limit_s: float = 60
+) -> None:
     """Wait until the group has committed as many offsets of the topic's partitions in sum."""
     settings = confluent_settings(cluster.bootstrap, group_id=group, enable_auto_commit=False)
     consumer = ck.Consumer(settings)
@@ -149,7 +151,9 @@ def wait_committed(cluster: Cluster, group: str, topic: str, partitions: int, co
             return 0  # the coordinator is about to move
 
     try:
-        until(lambda: total() >= count or _MOMENT.wait(0.05), f"{count} offsets of {group}", 60)
+        until(
+            lambda: total() >= count or _MOMENT.wait(0.05), f"{count} offsets of {group}", limit_s
+        )
     finally:
         consumer.close()
 

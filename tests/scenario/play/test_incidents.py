@@ -9,20 +9,20 @@ import pytest
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import RunResult
 from kcluster.scenario.play.running import run_scenario
+from tests.rig.incidents import INCIDENTS, each_incident, played
 
-FILES = sorted((Path(__file__).parents[3] / "scenarios" / "incidents").glob("*.yaml"))
-LIVE_FILES = [file for file in FILES if "live" in Scenario.load(file).clocks]
+LIVE_FILES = [file for file in INCIDENTS if "live" in Scenario.load(file).clocks]
 
 
 def report(result: RunResult) -> str:
     return "\n".join([*result.failures, *result.verdict.lines()])
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@each_incident
 def test_incident__ends_as_its_file_states_in_virtual_time(file: Path) -> None:
     scenario = Scenario.load(file)
     assert len(scenario.story.split()) > 20, "incidents explain themselves"
-    first = run_scenario(scenario, "virtual")
+    first = played(file)
     assert first.passed, report(first)
     assert run_scenario(scenario, "virtual").trace_hash == first.trace_hash
 

@@ -82,3 +82,55 @@ def test_live__a_refusal_is_shown_in_words(tab: Tab, url: str) -> None:
     replica(page, 1, "leader")
     page.evaluate("kclusterPage.act({kill: 9})")
     page.get_by_role("alert").get_by_text("broker 9").wait_for()
+
+
+def test_live__pause_freezes_and_a_step_ends_at_its_event(tab: Tab, url: str) -> None:
+    page = tab(url)
+    replica(page, 1, "leader")
+    page.keyboard.press("Space")
+    page.get_by_text("The cluster is frozen.").wait_for()
+    choose(page, 1, "Kill")
+    replica(page, 1, "down (killed)")
+    page.get_by_label("Kind of event to step to").select_option("leader_elected")
+    page.get_by_role("button", name="event ▶").click()
+    replica(page, 2, "leader")
+    page.get_by_text("The cluster is frozen.").wait_for()
+    page.get_by_label("Speed").select_option("0.1")
+    page.get_by_role("button", name="Run").click()
+    page.get_by_text("slow motion").wait_for()
+
+
+def test_live__built_in_clients_are_started_and_a_record_is_followed(tab: Tab, url: str) -> None:
+    page = tab(url)
+    replica(page, 1, "leader")
+    page.get_by_role("button", name="Clients").click()
+    dialog = page.get_by_role("dialog", name="Built-in clients")
+    dialog.get_by_role("button", name="Start a consumer").click()
+    dialog.get_by_role("button", name="Stop consumer").wait_for()
+    dialog.get_by_label("Records per second").fill("50")
+    dialog.get_by_role("button", name="Start a producer").click()
+    dialog.get_by_role("button", name="Stop producer").wait_for()
+    page.keyboard.press("Escape")
+    page.locator(".replica.leader .cell").nth(3).wait_for()
+    page.locator(".replica.leader .cell").nth(3).dispatch_event("click")
+    card = page.get_by_role("region", name="Record")
+    card.get_by_text("producer").first.wait_for()
+    card.get_by_text("consumer").first.wait_for()
+    page.get_by_role("tab", name="Groups").click()
+    page.get_by_role("region", name="Group readers").get_by_text("Stable").wait_for()
+
+
+def test_live__a_prediction_is_asked_before_and_answered_after(tab: Tab, url: str) -> None:
+    page = tab(url)
+    replica(page, 1, "leader")
+    page.keyboard.press("q")
+    choose(page, 1, "Kill")
+    dialog = page.get_by_role("dialog", name="Prediction")
+    dialog.get_by_text("Who leads orders-0").wait_for()
+    replica(page, 1, "leader")
+    wanted = dialog.get_by_role("button", name="broker 2")
+    page.keyboard.press(wanted.inner_text().split()[0])
+    while dialog.is_visible():
+        page.keyboard.press("1")
+    page.get_by_role("status").get_by_text("You said: broker 2. ✓ Right").wait_for()
+    replica(page, 2, "leader")

@@ -110,6 +110,8 @@ class ControlSession:
             change.say(f"broker {broker['id']} is {broker['state']}{remark}")
         for line in hints():
             change.say(line)
+        if self.cluster.driver.is_clock_paused:
+            change.say("the clock is paused: the rest follows after kcluster clock resume")
         return ChangeResult(
             cluster=self.name,
             changed=True,

@@ -86,9 +86,10 @@ def handle(session: ControlSession, request: KillRequest) -> ChangeResult:
             waiting = ""
         else:
             cluster.kill(chosen, request.how, wait=False)
+        waits = request.wait and not cluster.driver.is_clock_paused
         if waiting:
-            say(waiting if request.wait else done)
-        if request.wait:
+            say(waiting if waits else done)
+        if waits:
             cluster.wait_until_without(chosen)
 
     left_alone = left_alone_lines(verb, sorted_out)

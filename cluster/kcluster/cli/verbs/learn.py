@@ -8,8 +8,8 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -18,19 +18,25 @@ from kcluster.cli.control.protocol import ControlError
 
 if TYPE_CHECKING:
     from kcluster.learn.lesson import Question
+    from kcluster.learn.live import LiveLesson
     from kcluster.learn.playing import LessonPlayed, PartPlayed
+    from kcluster.web.lesson_card import LessonCard
 
 
 @section(Section.SCENARIOS)
 @click.command("learn")
 @click.argument("lesson", required=False, metavar="[LESSON]")
 @click.option("--answers", "shows_answers", is_flag=True, help="Ask nothing: show the answers.")
+@click.option(
+    "--page", "with_page", is_flag=True, help="Play it live too, on a page in the browser."
+)
 @click.option("--json", "as_json", is_flag=True, help="Without LESSON: one JSON object per line.")
-def command(lesson: str | None, shows_answers: bool, as_json: bool) -> None:
+def command(lesson: str | None, shows_answers: bool, with_page: bool, as_json: bool) -> None:
     """Take a lesson of the course: leaders, failover, acks, ISR, transactions and more.
 
-    LESSON is a number or a name; without it, all lessons are listed.  Each lesson asks before it
-    shows what happens, and ends with an exercise: kcluster exercise.
+    LESSON is a number, a name, or the file of a lesson of your own; without it, all lessons are
+    listed.  Each lesson asks before it shows what happens, and ends with an exercise.  With --page
+    a live cluster plays along, with Kafka's own time constants: it waits while you read.
     """
     if lesson is None:
         _list(as_json)
@@ -43,7 +49,10 @@ def command(lesson: str | None, shows_answers: bool, as_json: bool) -> None:
         chosen = lesson_of(lesson)
     except (LookupError, ScenarioError) as error:
         fail(ControlError(str(error.args[0]), 2))
-    _tell(play_lesson(chosen), shows_answers)
+    if with_page:
+        _tell_with_page(play_lesson(chosen), shows_answers)
+    else:
+        _tell(play_lesson(chosen), shows_answers)
 
 
 def _list(as_json: bool) -> None:
@@ -61,7 +70,57 @@ def _list(as_json: bool) -> None:
     print("\nExercises, one per lesson: kcluster exercise list")
 
 
-def _tell(played: LessonPlayed, shows_answers: bool) -> None:
+def _tell_with_page(played: LessonPlayed, shows_answers: bool) -> None:
+    from kcluster.learn.live import LiveLesson
+    from kcluster.operations.errors import ClusterError
+    from kcluster.web.held import HeldCluster
+    from kcluster.web.server import WebServer
+
+    try:
+        with LiveLesson(played.lesson) as live:
+            server = WebServer(can_create=False)
+            held = HeldCluster(played.lesson.name, live.cluster, stop=_nothing)
+            server.clusters.add(held)
+            server.start()
+            try:
+                print(f"The cluster is live; open its page: {server.page_url(held.id)}", flush=True)
+                _tell(played, shows_answers, LessonStage(live, held.lessons.show))
+            finally:
+                server.stop()
+    except ClusterError as error:
+        fail(ControlError(str(error)))
+
+
+class LessonStage(NamedTuple):
+    """A live cluster that plays a lesson, and the page beside it."""
+
+    live: LiveLesson
+    show_card: Callable[[LessonCard], None]
+
+    def show(self, title: str, each: PartPlayed, shows_answer: bool = False) -> None:
+        """Show a part on the page: before it is played, or with the answer."""
+        from kcluster.web.lesson_card import LessonCard
+
+        part, ask = each.part, each.part.ask
+        self.show_card(
+            LessonCard(
+                lesson=title,
+                part=part.title,
+                text=part.text,
+                question="" if ask is None else ask.question,
+                choices=() if ask is None else tuple(choice.text for choice in ask.choices),
+                right=each.right if shows_answer else None,
+                because=ask.because if ask is not None and shows_answer else "",
+                after=part.after if shows_answer else "",
+            )
+        )
+
+
+def _nothing() -> None:
+    """The lesson ends its cluster itself."""
+
+
+def _tell(played: LessonPlayed, shows_answers: bool, stage: LessonStage | None = None) -> None:
     from kcluster.learn.telling import head_of
 
     lesson = played.lesson
@@ -69,13 +128,21 @@ def _tell(played: LessonPlayed, shows_answers: bool) -> None:
     _print_markdown(f"# {head_of(lesson)}\n\n{lesson.keys.intro}")
     for number, each in enumerate(played.parts, 1):
         _print_markdown(f"## {number}. {each.part.title}\n\n{each.part.text}")
+        if stage is not None:
+            if number > 1 and not shows_answers:
+                _pause()  # the page still shows the answer of the part before
+            stage.show(lesson.title, each)
         given = None
         if each.part.ask is not None:
             given = _ask(each.part.ask, shows_answers)
             asked += given is not None
             right += given is not None and given == each.right
-        elif number > 1 and not shows_answers:
+        elif not shows_answers:
             _pause()
+        if stage is not None:
+            print(f"\nThe cluster runs to second {each.part.until_ms / 1000:g}.", flush=True)
+            stage.live.play(each.part)
+            stage.show(lesson.title, each, shows_answer=True)
         _show(each, played)
         _answer(each, given)
         _print_markdown(each.part.after)

@@ -137,6 +137,8 @@ def handle(session: ControlSession, request: StatusRequest) -> dict[str, Any]:
         }
         for rule in cluster.rules()
     ]
+    clock = cluster.driver.clock
+    values["clock"] = {"paused": clock.is_paused, "speed": clock.speed}
     return {"name": session.name, "bootstrap": cluster.bootstrap, **values}
 
 

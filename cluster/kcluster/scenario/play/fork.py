@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from kcluster.checks.verdict import Verdict
 from kcluster.operations.errors import ClusterError
-from kcluster.runs.journal import STREAMED, Rows
+from kcluster.runs.journal import Rows, rows_after
 from kcluster.runs.record import RunRecord
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
@@ -38,10 +38,7 @@ class Future(Struct, frozen=True):
 
     def rows_after(self, at_ms: int) -> Rows:
         """The rows of the stream (those of `Cluster.recorded_since`) after this moment."""
-        return {
-            field: [row for row in getattr(self.record, field) if row.at_ms > at_ms]
-            for field in STREAMED
-        }
+        return rows_after(self.record, at_ms)
 
 
 class Futures(Struct, frozen=True):

@@ -134,6 +134,7 @@ def _actions(held: HeldCluster) -> _Actions:
     "/v1/clusters/<id>/actions",
     query=ActionParameters,
     body=step_schema(),
+    takes_yaml=True,
     answer=ActionAnswer,
     status=201,
     errors=(404, 408, 409, 422),
@@ -155,6 +156,8 @@ def perform_action(call: ApiCall) -> ActionAnswer:
 def wait_after(call: ApiCall, cluster: Cluster, action: int) -> None:
     """Wait for what the request wants to wait for, after an action."""
     wait, limit_s = call.query.wait, settle_limit_s(cluster, call.query.within)
+    if cluster.clock().paused:
+        return  # nothing would follow
     if wait == SETTLED:
         if not cluster.wait_until_settled(timeout_s=limit_s):
             raise not_in_time(cluster, limit_s, action)

@@ -20,6 +20,7 @@ from kcluster.events.words import effect_text
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.status import BrokerStatus, PartitionStatus, ShapeStatus
 from kcluster.runs.directory import read_verdict, write_run
+from kcluster.scenario.language.schema import topology_schema
 from kcluster.web.api.processed import record_of_run
 from kcluster.web.call import ApiAnswer, ApiCall
 from kcluster.web.held import MAX_CLUSTERS, HeldCluster
@@ -33,8 +34,11 @@ class NewCluster(Struct):
     """A cluster to be created.  A YAML body is the topology alone."""
 
     topology: Annotated[
-        dict[str, Any] | str | None,
-        Meta(description="As in a topology file, or its YAML text; without it, 3 brokers."),
+        Any,
+        Meta(
+            description="As in a topology file, or its YAML text; without it, 3 brokers.",
+            extra_json_schema={"anyOf": [topology_schema(), {"type": ["string", "null"]}]},
+        ),
     ] = None
     seed: (
         Annotated[int, Meta(ge=0, description="Of all that is random; without it, drawn.")] | None
@@ -104,15 +108,19 @@ class DeletedCluster(Struct, frozen=True):
 
 
 class DeleteParameters(Struct):
-    """`out`: a directory, below which the run is written before."""
+    """What happens before."""
 
-    out: str | None = None
+    out: Annotated[
+        str | None,
+        Meta(description="Write the run to a directory of its own below this one, of the server."),
+    ] = None
 
 
 @route(
     "POST",
     "/v1/clusters",
     body=NewCluster,
+    takes_yaml=True,
     answer=ClusterAnswer,
     status=201,
     errors=(403, 409, 422),

@@ -62,6 +62,7 @@ class EventList(Struct, frozen=True):
     "/v1/clusters/<id>/events",
     query=EventParameters,
     answer=EventList,
+    also=(NDJSON, EVENT_STREAM),
     errors=(404, 409),
     in_hub=True,
 )

@@ -122,7 +122,8 @@ def stream_rows(call: ApiCall) -> ApiAnswer:
 
     `rows`: rows of the record by table, first all so far, then, about every 100 ms, those that are
     new; the id is the time up to which they are complete.  `clock`: the cluster's clock, when it is
-    set and every second.  `verdict`: when somebody has asked for it.
+    set and every second.  `verdict`: when somebody has asked for it.  `lesson`: what
+    `kcluster learn --page` shows beside the cluster.
     """
     after_ms = call.query.after_ms
     after_ms = call.request.headers.get("Last-Event-ID", after_ms, type=int)
@@ -142,7 +143,9 @@ class Watcher:
         self._after_ms = after_ms
         self._clock: tuple[bool, float] | None = None
         self._clock_s = 0.0
+        self._present = b""
         self._verdicts = held.verdicts.count
+        self._lessons = 0
 
     def read(self) -> bytes:
         """What is new, in a thread that may wait; empty if nothing is."""
@@ -151,13 +154,26 @@ class Watcher:
         else:
             reading = self._feed.read(self._after_ms)
             self._after_ms = reading.until_ms
-            parts = [reading.text or b""]
+            parts = [reading.text or b"", self._read_present(reading.until_ms)]
         parts.append(self._read_clock())
         count, verdict = self._held.verdicts.newest()
         if count != self._verdicts:
             self._verdicts = count
             parts.append(sse_event("verdict", verdict))
+        count, card = self._held.lessons.newest()
+        if count != self._lessons:
+            self._lessons = count
+            parts.append(sse_event("lesson", card))
         return b"".join(parts)
+
+    def _read_present(self, until_ms: int) -> bytes:
+        """The rows of the moment in which the clock is paused, whenever there are more of them;
+        they come again when it is over."""
+        if self._held.is_complete or not self._held.source.clock().paused:
+            return b""
+        text = rows_text(self._held.cluster.recorded_now(), until_ms, self._held.began_ms) or b""
+        text, self._present = (b"" if text == self._present else text), text
+        return text
 
     def _read_clock(self) -> bytes:
         status = self._held.source.clock()

@@ -40,6 +40,7 @@ class Connection {
     });
     source.addEventListener("clock", (event) => this.events.clock(JSON.parse(event.data)));
     source.addEventListener("verdict", (event) => this.events.setVerdict(JSON.parse(event.data)));
+    source.addEventListener("lesson", (event) => this.events.setLesson(JSON.parse(event.data)));
     source.onopen = () => this.events.state("live");
     source.onerror = () => {
       source.close();

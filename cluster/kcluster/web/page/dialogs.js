@@ -32,6 +32,7 @@ function openHelp(page) {
 
 function openClients(page, started) {
   const topics = [...new Set([...page.model.partitions.values()].filter((each) => !each.internal).map((each) => each.topic))];
+  const running = started.filter((client) => client.stopped_ms < 0);
   const field = (label, control) => h("p", { key: label }, h("label", null, `${label} `, control));
   const topicChoice = () => h("select", { name: "topic" }, topics.map((topic) => h("option", { key: topic, value: topic }, topic)));
   const form = (title, key, controls, spec) => h("form", {
@@ -52,13 +53,11 @@ function openClients(page, started) {
         field("Group", h("input", { name: "group", value: "readers", required: true })),
       ], (data) => ({ consumer: { topic: data.get("topic"), group: data.get("group") } }))),
     h("h3", null, "Running"),
-    started.length ? h("ul", { class: "plain" }, started.map((client) => h("li", { key: nameOf(client) }, h("b", null, nameOf(client)), " ",
-      button("Stop", () => page.stopClient(nameOf(client)), { class: "small", "aria-label": `Stop ${nameOf(client)}` }))))
+    running.length ? h("ul", { class: "plain" }, running.map((client) => h("li", { key: client.name }, h("b", null, client.name), " ",
+      button("Stop", () => page.stopClient(client.name), { class: "small", "aria-label": `Stop ${client.name}` }))))
       : h("p", { class: "dim" }, "None was started from here."),
   ]);
 }
-
-const nameOf = (client) => (typeof client === "string" ? client : client.name ?? client.client);
 
 // --------------------------------------------------------------------------------------- fork
 
@@ -84,6 +83,10 @@ function forkChoices(page) {
 
 function openForkDialog(page, state) {
   const choices = forkChoices(page);
+  const isWanted = ([, action]) => JSON.stringify(action) === JSON.stringify(state.action);
+  if (state.action && !choices.some(isWanted)) choices.unshift([state.words, state.action]);
+  const chosen = state.action ? choices.findIndex(isWanted) : 0;
+  const usual = page.time.isComplete && page.model.until - page.began < 20_000 ? "5s" : "30s";
   openDialog("fork-dialog", `What if, from ${clock(state.at, page.began)} on`, [
     h("form", { onsubmit: (event) => {
       event.preventDefault();
@@ -91,8 +94,8 @@ function openForkDialog(page, state) {
       page.fork(choices[Number(data.get("action"))], data.get("for"));
     } },
     h("p", { class: "row" },
-      h("label", null, "Action ", h("select", { name: "action", id: "fork-action" }, choices.map(([words], index) => h("option", { key: words, value: String(index), selected: words === state.words }, words)))),
-      h("label", null, "for ", h("select", { name: "for" }, ["5s", "30s", "2min"].map((each) => h("option", { key: each, value: each, selected: each === "30s" }, each)))),
+      h("label", null, "Action ", h("select", { name: "action", id: "fork-action" }, choices.map(([words], index) => h("option", { key: words, value: String(index), selected: index === chosen }, words)))),
+      h("label", null, "for ", h("select", { name: "for", "aria-label": "How long" }, ["5s", "30s", "2min"].map((each) => h("option", { key: each, value: each, selected: each === usual }, each)))),
       h("button", { type: "submit", disabled: state.busy === true }, state.busy ? "Playing…" : "Play both futures"))),
     h("p", { class: "dim" }, "Both are played in virtual time with the project's own clients. The cluster itself is not touched."),
     state.error ? h("p", { class: "bad-text", role: "alert" }, state.error) : null,
@@ -106,7 +109,7 @@ function futuresTree(page, state) {
   const columns = [["here", "With nothing more done"], ["there", `With ${actionText(state.action)}`]];
   return h("div", null,
     (futures.assumptions ?? []).map((line, index) => h("p", { key: `assumed${index}`, class: "warn-text" }, line)),
-    h("p", { class: "row" }, h("label", null, "Moment ", h("input", {
+    h("p", { class: "moments" }, h("label", null, "Moment ", h("input", {
       type: "range", id: "fork-slider", min: state.at, max: end, value: String(state.shown),
       "aria-valuetext": clock(state.shown, page.began),
       oninput: (event) => { state.shown = Number(event.target.value); openForkDialog(page, state); },
@@ -122,7 +125,7 @@ function futureTree(page, model, state) {
   const partition = page.shownPartition && model.partitions.get(page.shownPartition.name);
   const shown = partition && partitionAt(model, partition, state.shown);
   const since = model.storyUntil(state.shown, 400).filter((note) => note.at >= state.at).slice(-12);
-  const wide = Math.min(360, innerWidth / 2 - 60);
+  const wide = Math.min(480, innerWidth > 800 ? innerWidth / 2 - 80 : innerWidth - 90);
   const scale = shown?.replicas.length ? scaleOf(shown.replicas, Math.max(wide, 160)) : null;
   return h("div", null,
     scale ? h("div", { class: "replicas small" }, shown.replicas.map((each) => h("div", { key: each.broker, class: `replica ${each.process.state} ${each.standing}` },
@@ -177,17 +180,4 @@ function askQuestions(questions, words) {
     dialog.onclose = () => finish(null);
     show();
   });
-}
-
-/** Questions of our own about a partition, answered by what happens. */
-function ownQuestions(model, partition, at, action) {
-  const registration = partition && model.registrationAt(partition, at);
-  if (!registration || registration.deleted) return [];
-  const [[name]] = Object.entries(action);
-  if (!["kill", "stop", "pause", "isolate", "start", "resume", "move", "elect"].includes(name)) return [];
-  const ids = [...registration.replicas];
-  return [{
-    text: `Who leads ${partition.name} afterwards?`, partition: partition.name,
-    choices: [...ids.map((id) => `broker ${id}`), "nobody"], values: [...ids, -1], before: registration,
-  }];
 }

@@ -35,6 +35,7 @@ SCRIPTS: Final = (
     "actions.js",
     "flights.js",
     "time.js",
+    "lesson.js",
     "side.js",
     "dialogs.js",
     "main.js",

@@ -4,6 +4,9 @@ const VIEWS = [
   ["partition", "Partition"], ["cluster", "Cluster"], ["client", "Client"], ["groups", "Groups"],
 ];
 const PREDICTION_MS = 20_000;
+const MAX_QUESTIONS = 3;
+/** What answers a prediction when it happens. */
+const SETTLING = new Set(["leader_elected", "partition_offline", "isr_shrunk", "isr_expanded"]);
 
 class Page {
   constructor() {
@@ -19,10 +22,12 @@ class Page {
     this.selected = null;
     this.openNote = "";
     this.verdict = null;
+    this.lesson = null;
     this.internal = false;
     this.predicts = false;
     this.open = null;
     this.stepping = false;
+    this.hasAskedVerdict = false;
     this.linkState = "connecting";
     this.prediction = null;
     this.frames = [];
@@ -59,7 +64,8 @@ class Page {
 
   clock(state) {
     this.time.clock = { ...this.time.clock, ...state };
-    if (state.complete) this.time.isComplete = true;
+    if (state.complete && !this.time.isComplete) this.time.isComplete = true;
+    if (this.time.isComplete && this.connection && !this.hasAskedVerdict) this.askVerdict();
     // A quiet cluster sends no rows; its clock goes on.
     if (this.model.began !== null) this.model.until = Math.max(this.model.until, state.now_ms ?? 0);
     this.redraw();
@@ -67,6 +73,11 @@ class Page {
 
   setVerdict(verdict) {
     this.verdict = verdict;
+    this.redraw();
+  }
+
+  setLesson(card) {
+    this.lesson = card;
     this.redraw();
   }
 
@@ -179,17 +190,24 @@ class Page {
 
   async act(action) {
     if (!this.time.isLive) this.now();
-    let asked = [];
-    let answers = [];
-    if (this.predicts) {
-      asked = await this.questions(action);
-      if (asked.length) answers = await askQuestions(asked, actionText(action));
-      if (answers === null) return;
-    }
     this.alert("");
-    const done = await this.attempt(() => this.connection.ask("POST", "/actions?wait=no", action));
-    if (done && answers.length) this.predicted(asked, answers);
+    if (this.predicts) await this.actAfterQuestions(action);
+    else await this.perform(action);
     this.redraw();
+  }
+
+  perform(action) {
+    return this.attempt(() => this.connection.ask("POST", "/actions?wait=no", action));
+  }
+
+  /** The cluster is frozen while people think, so that the answers hold. */
+  async actAfterQuestions(action) {
+    const wasPaused = this.time.clock.paused;
+    if (!wasPaused) await this.steer({ pause: true });
+    const questions = await this.questions(action);
+    const answers = questions.length ? await askQuestions(questions, actionText(action)) : [];
+    if (answers !== null && await this.perform(action) && answers.length) this.predicted(questions, answers);
+    if (!wasPaused) await this.steer({ resume: true });
   }
 
   keyBroker(index) {
@@ -205,35 +223,26 @@ class Page {
   // ------------------------------------------------------------------------------- predict
 
   async questions(action) {
-    try {
-      const query = new URLSearchParams({ action: JSON.stringify(action) });
-      const answer = await this.connection.ask("GET", `/predictions?${query}`);
-      const found = questionsOf(answer);
-      if (found.length) return found.slice(0, 3);
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-    }
-    return ownQuestions(this.model, this.shownPartition, this.model.until, action);
+    const query = new URLSearchParams({ action: JSON.stringify(action), answers: "true" });
+    let found = [];
+    await this.attempt(async () => {
+      found = questionsOf(await this.connection.ask("GET", `/predictions?${query}`));
+    });
+    const shown = this.shownPartition?.name;
+    const isShown = ({ partition }) => partition === shown;
+    return [...found.filter(isShown), ...found.filter((each) => !isShown(each))].slice(0, MAX_QUESTIONS);
   }
 
   predicted(questions, answers) {
-    this.prediction = { questions, answers, since: this.model.until, results: questions.map((question) => question.answer ?? null) };
-    this.checkPrediction();
+    this.prediction = { questions, answers, since: this.model.until, isOpen: true };
   }
 
-  /** Our own questions are answered by what has happened. */
+  /** What was predicted is shown once it has happened, or has not within a while. */
   checkPrediction() {
     const { prediction, model } = this;
-    if (!prediction || !prediction.results.includes(null)) return;
-    prediction.questions.forEach((question, index) => {
-      if (prediction.results[index] !== null) return;
-      const registration = model.registrationAt(model.partitions.get(question.partition), model.until);
-      const { before } = question;
-      const changed = registration.epoch !== before.epoch || registration.leader !== before.leader;
-      if (changed || model.until - prediction.since > PREDICTION_MS) {
-        prediction.results[index] = question.values.indexOf(registration.leader);
-      }
-    });
+    if (!prediction?.isOpen) return;
+    const found = model.storyUntil(model.until, 60).some((each) => each.at >= prediction.since && SETTLING.has(each.kind));
+    if (found || model.until - prediction.since > PREDICTION_MS) prediction.isOpen = false;
   }
 
   // ---------------------------------------------------------------------- forks and clients
@@ -267,7 +276,7 @@ class Page {
   async openClientsDialog() {
     await this.attempt(async () => {
       const answer = await this.connection.ask("GET", "/clients");
-      openClients(this, Array.isArray(answer) ? answer : answer.clients ?? []);
+      openClients(this, answer.clients);
     });
   }
 
@@ -280,6 +289,7 @@ class Page {
   }
 
   async askVerdict() {
+    this.hasAskedVerdict = true;
     await this.attempt(async () => this.setVerdict(await this.connection.ask("GET", "/verdict")));
   }
 
@@ -303,7 +313,7 @@ class Page {
     this.height = view.clientHeight;
     view.setAttribute("aria-labelledby", `tab-${this.view}`);
     patch(view, [h("div", { key: this.view, class: `view ${this.view}` }, this.viewTree(width))]);
-    byId("side").classList.toggle("needed", this.selected !== null || this.openNote !== "" || (this.verdict !== null && !this.isBeforeEnd));
+    byId("side").classList.toggle("needed", this.lesson !== null || this.selected !== null || this.openNote !== "" || (this.verdict !== null && !this.isBeforeEnd));
     patch(byId("side"), sideTree(this));
     patch(byId("time"), timeBar(this, this.time));
     this.drawFlights();
@@ -344,20 +354,20 @@ class Page {
   /** The newest event in one line, read aloud; a lost connection and predictions go before it. */
   newestTree() {
     if (this.linkState === "lost") return [h("b", { class: "bad-text" }, "The cluster does not answer; trying again.")];
-    if (this.prediction) {
-      const { questions, answers, results } = this.prediction;
-      return [...questions.map((question, index) => {
-        if (answers[index] === undefined) return "";
-        const said = `${question.text} You said: ${question.choices[answers[index]]}. `;
-        const result = results[index];
-        if (result === null) return h("span", { key: index }, said, "Waiting… ");
-        return h("span", { key: index, class: result === answers[index] ? "good-text" : "bad-text" }, said,
-          result === answers[index] ? "✓ Right. " : `✗ It is: ${question.choices[result] ?? "something else"}. `, question.reason ?? "", " ");
-      }), button("×", () => { this.prediction = null; this.redraw(); }, { class: "small", "aria-label": "Dismiss" })];
-    }
+    if (this.prediction) return this.predictionTree();
     const stepped = this.model.noteById.get(this.openNote);
     const note = stepped?.at === this.at ? stepped : newestOf(this.model, this.at);
     return note ? [h("time", null, clock(note.at, this.began)), h("span", { class: `${note.mood}-text` }, `${note.subject}: ${note.text}`)] : [];
+  }
+
+  predictionTree() {
+    const { questions, answers, isOpen } = this.prediction;
+    return [questions.slice(0, answers.length).map(({ text, choices, answer, reason }, index) => {
+      const isRight = answers[index] === answer;
+      return h("span", { key: index, class: isOpen ? "" : isRight ? "good-text" : "bad-text" },
+        `${text} You said: ${choices[answers[index]]}. `,
+        isOpen ? "Watch… " : isRight ? `✓ Right: ${reason}. ` : `✗ It is ${choices[answer]}: ${reason}. `);
+    }), button("×", () => { this.prediction = null; this.redraw(); }, { class: "small", "aria-label": "Dismiss" })];
   }
 
   drawFlights() {
@@ -442,12 +452,11 @@ function futureOf(past, at, { rows, verdict, until_ms: until, problems }) {
 }
 
 /** The questions of the server: texts, choices and the index of the right answer. */
-function questionsOf(answer) {
-  const list = Array.isArray(answer) ? answer : answer?.questions ?? [];
-  return list.map(({ text, choices, answer: right, reason }) => ({
-    text, reason, choices: choices.map((each) => each.text),
+function questionsOf({ questions }) {
+  return questions.map(({ text, partition, choices, answer: right, reason }) => ({
+    text, partition, reason, choices: choices.map((each) => each.text),
     answer: choices.findIndex((each) => String(each.value) === String(right)),
-  })).filter((each) => each.answer >= 0);
+  }));
 }
 
 /** `#t=1200`: the moment since the start that a complete record opens at. */

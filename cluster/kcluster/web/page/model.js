@@ -279,9 +279,6 @@ class Model {
   #leader(row) {
     const partition = this.partition(row.topic, row.partition);
     for (const id of row.replicas) this.broker(id);
-    const last = partition.leaders.at(-1);
-    if (last && last.at === row.at_ms && last.epoch === row.leader_epoch
-      && String([last.leader, last.isr, last.elr]) === String([row.leader, row.isr, row.elr])) return;
     insert(partition.leaders, {
       at: row.at_ms, leader: row.leader, epoch: row.leader_epoch, isr: row.isr, elr: row.elr,
       replicas: row.replicas,
@@ -332,6 +329,12 @@ class Model {
 
   #exchange(row) {
     const { exchanges } = this.client(row.client);
+    const same = (other) => other.at_ms === row.at_ms && other.api === row.api && other.broker === row.broker
+      && other.first === row.first && other.topic === row.topic && other.partition === row.partition;
+    // The stream repeats what happened in a moment in which the clock was paused.
+    for (let i = lastAt(exchanges, row.asked_ms); i >= 0 && exchanges[i].at === row.asked_ms; i--) {
+      if (same(exchanges[i])) return;
+    }
     insert(exchanges, { ...row, at: row.asked_ms });
     bound(exchanges, Math.max(MAX_EXCHANGES / this.clients.size, 500));
   }

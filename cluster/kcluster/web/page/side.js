@@ -6,6 +6,7 @@ function sideTree(page) {
   const { model, at } = page;
   const story = model.foldedUntil(at, MAX_EVENTS);
   return [
+    page.lesson ? lessonTree(page.lesson) : null,
     page.selected ? recordTree(page, page.selected) : null,
     page.verdict && !page.isBeforeEnd ? verdictTree(page.verdict) : null,
     h("section", { key: "events", "aria-label": "Events" }, h("h2", null, "Events"),

@@ -81,7 +81,7 @@ def produce(
 ) -> Any:
     """Append each partition's batch; answer when the requested acks have arrived.
 
-    `verified`: what the coordinator said of a transactional request's partitions, once it has.
+    `verified`: what the coordinator answered about a transactional request's partitions.
     """
     body: m.ProduceRequest = request.body
     if body.transactional_id is not None and verified is None:

@@ -39,6 +39,7 @@ class LeaderDeathTest {
             kafka.await("isr(orders-0) = 3");
         }
         assertEquals(List.of("before", "after"), read(settings, 2));
+        kafka.assertProcessedOnce("orders");
         kafka.assertValid();
         System.out.printf("leader's death: %d ms%n", (System.nanoTime() - began) / 1_000_000);
     }
@@ -70,7 +71,10 @@ class LeaderDeathTest {
             consumer.assign(orders);
             consumer.seekToBeginning(orders);
             while (values.size() < count) {
-                consumer.poll(Duration.ofMillis(100)).forEach(record -> values.add(record.value()));
+                consumer.poll(Duration.ofMillis(100)).forEach(record -> {
+                    values.add(record.value());
+                    kafka.processed(record.topic(), record.partition(), record.offset());
+                });
             }
         }
         return values;

@@ -42,6 +42,12 @@ public final class KCluster implements BeforeAllCallback, AfterAllCallback, Auto
         return new KCluster(topology);
     }
 
+    /** Run it on this `kcluster serve`, in a container for instance; call this before it starts. */
+    public KCluster at(String url, String token) {
+        server = new Server(url, token, null);
+        return this;
+    }
+
     @Override
     public void beforeAll(ExtensionContext context) {
         open();
@@ -54,7 +60,9 @@ public final class KCluster implements BeforeAllCallback, AfterAllCallback, Auto
 
     /** Start it, without JUnit. */
     public KCluster open() {
-        server = Server.shared();
+        if (server == null) {
+            server = Server.shared();
+        }
         ObjectNode wanted = Server.JSON.createObjectNode();
         wanted.put("topology", topology).put("lease", LEASE_S + "s");
         JsonNode created = server.call("POST", "/v1/clusters", wanted);
@@ -130,6 +138,23 @@ public final class KCluster implements BeforeAllCallback, AfterAllCallback, Auto
         }
     }
 
+    /** Report that the application has processed a record, for {@link #assertProcessedOnce}. */
+    public void processed(String topic, int partition, long offset) {
+        ObjectNode report = Server.JSON.createObjectNode().put("topic", topic);
+        report.putArray("offsets").addArray().add(partition).add(offset);
+        server.call("POST", path + "/processed", report);
+    }
+
+    /** Fail the test unless each record of a topic was reported as processed, once and in order. */
+    public void assertProcessedOnce(String topic) {
+        JsonNode judged = server.call("GET", path + "/processed?topic=" + topic, null);
+        if (!judged.get("valid").asBoolean()) {
+            StringBuilder text = new StringBuilder();
+            judged.get("problems").forEach(problem -> text.append(problem.get("text").asText()).append('\n'));
+            throw new AssertionError(text.append("what happened:\n").append(events()).toString());
+        }
+    }
+
     /** What happened, an event per line with the number of the event that caused it. */
     public String events() {
         StringBuilder text = new StringBuilder();
@@ -150,7 +175,11 @@ public final class KCluster implements BeforeAllCallback, AfterAllCallback, Auto
         StringBuilder text = new StringBuilder();
         text.append(verdict.get("outcome").asText()).append(": ").append(verdict.get("reason").asText());
         for (String findings : new String[] {"anomalies", "violations"}) {
-            verdict.get(findings).forEach(one -> text.append("\n  ").append(one));
+            for (JsonNode finding : verdict.get(findings)) {
+                text.append("\n  ").append(finding.get("name").asText());
+                text.append(": ").append(finding.get("text").asText());
+                finding.get("chain").forEach(link -> text.append("\n    ").append(link.get("text").asText()));
+            }
         }
         return text.append("\nwhat happened:\n").append(events()).toString();
     }

@@ -27,7 +27,7 @@ final class Server {
     @SuppressWarnings("unused") // keeps the pipe to its standard input open
     private final Process process;
 
-    private Server(String url, String token, Process process) {
+    Server(String url, String token, Process process) {
         this.url = url;
         this.token = token;
         this.process = process;

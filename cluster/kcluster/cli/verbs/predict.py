@@ -1,0 +1,106 @@
+"""`kcluster predict 'kill: leader(orders-0)'`: questions before an action, and their answers.
+
+Owns: the verb: its options, its request, asking in the terminal.  Never: predicts
+(operations/prediction.py), performs the action (the verb fault does).  Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kcluster.cli.click_tools import Section, control_options, make_change, print_json, section
+from kcluster.cli.control.client import ask
+from kcluster.cli.control.protocol import ControlRequest, handles
+
+if TYPE_CHECKING:
+    from kcluster.cli.control.session import ControlSession
+
+
+class PredictRequest(ControlRequest, verb="predict"):
+    """`action`: as in a scenario file.  `pause`: pause the clock first, so that the answers
+    hold."""
+
+    action: str
+    pause: bool = False
+
+
+@section(Section.FAULTS)
+@click.command("predict")
+@click.argument("action")
+@click.option(
+    "--do", "perform", is_flag=True, help="Freeze the cluster, ask, perform the action, go on."
+)
+@click.option("--answers", is_flag=True, help="Show the answers and ask nothing.")
+@control_options
+def command(action: str, perform: bool, answers: bool, name: str | None, as_json: bool) -> None:
+    """Ask what an action will lead to, before it takes effect.
+
+    ACTION is written as in scenario files: 'kill: leader(orders-0)'. Who leads next? Is the last
+    record lost? Can producers with acks=all go on? Type the number of your answer. The right
+    answers come from the rules by which the controller elects, for the cluster as it is now.
+    """
+    from kcluster.cli.verbs.clock import ClockRequest
+    from kcluster.cli.verbs.fault import FaultRequest
+
+    answer = ask(PredictRequest(action, perform), name)
+    was_running = perform and not answer["was_paused"]
+    try:
+        if as_json:
+            print_json(answer)
+        else:
+            _ask_all(answer["questions"], answers)
+        if perform:
+            make_change(FaultRequest(action, None, False), name, as_json)
+    finally:
+        if was_running:
+            ask(ClockRequest("resume"), name)
+
+
+def _ask_all(questions: list[dict[str, Any]], only_show: bool) -> None:
+    """Ask each question, then show how many were answered rightly."""
+    if not questions:
+        print("nothing to predict: this action takes no broker from the cluster")
+        return
+    right = 0
+    for question in questions:
+        print(question["text"])
+        choices = question["choices"]
+        for number, choice in enumerate(choices, 1):
+            print(f"  {number}  {choice['text']}")
+        values = [choice["value"] for choice in choices]
+        correct = values.index(question["answer"]) + 1
+        if not only_show:
+            typed = click.prompt("your answer", type=click.IntRange(1, len(choices)))
+            right += typed == correct
+            print("right." if typed == correct else "no.", end=" ")
+        print(f"{correct}: {choices[correct - 1]['text']}. {question['reason']}\n")
+    if not only_show:
+        print(f"{right} of {len(questions)} right")
+
+
+@handles(PredictRequest)
+def handle(session: ControlSession, request: PredictRequest) -> dict[str, Any]:
+    """The questions about an action, with their answers."""
+    from kcluster.cli.verbs.fork import steps_of
+    from kcluster.operations.errors import ClusterError
+    from kcluster.scenario.predicting import question_values, questions
+
+    cluster = session.cluster
+    (step,) = steps_of([request.action])
+    was_paused = cluster.clock().paused
+    if request.pause:
+        cluster.pause_clock()
+    try:
+        asked = questions(cluster, step)
+    except ClusterError:
+        if request.pause and not was_paused:
+            cluster.resume_clock()
+        raise
+    return {
+        "cluster": session.name,
+        "action": request.action,
+        "was_paused": was_paused,
+        "questions": [question_values(question) for question in asked],
+    }

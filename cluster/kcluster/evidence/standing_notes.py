@@ -1,0 +1,77 @@
+"""Which old events still say how something is, so that they outlive others of their time.
+
+Owns: this choice.  Never: drops an event (sampling.py does).
+Kafka: no counterpart.
+
+Without the event that a broker went down an hour ago, nobody could say that it is down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kcluster.contract import Note
+from kcluster.events.brokers import (
+    BrokerDown,
+    BrokerFenced,
+    BrokerPaused,
+    BrokerResumed,
+    BrokerStarted,
+    BrokerUnfenced,
+    ControllerDown,
+    ControllerElected,
+)
+from kcluster.events.network import (
+    LinkCut,
+    LinkHealed,
+    NetworkCut,
+    NetworkHealed,
+    NetworkShaped,
+    RuleAdded,
+    RuleRemoved,
+)
+from kcluster.events.topics import TopicDeleted
+
+_NETWORK_SIDES = ("sides",)
+_CONTROLLER = ("controller",)
+
+
+def standing_notes(notes: Iterable[Note]) -> list[Note]:
+    """Of these, oldest first, those that still say how a broker, a link or a rule is."""
+    found: dict[tuple[object, ...], Note] = {}
+    for note in notes:
+        match note.event:
+            case (
+                BrokerStarted(broker=broker)
+                | BrokerResumed(broker=broker)
+                | BrokerPaused(broker=broker)
+                | BrokerDown(broker=broker)
+            ):
+                _put(found, ("process", broker), note)
+            case BrokerFenced(broker=broker) | BrokerUnfenced(broker=broker):
+                _put(found, ("fenced", broker), note)
+            case ControllerDown() | ControllerElected():
+                _put(found, _CONTROLLER, note)
+            case NetworkCut() | NetworkHealed():
+                _put(found, _NETWORK_SIDES, note)
+            case LinkCut(source=source, destination=destination):
+                _put(found, ("link", source, destination), note)
+            case LinkHealed(source=source, destination=destination):
+                found.pop(("link", source, destination), None)
+            case NetworkShaped(restored=True):
+                found = {key: one for key, one in found.items() if key[0] != "shape"}
+            case NetworkShaped():
+                _put(found, ("shape", note.note_id), note)
+            case RuleAdded(rule=rule):
+                _put(found, ("rule", rule), note)
+            case RuleRemoved(rule=rule):
+                found.pop(("rule", rule), None)
+            case TopicDeleted(topic=topic):
+                _put(found, ("topic", topic), note)
+    return list(found.values())
+
+
+def _put(found: dict[tuple[object, ...], Note], key: tuple[object, ...], note: Note) -> None:
+    """Put it last, in the place of the one before."""
+    found.pop(key, None)
+    found[key] = note

@@ -1,0 +1,76 @@
+"""The questions worth asking before an action of a scenario takes effect.
+
+Owns: which actions lose brokers, and how.  Never: predicts (operations/prediction.py), performs.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kcluster.deaths import DeathKind
+from kcluster.handle.cluster import Cluster
+from kcluster.operations.prediction import Leaving, Prediction, predict
+from kcluster.operations.prediction_facts import cluster_state
+from kcluster.operations.prediction_words import answer_reason, choice_text, question_text
+from kcluster.scenario.actions.brokers import KillBrokers, PauseBrokers, StopBrokers
+from kcluster.scenario.actions.network import Isolate
+from kcluster.scenario.language.model import Step
+from kcluster.scenario.perform import live_stage
+from kcluster.scenario.play.stage import Stage
+
+_DEATHS: Final = {
+    DeathKind.KILL: Leaving.KILLED,
+    DeathKind.POWER: Leaving.POWERED_OFF,
+    DeathKind.WIPE: Leaving.WIPED,
+    DeathKind.CLEAN: Leaving.SHUT_DOWN,
+}
+
+
+def questions(cluster: Cluster, step: Step) -> list[Prediction]:
+    """The questions about an action on a live cluster at this moment; none for an action that loses
+    no broker.  They hold if the action follows before anything else happens: pause the clock.
+    ClusterError if the action is not possible."""
+    return cluster.call(lambda: questions_on(live_stage(cluster), step))
+
+
+def questions_on(stage: Stage, step: Step) -> list[Prediction]:
+    """The same on a stage of either clock, between two dispatches."""
+    how = _leaving(step)
+    if how is None:
+        return []
+    # What is drawn here, the action draws again.
+    state = stage.rng.getstate()
+    try:
+        brokers = step.action.affected(stage)
+    finally:
+        stage.rng.setstate(state)
+    return predict(cluster_state(stage.plan, stage.dispatcher), brokers, how)
+
+
+def question_values(question: Prediction) -> dict[str, Any]:
+    """A question for JSON, with its words."""
+    return {
+        "kind": question.kind,
+        "partition": question.partition,
+        "offset": question.offset,
+        "text": question_text(question),
+        "choices": [{"value": value, "text": choice_text(value)} for value in question.choices],
+        "answer": question.answer,
+        "reason": answer_reason(question),
+    }
+
+
+def _leaving(step: Step) -> Leaving | None:
+    """How an action loses brokers; None if it loses none."""
+    match step.action:
+        case KillBrokers(how=how):
+            return _DEATHS[DeathKind(how)]
+        case StopBrokers():
+            return Leaving.SHUT_DOWN
+        case PauseBrokers():
+            return Leaving.PAUSED
+        case Isolate(others=None, one_way=False):
+            return Leaving.ISOLATED
+        case _:
+            return None

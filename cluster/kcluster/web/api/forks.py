@@ -1,0 +1,113 @@
+"""Both futures of a moment: with nothing more done, and with a choice.
+
+Owns: this route.  Never: plays anything itself (scenario/play/fork.py).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct, structs
+
+from kcluster.config.files.tree import from_python
+from kcluster.handle.cluster import Cluster
+from kcluster.runs.journal import Rows
+from kcluster.runs.note_values import notes_values
+from kcluster.scenario.forking import fork_cluster
+from kcluster.scenario.language.loader import ScenarioError, parse_action, read_action
+from kcluster.scenario.language.model import Step
+from kcluster.scenario.play.fork import Future
+from kcluster.web.api.waiting import seconds
+from kcluster.web.call import ApiCall
+from kcluster.web.routes import route
+
+
+class ForkWanted(Struct, rename={"for_": "for"}):
+    """What if."""
+
+    actions: Annotated[
+        list[dict[str, Any] | str], Meta(description="The choice: actions of scenario files.")
+    ]
+    at_ms: Annotated[
+        int | None, Meta(description="The moment, on the cluster's clock; without it, now.")
+    ] = None
+    for_: Annotated[
+        str, Meta(description="How long both futures go on before they come to rest.")
+    ] = "30s"
+
+
+class FutureAnswer(Struct, frozen=True):
+    """`rows`: those of the stream from the moment on; `problems`: actions that could not be
+    performed in it."""
+
+    rows: dict[str, Any]
+    until_ms: int
+    verdict: msgspec.Raw
+    problems: tuple[str, ...]
+
+
+class ForkAnswer(Struct, frozen=True):
+    """`here`: with nothing more done; `there`: with the choice.  `assumptions`: where the past that
+    was played is not exactly the real one."""
+
+    at_ms: int
+    here: FutureAnswer
+    there: FutureAnswer
+    assumptions: tuple[str, ...]
+
+
+@route(
+    "POST", "/v1/clusters/<id>/forks", body=ForkWanted, answer=ForkAnswer, errors=(404, 409, 422)
+)
+def fork_cluster_at(call: ApiCall) -> ForkAnswer:
+    """Play both futures of a moment in virtual time: with nothing more done, and with actions."""
+    wanted = call.values(ForkWanted)
+    steps = read_steps(wanted.actions)
+    for_ms = round(seconds(wanted.for_, "for") * 1000)
+    source = call.held.source
+    if isinstance(source, Cluster):
+        futures = fork_cluster(source, steps, wanted.at_ms, for_ms)
+    else:
+        futures = source.fork(steps, wanted.at_ms, for_ms)
+    return ForkAnswer(
+        at_ms=futures.at_ms,
+        here=future_answer(futures.here, futures.at_ms),
+        there=future_answer(futures.there, futures.at_ms),
+        assumptions=futures.assumptions,
+    )
+
+
+def read_steps(actions: list[dict[str, Any] | str]) -> list[Step]:
+    """Actions as steps; a refusal with every problem and its path."""
+    steps, problems = [], []
+    for number, action in enumerate(actions):
+        try:
+            if isinstance(action, str):
+                steps.append(parse_action(action))
+            else:
+                steps.append(read_action(from_python(action), ""))
+        except ScenarioError as error:
+            head = f"actions[{number}]"
+            problems += [
+                structs.replace(x, path=f"{head}.{x.path}" if x.path else head)
+                for x in error.problems
+            ]
+    if problems:
+        raise ScenarioError(problems)
+    return steps
+
+
+def future_answer(future: Future, at_ms: int) -> FutureAnswer:
+    """A future for JSON."""
+    # What is chosen happens at the moment itself.
+    rows: Rows = {field: found for field, found in future.rows_after(at_ms - 1).items() if found}
+    if "notes" in rows:
+        rows["notes"] = notes_values(rows["notes"], future.record.info.began_ms)
+    return FutureAnswer(
+        rows=rows,
+        until_ms=future.record.info.ended_ms,
+        verdict=msgspec.Raw(future.verdict.to_json().encode()),
+        problems=future.problems,
+    )

@@ -1,0 +1,1 @@
+"""The metrics of clusters, under the names that Kafka's have in Prometheus."""

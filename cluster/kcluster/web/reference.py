@@ -1,0 +1,195 @@
+"""The reference page of the HTTP API, from the table of routes and the table of metrics.
+
+Owns: this page's text.  Never: writes it (tools/reference_pages.py does).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from kcluster.web.api.openapi import is_struct, parameters, path_of
+from kcluster.web.metrics.names import METRICS
+from kcluster.web.problems import ProblemDocument
+from kcluster.web.routes import ROUTES, Route
+
+INTRO: Final = """
+`kcluster serve` answers these requests; so does the server behind `kcluster up --page`, for the
+cluster that it shows. `GET /openapi.json` has the same as OpenAPI 3.1. How to use it from a test:
+[HTTP API](../how-to/http-api.md).
+
+Every request but `GET /openapi.json` carries the token: `Authorization: Bearer TOKEN`, or the
+parameter `token` where a header cannot be set, as by a browser's EventSource. Bodies are JSON;
+some are YAML, too (`Content-Type: application/yaml`). `Host` must be localhost, an address of the
+machine, or a name given by `serve --allow-host`.
+"""
+ERRORS: Final = """
+Errors are problem documents (RFC 9457, `application/problem+json`), with the same words that
+files and the command line get:
+
+| status | meaning |
+|---|---|
+| 400 | the request cannot be read: broken JSON with line and column, an unknown parameter |
+| 401, 421 | no token or a wrong one; a `Host` that is not this server's |
+| 403 | this server shows one cluster and creates none |
+| 404 | no such cluster, broker, partition, action or client |
+| 408 | not in time: `detail` and `state` say how it stands, `action` which action was performed |
+| 409 | the cluster cannot do this in its present state |
+| 413, 415 | a body over 1 MiB; a body that is neither JSON nor YAML |
+| 422 | wrong values: `problems` has each with `path`, `line`, `column` and the nearest right name |
+"""
+METRICS_INTRO: Final = """
+`GET /metrics` has the metrics of all clusters, `GET /v1/clusters/{id}/metrics` those of one. They
+have the names that the usual rules of the JMX exporter give to the MBeans of Kafka 4.3.1, so
+dashboards and alerts can be tried on them. Each sample has the labels `cluster` and `broker`:
+what Prometheus reads from one process per broker comes from one here. The sample with an empty
+`topic` is that of all topics.
+
+Counts begin with the record, so not at all under `--no-record`. Internal topics are not counted.
+Not there, because KRaft has it no more: `LeaderElectionRateAndTimeMs`.
+"""
+TRY: Final = """
+Alerts as they are usually written, which hold here:
+
+```text
+sum(kafka_controller_kafkacontroller_activecontrollercount) by (cluster) != 1
+sum(kafka_controller_kafkacontroller_offlinepartitionscount) by (cluster) > 0
+sum(kafka_server_replicamanager_underreplicatedpartitions) by (cluster) > 0
+sum(kafka_server_replicamanager_underminisrpartitioncount) by (cluster) > 0
+rate(kafka_controller_controllerstats_uncleanleaderelections_total[5m]) > 0
+rate(kafka_server_replicamanager_isrshrinks_total[5m]) > 0
+kafka_network_requestmetrics_totaltimems{request="Produce", quantile="0.99"} > 500
+```
+"""
+SUBJECTS: Final = {
+    "clusters": "Clusters",
+    "actions": "Actions",
+    "waiting": "Waiting",
+    "events": "Events",
+    "stream": "The stream",
+    "replicas": "Replicas and the past",
+    "evidence": "Verdict and record",
+    "processed": "What was processed",
+    "advertised": "Advertised addresses",
+    "clock": "The clock",
+    "forks": "Forks",
+    "predictions": "Predictions",
+    "clients": "Clients",
+    "metrics": "Metrics",
+    "page": "The page",
+    "openapi": "This description",
+}
+"""By module of api/: the headings, in order."""
+
+Table = Callable[[Iterable[str], Iterable[Iterable[str]]], list[str]]
+
+
+def http_api_page(mark: str, table: Table) -> str:
+    """The page.  `table(heads, rows)` makes a Markdown table."""
+    lines = ["# HTTP API", "", mark, INTRO, "## Requests", ""]
+    lines += table(
+        ("request", ""), ((f"[`{x.method} {path_of(x)}`](#{x.name})", x.summary) for x in ordered())
+    )
+    lines += ["## Errors", "", ERRORS]
+    lines += fields_of(ProblemDocument, table)
+    subject = ""
+    for route in ordered():
+        if subject_of(route) != subject:
+            subject = subject_of(route)
+            lines += [f"## {SUBJECTS[subject]}", ""]
+        lines += section(route, table)
+    lines += ["## Names of metrics", "", METRICS_INTRO]
+    rows = (
+        (
+            f"`{x.name}{'_total' * (x.kind == 'counter')}`",
+            x.kind,
+            ", ".join(x.labels),
+            f"{x.words} {mbean(x.mbean)}",
+        )
+        for x in METRICS.values()
+    )
+    lines += table(("metric", "type", "labels", ""), rows)
+    return "\n".join([*lines, TRY])
+
+
+def mbean(name: str) -> str:
+    """Kafka's name of a metric, as code."""
+    return f"`{name}`" if name else "Kafka has no such metric."
+
+
+def subject_of(route: Route) -> str:
+    """The module that has the route."""
+    return route.handler.__module__.rpartition(".")[2]
+
+
+def ordered() -> list[Route]:
+    """The routes in the order of the headings."""
+    subjects = list(SUBJECTS)
+    return sorted(ROUTES, key=lambda route: subjects.index(subject_of(route)))
+
+
+def section(route: Route, table: Table) -> Iterator[str]:
+    """One request."""
+    yield from (
+        f"### {route.name}",
+        "",
+        f"`{route.method} {path_of(route)}`",
+        "",
+        route.summary,
+        "",
+    )
+    query = [x for x in parameters(route) if x["in"] == "query"]
+    if query:
+        rows = (
+            (f"`{x['name']}`", described(x["schema"], x.get("description", ""), x["required"]))
+            for x in query
+        )
+        yield from table(("parameter", ""), rows)
+    if route.body is not None:
+        if is_struct(route.body):
+            yield "Body:"
+            yield ""
+            yield from fields_of(route.body, table)
+        else:
+            kind = "a client" if "clients" in route.path else "an action"
+            yield f"Body: {kind} as in [scenario files](scenario-keys.md)."
+            yield ""
+    if is_struct(route.answer):
+        words = " ".join((route.answer.__doc__ or "").split())
+        yield f"Answer {route.status}: {words}"
+    elif isinstance(route.answer, str):
+        yield f"Answer {route.status}: `{route.answer}`."
+    else:
+        yield f"Answer {route.status}: JSON."
+    yield ""
+
+
+def fields_of(kind: Any, table: Table) -> list[str]:
+    """The fields of a Struct."""
+    schema = msgspec.json.schema(kind)["$defs"][kind.__name__]
+    words = " ".join((kind.__doc__ or "").split())
+    required = schema.get("required", ())
+    rows = (
+        (f"`{name}`", described(one, one.get("description", ""), name in required))
+        for name, one in schema["properties"].items()
+    )
+    return [words, "", *table(("key", ""), rows)]
+
+
+def described(schema: dict[str, Any], words: str, required: bool) -> str:
+    """What a parameter or a key is."""
+    words = words or next(
+        (x["description"] for x in schema.get("anyOf", ()) if "description" in x), ""
+    )
+    default = schema.get("default")
+    if required:
+        return f"{words} Required.".strip()
+    shown = (
+        f" Default: `{msgspec.json.encode(default).decode()}`."
+        if default not in (None, "", [], False)
+        else ""
+    )
+    return f"{words}{shown}".strip()

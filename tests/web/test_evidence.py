@@ -1,0 +1,153 @@
+"""What is known of a cluster: replicas, the past, verdicts, what applications processed, forks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from kcluster.runs.directory import read_run
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.played import PlayedRun
+from kcluster.scenario.play.virtual import run_virtual
+from kcluster.web.held import HeldCluster
+from tests.web.api import Api, serving
+from tests.web.test_streams import next_event
+
+
+def send(api: Api, cluster: str, count: int, bootstrap: str = "") -> None:
+    """Send records to orders-0 and wait for their acks."""
+    servers = bootstrap or api.ok("GET", cluster)["bootstrap"]
+    producer = Producer({"bootstrap.servers": servers, "acks": "all"})
+    for number in range(count):
+        producer.produce("orders", b"%d" % number, partition=0)
+    assert producer.flush(10) == 0
+
+
+@pytest.mark.clients
+def test_evidence__replicas_verdict_and_saved_run(api: Api, cluster: str, tmp_path: Path) -> None:
+    send(api, cluster, 5)
+    api.ok("POST", f"{cluster}/wait", {"until": "high_watermark(orders-0) = 5"})
+    found = api.ok("GET", f"{cluster}/replicas/orders-0")
+    assert [replica["log_end_offset"] for replica in found["replicas"]] == [5, 5, 5]
+    assert api.ask("GET", f"{cluster}/replicas/orders-9").status == 404
+    verdict = api.ok("GET", f"{cluster}/verdict")
+    assert (verdict["outcome"], verdict["acked"]) == ("valid", 5)
+    api.ok("POST", f"{cluster}/processed", {"topic": "orders", "offsets": [[0, 0], [0, 1]]})
+    saved = api.ok("POST", f"{cluster}/save", {"directory": str(tmp_path)})
+    record, problems = read_run(saved["run"])
+    assert not problems
+    assert [row.offset for row in record.processed] == [0, 1]
+    assert b"<html" in api.ask("GET", f"{cluster}/timeline.html").body
+    deleted = api.ok("DELETE", f"{cluster}?out={tmp_path}")
+    assert deleted["run"] != saved["run"]
+    assert deleted["outcome"] == "valid"
+
+
+@pytest.mark.clients
+def test_evidence__what_was_processed_in_any_language(api: Api, cluster: str) -> None:
+    send(api, cluster, 4)
+    path, report = f"{cluster}/processed", {"topic": "orders", "by": "node-1"}
+    reported = api.ok("POST", path, {**report, "offsets": [[0, 0], [0, 1], [0, 1]]})
+    assert reported == {"topic": "orders", "reported": 3}
+    judged = api.ok("GET", f"{path}?topic=orders")
+    assert not judged["valid"]
+    assert {(x["problem"], x["first"], x["last"]) for x in judged["problems"]} == {
+        ("missed", 2, 3),
+        ("repeated", 1, 1),
+    }
+    answer = api.ask("GET", f"{path}?topic=order")
+    assert (answer.status, answer.value["detail"]) == (404, "no topic order; did you mean orders?")
+
+
+def test_evidence__a_moment_of_the_past(api: Api, cluster: str) -> None:
+    before_ms = api.ok("GET", f"{cluster}/clock")["now_ms"]
+    killed = api.ok("POST", f"{cluster}/actions", {"kill": "leader(orders-0)"})
+    then = api.ok("GET", f"{cluster}/at?ms={before_ms}")
+    now = api.ok("GET", f"{cluster}/at?ms=0")
+    assert then["partitions"][0]["leader"] == killed["brokers"][0]
+    assert now["partitions"][0]["leader"] != killed["brokers"][0]
+
+
+def test_evidence__clients_without_code(api: Api, cluster: str) -> None:
+    body = {"producer": {"topic": "orders", "rate": "200/s"}}
+    name = api.ok("POST", f"{cluster}/clients", body)["client"]
+    api.ok("POST", f"{cluster}/wait", {"until": "high_watermark(orders-0) >= 3"})
+    assert api.ok("GET", f"{cluster}/clients")["clients"][0]["name"] == name
+    api.ok("DELETE", f"{cluster}/clients/{name}")
+    assert api.ask("DELETE", f"{cluster}/clients/producer-9").status == 404
+    wrong = api.ask("POST", f"{cluster}/clients", {"producer": {"topik": "orders"}})
+    assert wrong.status == 422
+    assert "did you mean topic?" in wrong.value["detail"]
+
+
+def test_evidence__the_clock(api: Api, cluster: str) -> None:
+    paused = api.ok("POST", f"{cluster}/clock", {"pause": True})
+    assert paused["paused"]
+    api.ok("POST", f"{cluster}/actions", {"kill": "leader(orders-0)"})
+    stepped = api.ok("POST", f"{cluster}/clock", {"step": "leader_elected"})
+    assert (stepped["event"]["kind"], stepped["paused"]) == ("leader_elected", True)
+    assert api.ok("POST", f"{cluster}/clock", {"speed": 0.5})["speed"] == 0.5
+    assert not api.ok("POST", f"{cluster}/clock", {"resume": True})["paused"]
+    both = api.ask("POST", f"{cluster}/clock", {"resume": True, "pause": True})
+    assert (both.status, both.value["detail"]) == (422, "give one of pause, resume, speed, step")
+
+
+def test_evidence__predictions_come_true(api: Api, cluster: str) -> None:
+    path = f"{cluster}/predictions?action=kill:%20leader(orders-0)"
+    hidden = api.ok("GET", path)["questions"]
+    assert hidden
+    assert not any("answer" in question for question in hidden)
+    shown = api.ok("GET", f"{path}&answers=true")["questions"]
+    answers = {question["kind"]: question["answer"] for question in shown}
+    api.ok("POST", f"{cluster}/actions", {"kill": "leader(orders-0)"})
+    assert api.ok("GET", cluster)["partitions"][0]["leader"] == answers["leader"]
+
+
+def test_evidence__a_live_cluster_is_forked(api: Api, cluster: str) -> None:
+    body = {"actions": ["kill: leader(orders-0)"], "for": "1s"}
+    futures = api.ok("POST", f"{cluster}/forks", body)
+    kinds = {note["kind"] for note in futures["there"]["rows"]["notes"]}
+    assert {"broker_down", "leader_elected"} <= kinds
+    assert all(broker["state"] == "up" for broker in api.ok("GET", cluster)["brokers"])
+
+
+@pytest.fixture(scope="module")
+def played() -> Iterator[Api]:
+    """A server with a run that is over."""
+    text = "topology: {brokers: 3, topics: {orders: {}}, profile: fast}\nduration: 5s\n"
+    workload = "workload: {producers: {topic: orders, rate: 20/s}}\n"
+    scenario = Scenario.parse(text + workload)
+    run = PlayedRun(run_virtual(scenario, 1, lambda *_: None))
+    with serving() as (server, api):
+        server.clusters.add(HeldCluster("play", run, stop=lambda: None))
+        yield api
+
+
+def test_evidence__a_played_run_is_streamed_and_forked(played: Api) -> None:
+    with played.asked("GET", "/v1/clusters/play/stream") as stream:
+        rows = next_event(stream, "rows")["data"]
+        clock = next_event(stream, "clock")["data"]
+    assert clock["complete"]
+    assert rows["until_ms"] == clock["now_ms"]
+    refused = played.ask("POST", "/v1/clusters/play/actions", {"kill": 1})
+    assert refused.status == 409
+    began_ms = rows["rows"]["notes"][0]["at_ms"]
+    futures: dict[str, Any] = played.ok(
+        "POST",
+        "/v1/clusters/play/forks",
+        {"at_ms": began_ms + 1_000, "actions": [{"kill": "leader(orders-0)"}], "for": "2s"},
+    )
+    here, there = (
+        {note["kind"] for note in futures[side]["rows"].get("notes", [])}
+        for side in ("here", "there")
+    )
+    assert "broker_down" in there - here
+    assert (
+        futures["here"]["verdict"]["outcome"] == futures["there"]["verdict"]["outcome"] == "valid"
+    )
+    wrong = played.ask("POST", "/v1/clusters/play/forks", {"actions": [{"kil": 1}]})
+    assert wrong.value["problems"][0]["path"] == "actions[0].kil"
