@@ -67,7 +67,7 @@ function beliefsTree(page, client) {
           "td",
           null,
           isStale ? h("b", { class: "bad-text" }, "✗ stale") : "✓ current",
-          h("span", { class: "dim" }, ` since ${clock(belief.at, page.began)}`),
+          h("span", { class: "dim" }, ` as of ${clock(belief.at, page.began)}`),
         ),
       ),
     );
