@@ -56,6 +56,25 @@ steps:
 RECREATION = "  - {at: 6s, recreate_topic: orders}\n"
 """Every kind of failure happens; in some runs the topic is recreated, too."""
 
+CUT_AND_ABORTED = """
+name: cut and aborted
+topology:
+  brokers: 3
+  profile: fast
+  topics:
+    orders: {assignment: [[1, 2, 3]], config: {unclean.leader.election.enable: true}}
+    __transaction_state: {assignment: [[3]]}
+workload:
+  producers: {topic: orders, name: shop, rate: 100/s, transactions: {every: 1000, abort: 100%}}
+duration: 2s
+steps:
+  - {at: 500ms, isolate: {nodes: 3, others: "1, 2"}}
+  - {at: 1s, kill: {brokers: "1, 2", how: wipe}}
+  - {at: 1500ms, start: "1, 2"}
+"""
+"""Records that were acked are cut from the log by an unclean election; then their transaction is
+aborted.  Nobody has lost them."""
+
 pytestmark = pytest.mark.timeout_s(250)
 
 
@@ -78,6 +97,7 @@ def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Au
     plays += [(Scenario.load(path), "live", None) for path in INCIDENTS if path.stem in LIVE]
     safe = Scenario.load(SCENARIOS / "safe_settings.yaml")
     plays += [(safe, "virtual", seed) for seed in SAFE_SEEDS]
+    plays.append((Scenario.parse(CUT_AND_ABORTED, "cut.yaml"), "virtual", None))
     weak = [WEAK.replace("ACKS", acks) for acks in ("0", "1", "all")]
     weak.append(weak[1].replace("name: weak", "name: recreated") + RECREATION)
     plays += [
@@ -137,7 +157,7 @@ def test_audit__agrees_with_the_verdict_of_every_run(audited: Audited) -> None:
         if row["run"] in counted and row["fate"] != "late":
             key = (row["topic"], row["partition"], row["fate"], row["allowed"])
             counted[row["run"]][key] += row["records"]
-    assert len(counted) == len(INCIDENTS) + len(LIVE) + len(SAFE_SEEDS) + 8
+    assert len(counted) == len(INCIDENTS) + len(LIVE) + len(SAFE_SEEDS) + 1 + 8
     assert counted == counts_of_verdicts(audited)
     settings = {key[2:] for counts in counted.values() for key in counts}
     assert settings >= {
@@ -167,6 +187,22 @@ def test_audit__totals_are_those_of_the_verdict(audited: Audited) -> None:
         for (*where, _), count in counts.items():
             wanted[tuple(where)] += count
         assert +fates[run] == wanted, run
+
+
+def test_audit__acked_records_that_were_cut_and_whose_transaction_was_aborted_are_not_lost(
+    audited: Audited,
+) -> None:
+    (run,) = [name for name in audited.verdicts if name.startswith("cut")]
+    lines = (audited.parent / run / "contents.jsonl").read_text().splitlines()
+    cut = [row for row in map(json.loads, lines) if row["state"] == "cut"]
+    assert any(row["offset"] <= 60 < row["offset"] + row["count"] for row in cut)
+    sends = (audited.parent / run / "sends.jsonl").read_text().splitlines()
+    (send,) = [row for row in map(json.loads, sends) if row["value"].startswith("shop:60.")]
+    assert (send["outcome"], send["offset"]) == ("acked", 60)
+    (total,) = [row for row in audited.totals if row["run"] == run]
+    assert total["acked"] > 0
+    assert {fate: total[fate] for fate in ANOMALY_OF} == dict.fromkeys(ANOMALY_OF, 0)
+    assert audited.verdicts[run]["anomalies"] == []
 
 
 def test_audit__epoch_producer_and_cause_are_those_of_the_verdicts_chains(audited: Audited) -> None:

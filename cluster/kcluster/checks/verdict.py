@@ -21,6 +21,7 @@ from kcluster.checks.availability import Window, find_windows
 from kcluster.checks.settings import Setting
 from kcluster.checks.violations import ExplainedViolation, explained_violations
 from kcluster.clients.ledger import Ledger, Outcome, Partition
+from kcluster.events.words.base import counted
 from kcluster.evidence.client_names import keeps_a_ledger
 from kcluster.evidence.finals import read_finals
 from kcluster.evidence.history import Link, shown
@@ -122,7 +123,7 @@ class Verdict(Struct, frozen=True):
         lines = [f"{self.outcome}: {self.reason}"]
         if self.anomalies:
             first, more = self.anomalies[0], len(self.anomalies) - 1
-            lines.append(f"{first}" + (f"; and {_counted(more, 'more anomaly')}" if more else ""))
+            lines.append(f"{first}" + (f"; and {counted(more, 'more anomaly')}" if more else ""))
             links = [f"{x.at_ms - self.began_ms:+} ms {x.text}" for x in first.chain[-2:]]
             return [*lines, f"because: {'; '.join(links)}"] if links else lines
         if self.violations:
@@ -187,7 +188,7 @@ class Verdict(Struct, frozen=True):
         return lines + _more(len(self.errors), "errors")
 
     def _counts_line(self) -> str:
-        again = f" (and {_counted(self.read_again, 'read')} again)" if self.read_again else ""
+        again = f" (and {counted(self.read_again, 'read')} again)" if self.read_again else ""
         return (
             f"sent {self.sent:,}  acked {self.acked:,}  failed {self.failed:,}"
             f"  unknown {self.unknown:,}  read {self.read:,}{again}"
@@ -211,13 +212,6 @@ def _allowed(anomaly: Anomaly) -> str:
         Setting.ACKS_1,
     )
     return f" ({anomaly.allowed})" if anomaly.allowed and not is_in_text else ""
-
-
-def _counted(count: int, noun: str) -> str:
-    """`1 read`, `2 reads`, `2 more anomalies`."""
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count:,} {noun.removesuffix('y')}ies" if noun.endswith("y") else f"{count:,} {noun}s"
 
 
 def _more(count: int, what: str) -> list[str]:

@@ -19,7 +19,7 @@ from kcluster.clients.consumer.consumer_member import EpochMembership
 from kcluster.clients.consumer.coordinator import Coordinator, EpochState, MembershipState
 from kcluster.clients.consumer.fetcher import Fetcher
 from kcluster.clients.consumer.group import GroupMembership
-from kcluster.clients.consumer.membership import ClientMembership
+from kcluster.clients.consumer.membership import ClientMembership, MembershipParts
 from kcluster.clients.consumer.offset_lookups import OffsetLookups
 from kcluster.clients.consumer.positions import FetchState, Position, Positions
 from kcluster.clients.consumer.settings import (
@@ -69,28 +69,19 @@ class Consumer(ClientBase):
         )
         self.group: ClientMembership | None = None
         self._epoch_member: EpochMembership | None = None
+        parts = MembershipParts(
+            settings=settings,
+            topics=plan.topics,
+            metadata=self.metadata,
+            network=self.network,
+            positions=self.positions,
+            coordinator=self.coordinator,
+            commits=self.commits,
+        )
         if isinstance(member, EpochState):
-            self._epoch_member = self.group = EpochMembership(
-                settings=settings,
-                topics=plan.topics,
-                metadata=self.metadata,
-                network=self.network,
-                positions=self.positions,
-                coordinator=self.coordinator,
-                commits=self.commits,
-                member=member,
-            )
+            self._epoch_member = self.group = EpochMembership(parts, member)
         elif member is not None:
-            self.group = GroupMembership(
-                settings=settings,
-                topics=plan.topics,
-                metadata=self.metadata,
-                network=self.network,
-                positions=self.positions,
-                coordinator=self.coordinator,
-                commits=self.commits,
-                member=member,
-            )
+            self.group = GroupMembership(parts, member)
         self.lookups = OffsetLookups(settings, self.metadata, self.network, self.positions)
         self.fetcher = Fetcher(settings, self.metadata, self.network, self.positions)
         self.failed = ""

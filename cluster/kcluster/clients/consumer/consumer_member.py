@@ -19,19 +19,11 @@ from enum import IntEnum
 from typing import Any, Final
 from uuid import UUID
 
-from kcluster.clients.connections import InFlightRequest, NetworkClient
-from kcluster.clients.consumer.commits import Commits
-from kcluster.clients.consumer.coordinator import (
-    COORDINATOR_GONE,
-    Coordinator,
-    EpochState,
-    MemberState,
-)
-from kcluster.clients.consumer.membership import ClientMembership
-from kcluster.clients.consumer.positions import Positions
-from kcluster.clients.consumer.settings import ConsumerSettings
+from kcluster.clients.connections import InFlightRequest
+from kcluster.clients.consumer.coordinator import COORDINATOR_GONE, EpochState, MemberState
+from kcluster.clients.consumer.membership import ClientMembership, MembershipParts
 from kcluster.clients.ledger import Partition
-from kcluster.clients.metadata import Metadata, backoff_ms
+from kcluster.clients.metadata import backoff_ms
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
@@ -58,27 +50,10 @@ class Reconciliation(IntEnum):
 class EpochMembership(ClientMembership):
     """The membership of one consumer with group.protocol=consumer."""
 
-    def __init__(
-        self,
-        settings: ConsumerSettings,
-        topics: tuple[str, ...],
-        metadata: Metadata,
-        network: NetworkClient,
-        positions: Positions,
-        coordinator: Coordinator,
-        commits: Commits,
-        member: EpochState,
-    ) -> None:
-        super().__init__(member)
+    def __init__(self, parts: MembershipParts, member: EpochState) -> None:
+        super().__init__(parts, member)
         self.reconciliation = Reconciliation.JOINING
-        self._settings = settings
-        self._topics = topics
-        self._metadata = metadata
-        self._network = network
-        self._positions = positions
-        self._coordinator = coordinator
-        self._commits = commits
-        self._interval_ms = settings.heartbeat_interval_ms
+        self._interval_ms = self._settings.heartbeat_interval_ms
         """As the coordinator says."""
         self._next_heartbeat_ms = 0
         self._retry_heartbeat_ms = 0

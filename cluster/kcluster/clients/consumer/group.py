@@ -13,15 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kcluster.clients.connections import InFlightRequest, NetworkClient
+from kcluster.clients.connections import InFlightRequest
 from kcluster.clients.consumer.assignors import NO_GENERATION, MemberSubscription, assign
-from kcluster.clients.consumer.commits import Commits
-from kcluster.clients.consumer.coordinator import (
-    COORDINATOR_GONE,
-    Coordinator,
-    MembershipState,
-    MemberState,
-)
+from kcluster.clients.consumer.coordinator import COORDINATOR_GONE, MembershipState, MemberState
 from kcluster.clients.consumer.group_protocol import (
     PROTOCOL_TYPE,
     decode_assignment,
@@ -30,11 +24,8 @@ from kcluster.clients.consumer.group_protocol import (
     encode_subscription,
 )
 from kcluster.clients.consumer.heartbeats import Heartbeats
-from kcluster.clients.consumer.membership import ClientMembership
-from kcluster.clients.consumer.positions import Positions
-from kcluster.clients.consumer.settings import ConsumerSettings
+from kcluster.clients.consumer.membership import ClientMembership, MembershipParts
 from kcluster.clients.ledger import Partition
-from kcluster.clients.metadata import Metadata
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
@@ -58,26 +49,11 @@ _JOIN_AT_ONCE: Final = (
 class GroupMembership(ClientMembership):
     """The membership of one consumer with group.protocol=classic."""
 
-    def __init__(
-        self,
-        settings: ConsumerSettings,
-        topics: tuple[str, ...],
-        metadata: Metadata,
-        network: NetworkClient,
-        positions: Positions,
-        coordinator: Coordinator,
-        commits: Commits,
-        member: MembershipState,
-    ) -> None:
-        super().__init__(member)
-        self.heartbeats = Heartbeats(settings, network, coordinator, member, self.leave)
-        self._settings = settings
-        self._topics = topics
-        self._metadata = metadata
-        self._network = network
-        self._positions = positions
-        self._coordinator = coordinator
-        self._commits = commits
+    def __init__(self, parts: MembershipParts, member: MembershipState) -> None:
+        super().__init__(parts, member)
+        self.heartbeats = Heartbeats(
+            self._settings, self._network, self._coordinator, member, self.leave
+        )
         self._is_joining = False
         """A join has started and is not complete: JoinGroup, SyncGroup, and taking the result."""
         self._received_assignment: bytes | None = None

@@ -6,8 +6,35 @@ Kafka: ConsumerCoordinator, ConsumerMembershipManager.
 
 from __future__ import annotations
 
-from kcluster.clients.consumer.coordinator import MembershipState
+from kcluster.clients.connections import NetworkClient
+from kcluster.clients.consumer.commits import Commits
+from kcluster.clients.consumer.coordinator import Coordinator, MembershipState
+from kcluster.clients.consumer.positions import Positions
+from kcluster.clients.consumer.settings import ConsumerSettings
+from kcluster.clients.metadata import Metadata
 from kcluster.timers import NEVER_MS
+
+
+class MembershipParts:
+    """The parts of a consumer that its membership works on.  `topics`: its subscription."""
+
+    def __init__(
+        self,
+        settings: ConsumerSettings,
+        topics: tuple[str, ...],
+        metadata: Metadata,
+        network: NetworkClient,
+        positions: Positions,
+        coordinator: Coordinator,
+        commits: Commits,
+    ) -> None:
+        self.settings = settings
+        self.topics = topics
+        self.metadata = metadata
+        self.network = network
+        self.positions = positions
+        self.coordinator = coordinator
+        self.commits = commits
 
 
 class ClientMembership:
@@ -15,11 +42,18 @@ class ClientMembership:
     `retry_ms`: when `poll` must be called without a response.  `is_leaving`: the request by which
     it leaves is in flight."""
 
-    def __init__(self, member: MembershipState) -> None:
+    def __init__(self, parts: MembershipParts, member: MembershipState) -> None:
         self.fatal = ""
         self.retry_ms = NEVER_MS
         self.member = member
         self.is_leaving = False
+        self._settings = parts.settings
+        self._topics = parts.topics
+        self._metadata = parts.metadata
+        self._network = parts.network
+        self._positions = parts.positions
+        self._coordinator = parts.coordinator
+        self._commits = parts.commits
 
     @property
     def is_settled(self) -> bool:

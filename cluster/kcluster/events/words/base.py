@@ -17,5 +17,7 @@ def text_of(event: Event) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 link`, `4 links`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    """`1 link`, `4,000 links`, `2 more anomalies`."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun.removesuffix('y')}ies" if noun.endswith("y") else f"{count:,} {noun}s"

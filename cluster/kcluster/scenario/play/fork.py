@@ -70,7 +70,8 @@ def check_moment(scenario: Scenario, at_ms: int) -> None:
     """ClusterError unless a run of this scenario has this moment, counted from its start."""
     if not 0 <= at_ms <= scenario.duration_ms:
         raise ClusterError(
-            f"{at_ms} ms is not a moment of this run, which has {scenario.duration_ms} ms"
+            f"{at_ms} ms is not a moment of this run, in which clients run and steps are played for"
+            f" {scenario.duration_ms} ms"
         )
 
 
