@@ -1,4 +1,4 @@
-"""The web server: a thread of its own with its own hub, beside the threads of the clusters.
+"""The web server: its own thread with its own hub, beside the threads of the clusters.
 
 Owns: the listening socket, the threads in which handlers wait, the end of leases.  Never: runs in
 a cluster's hub, patches the standard library, knows a route.
