@@ -101,6 +101,13 @@ class WebServer:
             self._stop_wanted.set()
 
     def _serve(self) -> None:
+        try:
+            self._run()
+        finally:
+            if not self._started.done():
+                self._started.set_exception(ClusterError("the web server did not start"))
+
+    def _run(self) -> None:
         hub = self._hub = gevent.get_hub()
         hub.NOT_ERROR = (*hub.NOT_ERROR, *EXPECTED)
         self._stop_wanted = Event()
