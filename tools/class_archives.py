@@ -16,11 +16,12 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kcluster import Cluster, Topology
 
 ROOT: Final = Path(__file__).resolve().parents[1]
+LIMIT_S: Final = 300
 TOOLS: Final = "org.apache.kafka.tools"
 SPARK_PROGRAM: Final = """
 import sys
@@ -56,6 +57,11 @@ def topology() -> Topology:
     return Topology.of(brokers=1, topics={"orders": {"partitions": 2}}, profile="fast")
 
 
+def run(command: list[str], **more: Any) -> None:
+    """Run a program; CalledProcessError if it fails, TimeoutExpired if it hangs."""
+    subprocess.run(command, capture_output=True, check=True, timeout=LIMIT_S, **more)
+
+
 def of_kafka_tools(libs: Path, archive: Path) -> None:
     """The classes that any of the tools loads, in one archive."""
     java = ["java", "-XX:+UseSerialGC", "-Xlog:disable", "-cp", f"{libs}/*"]
@@ -73,13 +79,13 @@ def of_kafka_tools(libs: Path, archive: Path) -> None:
         lists = [Path(place) / f"{number}.classes" for number in range(len(runs))]
         for words, classes in zip(runs, lists, strict=True):
             command = [*java[:1], f"-XX:DumpLoadedClassList={classes}", *java[1:], *words]
-            subprocess.run(command, input=b"one\n", capture_output=True, check=True)
+            run(command, input=b"one\n")
         names = dict.fromkeys(line for one in lists for line in one.read_text().splitlines())
         merged = Path(place) / "merged.classes"
         merged.write_text("".join(f"{name}\n" for name in names))
         dump = ["-Xshare:dump", f"-XX:SharedClassListFile={merged}"]
         command = [*java[:1], *dump, f"-XX:SharedArchiveFile={archive}", *java[1:]]
-        subprocess.run(command, capture_output=True, check=True)
+        run(command)
 
 
 def of_spark(jars: Path, archive: Path) -> None:
@@ -87,7 +93,7 @@ def of_spark(jars: Path, archive: Path) -> None:
     from confluent_kafka import Producer
 
     with tempfile.TemporaryDirectory() as place, Cluster(topology()) as cluster:
-        producer = Producer({"bootstrap.servers": cluster.bootstrap})
+        producer = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
         for number in range(20):
             producer.produce("orders", b"%d" % number)
         producer.flush(20)
@@ -97,7 +103,7 @@ def of_spark(jars: Path, archive: Path) -> None:
         }
         words = [cluster.bootstrap, str(jars), place]
         command = [sys.executable, "-c", SPARK_PROGRAM, *words]
-        subprocess.run(command, env=env, cwd=ROOT, capture_output=True, check=True)
+        run(command, env=env, cwd=ROOT)
 
 
 KINDS: Final[dict[str, Callable[[Path, Path], None]]] = {

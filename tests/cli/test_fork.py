@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kcluster.cli.table import side_by_side
+from kcluster.cli.verbs.fork import shown
 
 Verb = Callable[..., tuple[int, str, str]]
 
@@ -17,7 +18,7 @@ SCENARIO = """
 topology: {brokers: 3, profile: fast, topics: {orders: {config: {min.insync.replicas: 1}}}}
 workload: {producers: {topic: orders, rate: 50/s, acks: 1}}
 steps: [{at: 1s, slow: {nodes: followers(orders-0), latency: 20ms}}]
-duration: 4s
+duration: 3s
 """
 
 
@@ -29,22 +30,19 @@ def scenario(tmp_path: Path) -> str:
 
 
 def test_fork__of_a_scenario_shows_both_verdicts(scenario: str, kcluster: Verb) -> None:
-    words = ("fork", "--play", scenario, "--at", "2s", "--for", "2s", "kill: leader(orders-0)")
-    code, out, _ = kcluster(*words)
-    assert code == 0
-    left, right = (part.split() for part in out.splitlines()[0].split("|"))
-    assert (" ".join(left), " ".join(right)) == (
-        "with nothing more done:",
-        "with kill: leader(orders-0):",
-    )
-    answer = json.loads(kcluster(*words, "--json")[1])
+    words = ("--play", scenario, "--at", "1500ms", "--for", "500ms", "kill: leader(orders-0)")
+    code, out, _ = kcluster("fork", *words, "--json")
+    answer = json.loads(out)
     outcomes = [answer[future]["verdict"]["outcome"] for future in ("here", "there")]
-    assert (outcomes, answer["assumptions"]) == (["valid", "invalid"], [])
+    assert (code, outcomes, answer["assumptions"]) == (0, ["valid", "invalid"], [])
+    left, right = (" ".join(part.split()) for part in shown(answer, 160)[0].split("|"))
+    assert (left, right) == ("with nothing more done:", "with kill: leader(orders-0):")
+    assert shown(answer, 80)[0] == left, "a narrow terminal shows one after the other"
 
 
 def test_fork__wrong_words(scenario: str, kcluster: Verb) -> None:
     for words, problem in (
-        (("--at", "9s", "heal"), "9000 ms is not a moment of this run, which has 4000 ms"),
+        (("--at", "9s", "heal"), "9000 ms is not a moment of this run, in which clients run"),
         (("--at", "soon", "heal"), "--at soon: "),
         (("kil: 1",), "did you mean kill?"),
     ):

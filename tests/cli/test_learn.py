@@ -79,3 +79,20 @@ def test_exercise__a_file_that_cannot_be_graded_is_exit_code_2(run: Callable[...
 def test_exercise__seeds_are_numbers_and_ranges() -> None:
     assert seeds_of("1..3,7") == (1, 2, 3, 7)
     assert seeds_of(None) == ()
+
+
+def test_learn__a_lesson_whose_question_the_run_does_not_answer_is_refused(
+    run: Callable[..., Result],
+) -> None:
+    Path("scenario.yaml").write_text(
+        "# Nothing happens.\ntopology: {brokers: 1, topics: {orders: {}}}\nduration: 2s\n", "utf-8"
+    )
+    Path("lesson.yaml").write_text(
+        "title: Who?\nintro: Who leads?\nscenario: scenario.yaml\nparts:\n"
+        "  - {title: One broker, until: 1s, ask: {question: Who, choices: [\n"
+        "      {text: B, when: leader(orders-0) = 2}, {text: C, when: leader(orders-0) = 3}]}}\n",
+        "utf-8",
+    )
+    result = run("learn", "lesson.yaml")
+    assert result.exit_code == 2
+    assert result.stderr == "kcluster: One broker: 0 choices are right: none\n"

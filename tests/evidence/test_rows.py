@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
+from typing import Any
 
 import pytest
 
@@ -15,14 +16,17 @@ from kcluster.evidence.recorder import Recorder
 from kcluster.evidence.rows import BeliefRow, ExchangeRow
 from kcluster.evidence.sampling import SamplingRecorder
 from kcluster.runs.journal import STREAMED, rows_between
+from kcluster.scenario.language.model import ConsumerSpec
+from kcluster.scenario.play.workload import make_readers
 from kcluster.testing.handles import VirtualCluster
 
 ORDERS = ("orders", 0)
 
 
-def cluster_of(looks: bool) -> tuple[VirtualCluster, Recorder]:
+def cluster_of(looks: bool, **config: Any) -> tuple[VirtualCluster, Recorder]:
     """A cluster with one of the two recorders."""
-    topology = Topology.of(brokers=3, profile="fast", topics={"orders": {"replication_factor": 3}})
+    topics = {"orders": {"replication_factor": 3}}
+    topology = Topology.of(brokers=3, profile="fast", topics=topics, config=config)
     cluster = VirtualCluster(topology, 1, "rows")
     if not looks:
         return cluster, cluster.recorder
@@ -60,6 +64,34 @@ def test_exchanges__show_what_was_appended_and_read(looks: bool) -> None:
     assert {row.client for row in reads} == {"billing"}
     assert (reads[0].first, reads[-1].last) == (0, 19)
     assert all(row.answered_ms >= row.asked_ms for row in reads + sends)
+
+
+@both
+def test_exchanges__show_what_a_share_consumer_acquired(looks: bool) -> None:
+    cluster, recorder = cluster_of(looks)
+    spec = ConsumerSpec(topics=("orders",), name="sharer", group="s", share=True)
+    (sharer,) = make_readers(spec, "fast", cluster.ledger)
+    cluster.add_client(sharer)
+    cluster.run_for(3_000)  # a share group begins at the end of the log
+    cluster.producer("orders", name="shop", rate="100/s", count=20)
+    cluster.run_for(3_000)
+    acquired = [row for row in exchanges_of(recorder, "ShareFetch") if row.first >= 0]
+    assert {(row.client, row.topic, row.partition) for row in acquired} == {("sharer", *ORDERS)}
+    assert (acquired[0].first, acquired[-1].last) == (0, 19)
+    group = recorder.states.groups.newest["s"]
+    assert (group.kind, group.members[0].client, group.members[0].assignment) == (
+        "share", "sharer", (ORDERS,),
+    )  # fmt: skip
+
+
+@both
+def test_exchanges__without_acks_there_is_no_answer(looks: bool) -> None:
+    cluster, recorder = cluster_of(looks)
+    cluster.producer("orders", name="shop", rate="100/s", count=20, acks="0")
+    cluster.run_for(1_000)
+    sends = exchanges_of(recorder, "Produce")
+    assert len(sends) > 5
+    assert {(row.answered_ms, row.error) for row in sends} == {(-1, "")}
 
 
 @both
@@ -130,6 +162,22 @@ def test_groups__their_members_and_assignments_as_they_change(looks: bool) -> No
     cluster.run_for(8_000)
     recorder.check_last_step()
     assert recorder.states.groups.newest["g"].coordinator != coordinator
+
+
+@both
+def test_groups__one_that_is_gone_is_dead(looks: bool) -> None:
+    cluster, recorder = cluster_of(
+        looks, **{"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 10_000}
+    )
+    cluster.producer("orders", name="shop", rate="100/s", count=10)
+    cluster.consumer(topics="orders", name="billing", group="g")
+    cluster.run_for(3_000)
+    cluster.do("isolate", nodes="client billing", others="1, 2, 3")
+    cluster.run_for(80_000)
+    recorder.check_last_step()
+    recorder.look_at_coordinators()
+    states = [row.state for row in recorder.states.groups.rows if row.group == "g"]
+    assert states[-2:] == ["Empty", "Dead"]
 
 
 @both

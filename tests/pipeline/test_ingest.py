@@ -19,6 +19,7 @@ import kafka
 import msgspec
 import pyarrow.parquet as pq
 
+from kcluster import rule
 from kcluster.cli.pipeline.ingest import command
 from kcluster.pipeline.ingest.job import Counts, ingest
 from kcluster.pipeline.ingest.options import BadInput, IngestDataLoss, IngestError, IngestOptions
@@ -107,6 +108,31 @@ def test_ingest__every_record_once_through_a_leaders_death_and_a_restart_of_all(
     assert held(spark, out) == sorted(expected)
     assert (done.rows, more.rows, len(expected)) == (400, 100, 500)
     assert done.losses + more.losses == ()
+
+
+def test_ingest__the_connectors_lookup_of_offsets_survives_the_death_of_the_leader_it_asks(
+    spark: SparkSession, cluster: TestedCluster, tmp_path: Path
+) -> None:
+    """Left to itself, Kafka's admin client asks the dead leader for 60 s."""
+    if not JARS.is_dir():
+        pytest.skip("no jars of Spark's Kafka connector: make jars")
+    topic = cluster.new_topic()
+    with python_producer(cluster.bootstrap, acks="all") as producer:
+        send(producer, topic, 0, 10, 1)
+    dies = cluster.leader(topic, 0)
+    cluster.add_rule(rule(api="ListOffsets", client="adminclient-*", nth=1, drop="request"))
+    since = cluster.events()[-1].sequence
+
+    def kill() -> None:
+        cluster.wait_for(event="rule_hit", since=since, timeout_s=60)
+        cluster.kill(dies)
+
+    killing = threading.Thread(target=kill)
+    killing.start()
+    done = ingest(spark, options(cluster, topic, tmp_path / "t", "kafka"))
+    killing.join()
+    assert done.rows == 10
+    assert done.seconds < 50
 
 
 KILLED = """

@@ -149,5 +149,7 @@ def test_evidence__a_played_run_is_streamed_and_forked(played: Api) -> None:
     assert (
         futures["here"]["verdict"]["outcome"] == futures["there"]["verdict"]["outcome"] == "valid"
     )
+    query = f"action=kill:%20leader(orders-0)&at_ms={began_ms + 1_000}"
+    assert played.ok("GET", f"/v1/clusters/play/predictions?{query}")["questions"]
     wrong = played.ask("POST", "/v1/clusters/play/forks", {"actions": [{"kil": 1}]})
     assert wrong.value["problems"][0]["path"] == "actions[0].kil"

@@ -64,6 +64,8 @@ PEER_APIS: Final = (
 
 _PEER_API_OF: Final = {f"{APIS[key].name}Request": (key, VERSIONS[key][1]) for key in PEER_APIS}
 """By the name of the request's class: the classes are built when they are first used."""
+_PEER_API_OF_CLASS: Final[dict[type, tuple[ApiKey, int]]] = {}
+"""By the class itself, once it was asked for."""
 
 NOTES_OF_A_RUN: Final = 1 << 32
 """Each life of a broker numbers its notes from another multiple of this: ids never repeat."""
@@ -155,7 +157,11 @@ class BrokerNode(Broker):
         self.reply(request, None if body is NO_RESPONSE else body)
 
     def _on_peer_request(self, question: PeerRequest, now_ms: int) -> None:
-        api_key, api_version = _PEER_API_OF[type(question.body).__name__]
+        kind = type(question.body)
+        known = _PEER_API_OF_CLASS.get(kind)
+        if known is None:
+            known = _PEER_API_OF_CLASS[kind] = _PEER_API_OF[kind.__name__]
+        api_key, api_version = known
         request = Request(
             _peer_connection(question.source),
             api_key,

@@ -70,6 +70,8 @@ class LiveDriver:
         fail."""
         self._log = log
         self.clock = LiveClock((time.time_ns() - time.monotonic_ns()) // 1000)
+        self.is_clock_paused = False
+        """Sockets are to be left alone; each that is ready looks here."""
         self.clock_sinks: tuple[Callable[[], object], ...] = ()
         """Called when the clock was paused, resumed, or has another speed: timers are set again."""
         self._held: list[Callable[[], object]] = []
@@ -353,6 +355,7 @@ class LiveDriver:
         so clients see a stall.  Commands still act, at this moment and one after the other."""
         if not self.clock.is_paused:
             self.clock.pause(time.monotonic_ns() // 1000, self.dispatcher.now_us)
+            self.is_clock_paused = True
             self._armed_us = NEVER_US
             self._clock_changed()
 
@@ -360,6 +363,7 @@ class LiveDriver:
         """Let the clock continue from where it stands."""
         if self.clock.is_paused:
             self.clock.resume(time.monotonic_ns() // 1000)
+            self.is_clock_paused = False
             held, self._held = self._held, []
             for callback in held:
                 callback()
@@ -396,11 +400,6 @@ class LiveDriver:
             if not future.done() and is_wanted(note):
                 self.pause_clock()
                 future.set_result(note)
-
-    @property
-    def is_clock_paused(self) -> bool:
-        """Sockets are to be left alone."""
-        return self.clock.is_paused
 
     def on_resumed(self, callback: Callable[[], object]) -> None:
         """Call back once the clock is resumed."""

@@ -3,7 +3,7 @@
 Owns: what time it is in the cluster at a time of the machine's monotonic clock.  Never: reads a
 clock, arms a timer (live.py does).  Kafka: System.nanoTime, which nobody can stop.
 
-The cluster's clock never goes back and never jumps: after a pause it continues where it stood.
+For nodes, time never goes back and never jumps: after a pause it continues where it stood.
 """
 
 from __future__ import annotations

@@ -144,9 +144,10 @@ class CoordinatorStates:
     def _bury_groups(self, now_ms: int, node: BrokerNode) -> None:
         shards = node.coordinator.shards
         for name, known in list(self._groups.items()):
-            if known.broker != node.node_id or known.partition not in shards:
+            shard = shards.get(known.partition)
+            if shard is None or name in shard.groups:
                 continue
-            if name not in shards[known.partition].groups:
+            if _leader_epoch(shard) >= known.leader_epoch:
                 del self._groups[name]
                 old = self.groups.newest.get(name)
                 kind, epoch = ("classic", 0) if old is None else (old.kind, old.epoch)
@@ -172,9 +173,10 @@ class CoordinatorStates:
     def _bury_transactions(self, now_ms: int, node: BrokerNode) -> None:
         shards = node.transactions.shards
         for name, known in list(self._transactions.items()):
-            if known.broker != node.node_id or known.partition not in shards:
+            shard = shards.get(known.partition)
+            if shard is None or name in shard.transactions:
                 continue
-            if name not in shards[known.partition].transactions:
+            if _leader_epoch(shard) >= known.leader_epoch:
                 del self._transactions[name]
                 row = TransactionStateRow(
                     transactional_id=name,
@@ -201,12 +203,17 @@ class CoordinatorStates:
         known = table.get(name)
         if known is not None and known.broker == node.node_id and known.state == state:
             return False
-        replica = shard.replica
-        leader_epoch = -1 if replica is None else replica.leader_epoch
+        leader_epoch = _leader_epoch(shard)
         if known is not None and leader_epoch < known.leader_epoch:
             return False
         table[name] = _Known(node.node_id, shard.partition, leader_epoch, state)
         return True
+
+
+def _leader_epoch(shard: LogShard[Any]) -> int:
+    """Of two brokers that take themselves for the coordinator, the one with the later counts."""
+    replica = shard.replica
+    return -1 if replica is None else replica.leader_epoch
 
 
 def _fingerprint(group: Group) -> Fingerprint:

@@ -4,14 +4,14 @@ Owns: one row per request with what its answer says, who leads a partition as ea
 and which of these rows are kept.  Never: waits for an answer, judges one.
 Kafka: no counterpart; each client has its own part of this in its log.
 
-Rows are in order of time.  Beyond MAX_EXCHANGES the older half loses its routine: answers without
-an error that are like the one before, of the same client, broker, API and partition.  If that is
-not enough, the oldest rows are dropped.
+Rows are in order of time.  Beyond MAX_EXCHANGES the older half loses its routine: requests that
+ended like the one before, of the same client, broker, API and partition.  If that is not enough,
+the oldest rows are dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -27,11 +27,16 @@ from kcluster.protocol.errors import error_of
 
 MAX_EXCHANGES: Final = 30_000
 MAX_BELIEFS: Final = 50_000
+MAX_NAMES: Final = 10_000
 
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _PRODUCE_NAME: Final = api_name(_PRODUCE)
 _FETCH: Final = int(ApiKey.FETCH)
+_SHARE_FETCH: Final = int(ApiKey.SHARE_FETCH)
 _WITH_LEADERS: Final = (int(ApiKey.METADATA), int(ApiKey.DESCRIBE_TOPIC_PARTITIONS))
+
+
+Offsets = Callable[[Any], tuple[int, int] | None]
 
 
 class Exchanges:
@@ -64,7 +69,9 @@ class Exchanges:
         if api == _PRODUCE:
             self._read_produce(row, body)
         elif api == _FETCH:
-            self._read_fetch(row, body)
+            self._read_fetch(row, body, _fetched)
+        elif api == _SHARE_FETCH:
+            self._read_fetch(row, body, _acquired)
         elif api in _WITH_LEADERS:
             self._read_metadata(row, body)
         else:
@@ -95,6 +102,8 @@ class Exchanges:
             api = self._apis[api_key] = api_name(api_key)
         client = self._clients.get(client_id)
         if client is None:
+            if len(self._clients) >= MAX_NAMES:
+                self._clients.clear()
             client = self._clients[client_id] = client_name(client_id, self._simulated)
         row = ExchangeRow(at_ms, client, broker, api, request.arrived_ms, -1)
         self.rows.append(row)
@@ -115,24 +124,26 @@ class Exchanges:
                 elif data.base_offset >= 0:
                     row.first = row.last = data.base_offset
 
-    def _read_fetch(self, row: ExchangeRow, body: Any) -> None:
+    def _read_fetch(self, row: ExchangeRow, body: Any, of: Offsets) -> None:
+        """A Fetch or a ShareFetch; `of(partition)`: the offsets in the answer."""
         if body.error_code:
             row.error = error_of(body.error_code).name
         shown = -1
         for topic in body.responses:
             for data in topic.partitions:
                 row.partitions += 1
-                records = data.records
-                rank = 2 if data.error_code else int(type(records) is list and bool(records))
+                offsets = of(data)
+                rank = 2 if data.error_code else 0 if offsets is None else 1
                 if rank <= shown:
                     continue
                 shown = rank
-                name = topic.topic or self.topics.get(topic.topic_id, "")
+                # Old versions have its name; ShareFetch has only the id.
+                name = self.topics.get(topic.topic_id, "") or str(getattr(topic, "topic", ""))
                 row.topic, row.partition = name, data.partition_index
                 if rank == 2:
                     self._read_error(row, name, data.partition_index, data)
-                elif rank == 1:
-                    row.first, row.last = records[0].base_offset, records[-1].last_offset
+                elif offsets is not None:
+                    row.first, row.last = offsets
 
     def _read_error(self, row: ExchangeRow, topic: str, partition: int, data: Any) -> None:
         """A refusal for one partition, which may name its leader (KIP-951)."""
@@ -186,6 +197,18 @@ class Exchanges:
             self.beliefs.add(belief)
 
 
+def _fetched(data: Any) -> tuple[int, int] | None:
+    records = data.records
+    if type(records) is not list or not records:
+        return None  # old formats are given as bytes
+    return records[0].base_offset, records[-1].last_offset
+
+
+def _acquired(data: Any) -> tuple[int, int] | None:
+    acquired = data.acquired_records
+    return (acquired[0].first_offset, acquired[-1].last_offset) if acquired else None
+
+
 class AppendEnds:
     """Where the batches end that leaders appended, for the rows of their requests."""
 
@@ -215,14 +238,15 @@ class AppendEnds:
 
 
 def _without_routine(rows: list[ExchangeRow]) -> Iterator[ExchangeRow]:
-    """The rows that show more than the one before of their client, broker, API and partition."""
-    before: dict[tuple[Any, ...], bool] = {}
+    """The rows that ended in another way than the one before of their client, broker, API and
+    partition."""
+    before: dict[tuple[Any, ...], tuple[str, bool]] = {}
     for row in rows:
         key = (row.client, row.broker, row.api, row.topic, row.partition)
-        is_good = not row.error and row.answered_ms >= 0
-        if not is_good or not before.get(key, False):
+        end = (row.error, row.answered_ms >= 0)
+        if before.get(key) != end:
             yield row
-        before[key] = is_good
+        before[key] = end
 
 
 def _first_error(body: Any) -> str:

@@ -16,10 +16,11 @@ class ExchangeRow(Struct, gc=False):
     """`exchanges.jsonl`: a request of a client, and the broker's answer.
 
     `at_ms`: when it was over: answered, or given up because its connection or its broker ended.
-    `answered_ms`: -1 if there was no answer.  `topic`, `partition`: the first one that the answer
-    is about, one with an error before others; `partitions`: how many.  `error`: Kafka's name, ""
-    for none.  `first`, `last`: the offsets that were appended or read, -1 for none.  `leader`,
-    `leader_epoch`: of that partition, as the answer names them (Metadata, KIP-951), or -1.
+    `answered_ms`: -1 if there was no answer (a Produce with acks=0 gets none).  `topic`,
+    `partition`: the first one that it is about, one with an error before others; `partitions`: how
+    many.  `error`: Kafka's name, "" for none.  `first`, `last`: the offsets that were appended,
+    read or acquired, -1 for none.  `leader`, `leader_epoch`: of that partition, as the answer names
+    them (Metadata, KIP-951), or -1.
     """
 
     at_ms: int

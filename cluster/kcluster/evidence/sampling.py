@@ -285,9 +285,8 @@ class SamplingRecorder(Recorder):
             if batch.base_offset < observed.known_from:
                 # Another epoch overwrites what is known as ranges only, or was there before.
                 observed.known_from = batch.base_offset
-            append = Append(
-                now_ms, leader, epoch, batch.base_offset, batch.last_offset, batch, None, isr
-            )
+            first, last = batch.base_offset, batch.last_offset
+            append = Append(now_ms, leader, epoch, first, last, batch, None, isr, now_ms)
             observed.appends.append(append)
             self._kept_records += batch.record_count
             if not batch.is_control:

@@ -457,6 +457,7 @@ def _record_appends(
                 batch,
                 request,
                 replica.isr,
+                now_ms,
             )
         )
 

@@ -25,7 +25,8 @@ NO_EPOCH: Final = -1
 
 class Append(Struct, gc=False):
     """One batch appended by a leader.  `request`: the Produce request that carried it, None if the
-    broker wrote it itself.  `isr` as the leader had it then."""
+    broker wrote it itself.  `isr` as the leader had it then.  `seen_ms`: when it was recorded,
+    which may be after `at_ms`; the appends of a partition are in this order."""
 
     at_ms: int
     broker: int
@@ -35,6 +36,7 @@ class Append(Struct, gc=False):
     batch: Batch
     request: Request | None
     isr: tuple[int, ...]
+    seen_ms: int
 
 
 class Move(Struct, gc=False):

@@ -27,6 +27,7 @@ from kcluster.scenario.play.running import run_scenario
 
 MAX_SEED: Final = 1_000_000
 """Hidden seeds are below this: short enough to be typed."""
+MAX_REASONS: Final = 3
 
 
 class GoalGrade(Struct, frozen=True):
@@ -164,10 +165,10 @@ def _grade(
 
 
 def _missed(failed: Sequence[FailedCheck], goals: Sequence[str]) -> dict[str, str]:
-    """The goals that a run missed, each with the first reason.  A failure that is about no goal,
-    such as an action that could not be performed, misses all of them."""
-    found: dict[str, str] = {}
+    """The goals that a run missed, each with the reasons.  A failure that is about no goal, such as
+    an action that could not be performed, misses all of them."""
+    found: dict[str, list[str]] = {}
     for each in failed:
         for goal in [each.check] if each.check in goals else goals:
-            found.setdefault(goal, each.text)
-    return found
+            found.setdefault(goal, []).append(each.text)
+    return {goal: "; ".join(texts[:MAX_REASONS]) for goal, texts in found.items()}

@@ -41,8 +41,8 @@ class ErrorsReceived(Struct, frozen=True):
 
 class PartPlayed(Struct, frozen=True):
     """A part of a lesson as it happened.  `right`: the place of the right choice, from 0; None if
-    nothing is asked.  `counts`: until the end of the part.  `requests`: of the
-    client that the part names.  `began_ms`: where times count from."""
+    nothing is asked.  `counts`: until the end of the part.  `requests`: of the client that the part
+    names.  `began_ms`: where times count from."""
 
     part: LessonPart
     right: int | None

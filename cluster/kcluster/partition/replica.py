@@ -437,13 +437,9 @@ class Replica:
         if acks == -1 and len(self.isr) < self.min_isr:
             return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
         end = self.log.log_end_offset
+        # Positional: CPython calls functions faster without keywords.
         appended = self.log.append_as_leader(
-            records,
-            self.leader_epoch,
-            now_ms,
-            self.config,
-            from_client=from_client,
-            transaction_verified=transaction_verified,
+            records, self.leader_epoch, now_ms, self.config, from_client, transaction_verified
         )
         for follower in self.followers.values():
             if follower.log_end_offset == end:

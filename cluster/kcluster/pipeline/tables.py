@@ -240,8 +240,9 @@ def spark_type(kind: inspect.Type) -> str:
         case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
             return f"array<{spark_type(item)}>"
         case inspect.TupleType(item_types=items):
-            (column,) = set(map(spark_type, items))
-            return f"array<{column}>"
+            columns = dict.fromkeys(map(spark_type, items))
+            # A topic and a partition, for instance: Spark reads the number as text.
+            return f"array<{next(iter(columns)) if len(columns) == 1 else 'string'}>"
         case inspect.DictType(value_type=value):
             return f"map<string, {spark_type(value)}>"
     return _SCALARS[type(kind)]

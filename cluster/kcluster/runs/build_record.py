@@ -74,9 +74,9 @@ def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdic
     record.commits = [commit_row(commit) for commit in commits_of(recorder)]
     exchanges = recorder.exchanges()
     record.exchanges = sorted([*exchanges.rows, *recorder.unanswered()], key=_at_ms)
-    record.beliefs = exchanges.beliefs.rows
-    record.groups = recorder.states.groups.rows
-    record.transaction_states = recorder.states.transactions.rows
+    record.beliefs = list(exchanges.beliefs.rows)
+    record.groups = list(recorder.states.groups.rows)
+    record.transaction_states = list(recorder.states.transactions.rows)
     return record
 
 

@@ -27,7 +27,7 @@ from kcluster.runs.build_record import (
     topology_values,
 )
 from kcluster.runs.directory import INFO, VERDICT, link_latest, new_run, write_values
-from kcluster.runs.record import TABLES, AppendRow, RunInfo, RunRecord
+from kcluster.runs.record import TABLES, RunInfo, RunRecord
 
 T = TypeVar("T")
 
@@ -39,7 +39,6 @@ STREAMED: Final = (
 )  # fmt: skip
 """The tables whose rows are known while a run goes on, those of `rows_between`;
 each row has its `at_ms`."""
-SLACK_MS: Final = 1_000
 NOT_OVER: Final = {"outcome": "unknown", "reason": "the run has not ended, or was killed"}
 
 
@@ -50,9 +49,35 @@ def rows_after(record: RunRecord, at_ms: int) -> Rows:
     }
 
 
+def rows_from(record: RunRecord, at_ms: int) -> Rows:
+    """What shows a whole record from that time on: the rows from then on, all events, and the last
+    row before of each state: who leads, where a log ends, which epochs it has, and so on."""
+    rows = rows_after(record, at_ms - 1)
+    rows["notes"] = list(record.notes)
+    for field, subject in _SUBJECTS.items():
+        states: dict[Any, Any] = {}
+        for row in getattr(record, field):
+            if row.at_ms < at_ms:
+                states[subject(row)] = row
+        rows[field] = [*states.values(), *rows[field]]
+    return rows
+
+
+_SUBJECTS: Final[dict[str, Callable[[Any], object]]] = {
+    "leaders": attrgetter("topic", "partition"),
+    "moves": attrgetter("topic", "partition", "broker"),
+    "epochs": attrgetter("topic", "partition", "broker"),
+    "beliefs": attrgetter("client", "topic", "partition"),
+    "commits": attrgetter("group", "topic", "partition"),
+    "groups": attrgetter("group"),
+    "transaction_states": attrgetter("transactional_id"),
+}
+"""Tables of states: what a row is the state of."""
+
+
 def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
-    """What was recorded after `after_ms` and before `before_ms`; of appends also some from before:
-    their time is that of the request, and they are seen a moment later."""
+    """What was recorded after `after_ms` and before `before_ms`.  Appends are taken by when they
+    were seen, which may be after their time, that of the request."""
 
     def part(rows: Sequence[T], at_ms: Callable[[T], int]) -> Iterator[T]:
         return _between(rows, at_ms, after_ms, before_ms)
@@ -73,9 +98,8 @@ def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
     }
     for one in recorder.partitions.values():
         # Of most partitions nothing is new.
-        if one.appends and one.appends[-1].at_ms > after_ms - SLACK_MS:
-            fresh = _between(one.appends, _at_ms, after_ms - SLACK_MS, before_ms)
-            rows["appends"] += [append_row(one, append) for append in fresh]
+        if one.appends and one.appends[-1].seen_ms > after_ms:
+            rows["appends"] += [append_row(one, append) for append in part(one.appends, _seen_ms)]
         if one.moves and one.moves[-1].at_ms > after_ms:
             rows["moves"] += [move_row(one, move) for move in part(one.moves, _at_ms)]
         if one.registrations and one.registrations[-1][0] > after_ms:
@@ -86,6 +110,7 @@ def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
 
 
 _at_ms: Final[Callable[[Any], int]] = attrgetter("at_ms")
+_seen_ms: Final[Callable[[Any], int]] = attrgetter("seen_ms")
 _first: Final[Callable[[Any], int]] = itemgetter(0)
 
 
@@ -105,8 +130,6 @@ class Journal:
     def __init__(self, parent: str | os.PathLike[str], info: RunInfo, recorder: Recorder) -> None:
         info.topology = topology_values(recorder)
         self._info = info
-        self._written: dict[tuple[str, int, int, int], None] = {}
-        """The newest appends that were written: topic, partition, epoch, base offset."""
         self.path = new_run(parent, info)
         write_values(self.path / INFO, info)
         write_values(self.path / VERDICT, NOT_OVER)
@@ -116,23 +139,11 @@ class Journal:
 
     def write(self, rows: Rows, ended_ms: int) -> None:
         """Append rows; the run goes on at least until `ended_ms`."""
-        rows["appends"] = self._unwritten(rows["appends"], ended_ms)
         for field, added in rows.items():
             if added:
                 self._append(TABLES[field][0], added)
         self._info.ended_ms = ended_ms
         write_values(self.path / INFO, self._info)
-
-    def _unwritten(self, rows: list[AppendRow], ended_ms: int) -> list[AppendRow]:
-        written, self._written = self._written, {}
-        fresh = []
-        for row in rows:
-            key = (row.topic, row.partition, row.epoch, row.base_offset)
-            if key not in written:
-                fresh.append(row)
-            if row.at_ms >= ended_ms - SLACK_MS:
-                self._written[key] = None
-        return fresh
 
     def _append(self, file: str, rows: Iterable[Any]) -> None:
         encode = msgspec.json.Encoder().encode

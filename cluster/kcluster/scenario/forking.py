@@ -37,7 +37,8 @@ MAX_DIFFERENCES: Final = 5
 
 class _Past(Struct):
     """A cluster's past until a moment, as a scenario.  Times count from when clients could connect;
-    `skipped_ms`: how much shorter it is."""
+    `skipped_ms`: how much shorter it is; `unknown_s`: before these last seconds, it is no longer
+    known which client sent what; 0 if all of it is."""
 
     text: str
     moment_ms: int
@@ -45,6 +46,7 @@ class _Past(Struct):
     seen: list[SeenClient]
     leaders: Leaders
     dropped_events: int
+    unknown_s: int
 
 
 def fork_cluster(
@@ -91,6 +93,9 @@ def _past(cluster: Cluster, at_ms: int | None, started: list[StartedClient]) -> 
         seen=seen,
         leaders=_leaders_live(recorder, moment_ms),
         dropped_events=recorder.dropped_notes,
+        unknown_s=(now_ms - recorder.merged_before_ms) // 1000
+        if recorder.merged_before_ms > 0
+        else 0,
     )
 
 
@@ -182,6 +187,8 @@ def _assumptions(past: _Past, futures: Futures) -> Iterator[str]:
     if past.skipped_ms:
         skipped_s = past.skipped_ms / 1000
         yield f"{skipped_s:g} s in which nobody did anything are left out"
+    if past.unknown_s:
+        yield f"who sent what is known of the last {past.unknown_s} s only"
     if past.dropped_events:
         yield f"the oldest {past.dropped_events} events are not kept, nor the actions in them"
     played = _leaders_played(futures.here.record, futures.at_ms)

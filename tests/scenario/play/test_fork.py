@@ -7,6 +7,7 @@ import pytest
 
 from kcluster.events.brokers import BrokerDown
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.prediction import QuestionKind
 from kcluster.runs.record import RunRecord
 from kcluster.scenario.language.loader import parse_action
 from kcluster.scenario.language.scenario import Scenario
@@ -89,3 +90,15 @@ def test_played_run__has_its_whole_record_and_forks_at_a_moment_of_its_clock() -
     later = found.there.rows_after(at_ms)
     assert set(later) == set(rows)
     assert all(row.at_ms > at_ms for table in later.values() for row in table)
+
+
+def test_played_run__asks_what_an_action_at_a_moment_leads_to() -> None:
+    run = PlayedRun(run_scenario(Scenario.parse(SCENARIO), "virtual", SEED))
+    began_ms = run.info.began_ms
+    asked = run.questions(parse_action("kill: leader(orders-0)"), began_ms + 5_000)
+    leader = next(question for question in asked if question.kind is QuestionKind.LEADER)
+    found = run.fork([parse_action("kill: leader(orders-0)")], began_ms + 5_000, 12_000)
+    leaders = [row.leader for row in found.there.record.leaders if row.at_ms > found.at_ms]
+    assert leaders[0] == leader.answer
+    with pytest.raises(ClusterError, match="is not a moment of this run"):
+        run.questions(parse_action("kill: 1"), began_ms + 50_000)

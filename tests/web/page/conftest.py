@@ -47,7 +47,7 @@ def tab(chromium: Browser) -> Iterator[Callable[..., Page]]:
         context = chromium.new_context(**options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(40_000)  # many tests may run beside it
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(url)
         return page

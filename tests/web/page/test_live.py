@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Tab = Callable[..., Page]
 
-pytestmark = [pytest.mark.xdist_group("page"), pytest.mark.slow, pytest.mark.timeout_s(90)]
+pytestmark = [pytest.mark.xdist_group("page"), pytest.mark.slow, pytest.mark.timeout_s(180)]
 
 
 @pytest.fixture(scope="module")
@@ -134,3 +134,22 @@ def test_live__a_prediction_is_asked_before_and_answered_after(tab: Tab, url: st
         page.keyboard.press("1")
     page.get_by_role("status").get_by_text("You said: broker 2. ✓ Right").wait_for()
     replica(page, 2, "leader")
+
+
+def test_live__what_if_from_now(tab: Tab, url: str) -> None:
+    page = tab(url)
+    replica(page, 1, "leader")
+    page.keyboard.press("f")
+    page.locator("#fork-action").select_option(label="kill the leader")
+    page.get_by_label("How long").select_option("5s")
+    page.get_by_role("button", name="Play both futures").click()
+    here = page.get_by_role("region", name="With nothing more done")
+    there = page.get_by_role("region", name="With kill: 1")
+    there.get_by_text("Verdict").wait_for(timeout=60_000)
+    page.locator("#fork-slider").fill(str(page.evaluate("kclusterPage.open.moment + 500")))
+    there.get_by_text("down (killed)").wait_for()
+    here.get_by_text("leader, end").first.wait_for()
+    assert "down" not in here.locator(".replicas").inner_text()
+    # The cluster itself goes on as it was.
+    page.keyboard.press("Escape")
+    replica(page, 1, "leader")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from kcluster.learn.exercises import Exercise
     from kcluster.learn.grading import Grade
 
-MAX_EVENTS = 40
+MAX_EVENTS: Final = 40
+MAX_VERDICT: Final = 16
+"""Lines of the first run that missed a goal."""
 
 
 @section(Section.SCENARIOS)
@@ -173,7 +175,10 @@ def grade_lines(grade: Grade) -> Iterator[str]:
     yield from lines[:MAX_EVENTS]
     if len(lines) > MAX_EVENTS:
         yield f"... and {len(lines) - MAX_EVENTS} more events"
-    yield from (f"  {line}" for line in result.verdict.lines())
+    lines_of_verdict = result.verdict.lines()
+    yield from (f"  {line}" for line in lines_of_verdict[:MAX_VERDICT])
+    if len(lines_of_verdict) > MAX_VERDICT:
+        yield "  ... the replay shows the rest"
     yield f"replay: {result.replay}"
 
 

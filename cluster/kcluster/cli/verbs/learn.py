@@ -42,17 +42,17 @@ def command(lesson: str | None, shows_answers: bool, with_page: bool, as_json: b
         _list(as_json)
         return
     from kcluster.learn.course import lesson_of
-    from kcluster.learn.playing import play_lesson
+    from kcluster.learn.playing import AmbiguousQuestionError, play_lesson
     from kcluster.scenario.language.loader import ScenarioError
 
     try:
-        chosen = lesson_of(lesson)
-    except (LookupError, ScenarioError) as error:
+        played = play_lesson(lesson_of(lesson))
+    except (LookupError, ScenarioError, AmbiguousQuestionError) as error:
         fail(ControlError(str(error.args[0]), 2))
     if with_page:
-        _tell_with_page(play_lesson(chosen), shows_answers)
+        _tell_with_page(played, shows_answers)
     else:
-        _tell(play_lesson(chosen), shows_answers)
+        _tell(played, shows_answers)
 
 
 def _list(as_json: bool) -> None:

@@ -1,7 +1,7 @@
 """`kcluster predict 'kill: leader(orders-0)'`: questions before an action, and their answers.
 
 Owns: the verb: its options, its request, asking in the terminal.  Never: predicts
-(operations/prediction.py), performs the action (the verb fault does).  Kafka: no counterpart.
+(operations/prediction.py), performs an action itself.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -12,18 +12,23 @@ import click
 
 from kcluster.cli.click_tools import Section, control_options, make_change, print_json, section
 from kcluster.cli.control.client import ask
-from kcluster.cli.control.protocol import ControlRequest, handles
+from kcluster.cli.control.protocol import ChangeResult, ControlRequest, handles
+from kcluster.cli.verbs.clock import ClockRequest
 
 if TYPE_CHECKING:
+    from kcluster.cli.control.changes import Say
     from kcluster.cli.control.session import ControlSession
+    from kcluster.scenario.language.model import Step
 
 
 class PredictRequest(ControlRequest, verb="predict"):
-    """`action`: as in a scenario file.  `pause`: pause the clock first, so that the answers
-    hold."""
+    """`action`: as in a scenario file.  `pause`: pause the clock first, so that the answers hold.
+    `perform`: ask nothing, perform the action, and resume the clock if `resume`."""
 
     action: str
     pause: bool = False
+    perform: bool = False
+    resume: bool = False
 
 
 @section(Section.FAULTS)
@@ -41,20 +46,19 @@ def command(action: str, perform: bool, answers: bool, name: str | None, as_json
     record lost? Can producers with acks=all go on? Type the number of your answer. The right
     answers come from the rules by which the controller elects, for the cluster as it is now.
     """
-    from kcluster.cli.verbs.clock import ClockRequest
-    from kcluster.cli.verbs.fault import FaultRequest
-
-    answer = ask(PredictRequest(action, perform), name)
-    was_running = perform and not answer["was_paused"]
+    answer = ask(PredictRequest(action, pause=perform), name)
+    was_running = not answer["was_paused"]
+    is_done = not perform
     try:
         if as_json:
             print_json(answer)
         else:
             _ask_all(answer["questions"], answers)
         if perform:
-            make_change(FaultRequest(action, None, False), name, as_json)
+            make_change(PredictRequest(action, perform=True, resume=was_running), name, as_json)
+            is_done = True
     finally:
-        if was_running:
+        if was_running and not is_done:
             ask(ClockRequest("resume"), name)
 
 
@@ -81,14 +85,16 @@ def _ask_all(questions: list[dict[str, Any]], only_show: bool) -> None:
 
 
 @handles(PredictRequest)
-def handle(session: ControlSession, request: PredictRequest) -> dict[str, Any]:
-    """The questions about an action, with their answers."""
+def handle(session: ControlSession, request: PredictRequest) -> dict[str, Any] | ChangeResult:
+    """The questions about an action, with their answers; or the action, and what follows."""
     from kcluster.cli.verbs.fork import steps_of
     from kcluster.operations.errors import ClusterError
     from kcluster.scenario.predicting import question_values, questions
 
     cluster = session.cluster
     (step,) = steps_of([request.action])
+    if request.perform:
+        return _perform(session, step, request.resume)
     was_paused = cluster.clock().paused
     if request.pause:
         cluster.pause_clock()
@@ -104,3 +110,19 @@ def handle(session: ControlSession, request: PredictRequest) -> dict[str, Any]:
         "was_paused": was_paused,
         "questions": [question_values(question) for question in asked],
     }
+
+
+def _perform(session: ControlSession, step: Step, resume: bool) -> ChangeResult:
+    from kcluster.scenario.perform import perform
+
+    cluster = session.cluster
+
+    def operation(say: Say) -> None:
+        try:
+            perform(cluster, step)
+        finally:
+            if resume:
+                cluster.resume_clock()
+        cluster.wait_until_settled()
+
+    return session.change(operation)

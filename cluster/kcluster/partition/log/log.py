@@ -135,7 +135,6 @@ class Log:
         leader_epoch: int,
         now_ms: int,
         config: TopicConfig,
-        *,
         from_client: bool = True,
         transaction_verified: bool = False,
     ) -> Appended:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
@@ -33,6 +33,14 @@ from kcluster.pipeline.source.options import read_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+_TIMEOUTS: Final = {"kafka.default.api.timeout.ms": "10000", "kafka.request.timeout.ms": "10000"}
+"""The connector lists offsets with Kafka's admin client, which asks a leader that has just died
+until it is back, or for default.api.timeout.ms: 60 s by default.  The next attempt asks the new
+leader."""
+_ATTEMPTS: Final = {"fetchOffset.numRetries": "18"}
+"""Instead of 3: together they last as long as three with the default timeout."""
 
 
 class Source(Protocol):
@@ -62,7 +70,9 @@ class KafkaSource:
 
     def stream(self, spark: SparkSession, options: IngestOptions, starts: Offsets) -> DataFrame:
         names = "|".join(re.escape(name) for name in options.unique_topics)
-        return _opened(spark, "kafka", options, starts, {"subscribePattern": names})
+        named = {name.lower() for name in options.kafka}
+        timeouts = {} if named & _TIMEOUTS.keys() else {**_TIMEOUTS, **_ATTEMPTS}
+        return _opened(spark, "kafka", options, starts, {"subscribePattern": names}, timeouts)
 
     def losses(self, batch: IngestBatch, known: Known, gaps: Gaps) -> list[Lost]:
         return find_losses(batch, known, gaps)
@@ -90,7 +100,7 @@ class KclusterIngestSource:
 
         register(spark)
         chosen = {"subscribe": ",".join(options.unique_topics), "kcluster.losses": str(self._place)}
-        return _opened(spark, "kcluster", options, starts, chosen)
+        return _opened(spark, "kcluster", options, starts, chosen, {})
 
     def losses(self, batch: IngestBatch, known: Known, gaps: Gaps) -> list[Lost]:
         files = sorted(self._place.glob("*.json"))
@@ -129,11 +139,18 @@ def offsets_of(line: str) -> Offsets:
 
 
 def _opened(
-    spark: SparkSession, format_: str, options: IngestOptions, starts: Offsets, more: dict[str, str]
+    spark: SparkSession,
+    format_: str,
+    options: IngestOptions,
+    starts: Offsets,
+    more: dict[str, str],
+    defaults: dict[str, str],
 ) -> DataFrame:
+    """A stream with the user's options, over `defaults` and under `more`."""
     # Spark ignores the case of names.
     is_named = any(name.lower() == ISOLATION_LEVEL for name in options.kafka)
     chosen = {
+        **defaults,
         **({} if is_named else {ISOLATION_LEVEL: options.isolation}),
         **options.kafka,
         **more,

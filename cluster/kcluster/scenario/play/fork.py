@@ -2,7 +2,7 @@
 
 Owns: playing a run again up to a moment, what is done there, how both futures end.  Never: decides
 what a live cluster's past was (scenario/forking.py does).
-Kafka: no counterpart; in virtual time the same past can be had as often as one wants it.
+Kafka: no counterpart; only in virtual time can the same past be played again.
 
 Both futures have the same seed, so they are the same run up to the moment, to the last row.  From
 there on no further step of the scenario is played: what steps before have begun still ends, and the
@@ -57,16 +57,22 @@ def fork(
 ) -> Futures:
     """Both futures of a scenario's run, `at_ms` after its start; each goes on for `for_ms` and then
     comes to rest, as runs of scenarios do.  ClusterError for a moment or a time out of bounds."""
-    if not 0 <= at_ms <= scenario.duration_ms:
-        raise ClusterError(
-            f"{at_ms} ms is not a moment of this run, which has {scenario.duration_ms} ms"
-        )
+    check_moment(scenario, at_ms)
     if not 0 < for_ms <= LONGEST_MS:
         raise ClusterError(f"a future has 1 to {LONGEST_MS} ms, not {for_ms}")
     here = _future(scenario, seed, at_ms, (), for_ms)
     there = _future(scenario, seed, at_ms, actions, for_ms)
     refused = tuple(f"not possible in the played past: {problem}" for problem in here.past_problems)
     return Futures(here.moment_ms, here.future, there.future, refused)
+
+
+def check_moment(scenario: Scenario, at_ms: int) -> None:
+    """ClusterError unless a run of this scenario has this moment, counted from its start."""
+    if not 0 <= at_ms <= scenario.duration_ms:
+        raise ClusterError(
+            f"{at_ms} ms is not a moment of this run, in which clients run and steps are played for"
+            f" {scenario.duration_ms} ms"
+        )
 
 
 class _Played(Struct, frozen=True):

@@ -10,12 +10,15 @@ from collections.abc import Sequence
 
 from kcluster.checks.verdict import Verdict
 from kcluster.handle.clock import ClockStatus
+from kcluster.operations.prediction import Prediction
 from kcluster.runs.journal import Rows, rows_between
 from kcluster.runs.record import RunInfo, RunRecord
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.play.fork import Futures, fork
+from kcluster.scenario.play.fork import Futures, check_moment, fork
 from kcluster.scenario.play.phases import RunResult
+from kcluster.scenario.play.virtual import VirtualRun
+from kcluster.scenario.predicting import questions_on
 
 
 class PlayedRun:
@@ -62,3 +65,13 @@ class PlayedRun:
         began_ms = result.began_ms
         moment_ms = scenario.duration_ms if at_ms is None else at_ms - began_ms
         return fork(scenario, result.seed, moment_ms, actions, for_ms)
+
+    def questions(self, step: Step, at_ms: int) -> list[Prediction]:
+        """The questions about an action at a moment on the run's clock, which is played again up to
+        there; ClusterError for a moment that it does not have."""
+        result = self._result
+        moment_ms = at_ms - result.began_ms
+        check_moment(result.scenario, moment_ms)
+        played = VirtualRun(result.scenario, result.seed)
+        played.advance(moment_ms)
+        return questions_on(played.stage, step)

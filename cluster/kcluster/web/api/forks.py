@@ -13,7 +13,7 @@ from msgspec import Meta, Struct, structs
 
 from kcluster.config.files.tree import from_python
 from kcluster.handle.cluster import Cluster
-from kcluster.runs.journal import Rows
+from kcluster.runs.journal import Rows, rows_from
 from kcluster.runs.note_values import notes_values
 from kcluster.scenario.forking import fork_cluster
 from kcluster.scenario.language.loader import ScenarioError, parse_action, read_action
@@ -102,9 +102,8 @@ def read_steps(actions: list[dict[str, Any] | str]) -> list[Step]:
 def future_answer(future: Future, at_ms: int) -> FutureAnswer:
     """A future for JSON."""
     # What is chosen happens at the moment itself.
-    rows: Rows = {field: found for field, found in future.rows_after(at_ms - 1).items() if found}
-    if "notes" in rows:
-        rows["notes"] = notes_values(rows["notes"], future.record.info.began_ms)
+    rows: Rows = {field: found for field, found in rows_from(future.record, at_ms).items() if found}
+    rows["notes"] = notes_values(future.record.notes, future.record.info.began_ms)
     return FutureAnswer(
         rows=rows,
         until_ms=future.record.info.ended_ms,

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from kcluster.handle.cluster import Cluster
 from kcluster.scenario.language.loader import parse_action
 from kcluster.scenario.predicting import question_values, questions
 from kcluster.web.call import ApiCall
@@ -25,6 +26,10 @@ class PredictionParameters(Struct):
         str, Meta(description='As JSON or as in a scenario file: `{"kill": 1}`, `kill: 1`.')
     ]
     answers: Annotated[bool, Meta(description="Show which choice is right, and why.")] = False
+    at_ms: Annotated[
+        int | None,
+        Meta(description="Of a run that is over: the moment, on its clock; without it, its end."),
+    ] = None
 
 
 class ChoiceAnswer(Struct, frozen=True):
@@ -63,9 +68,16 @@ class QuestionList(Struct, frozen=True):
 def predict_action(call: ApiCall) -> QuestionList:
     """What is worth asking before an action takes effect; right if it follows before anything else
     happens, so pause the clock."""
-    step = parse_action(call.query.action)
-    asked = [question_values(question) for question in questions(call.held.cluster, step)]
-    return QuestionList([question_answer(values, call.query.answers) for values in asked])
+    wanted, source = call.query, call.held.source
+    step = parse_action(wanted.action)
+    if isinstance(source, Cluster):
+        asked = questions(source, step)
+    else:
+        ended_ms = source.info.ended_ms
+        asked = source.questions(step, ended_ms if wanted.at_ms is None else wanted.at_ms)
+    return QuestionList(
+        [question_answer(question_values(question), wanted.answers) for question in asked]
+    )
 
 
 def question_answer(values: dict[str, Any], shown: bool) -> QuestionAnswer:

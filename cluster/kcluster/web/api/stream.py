@@ -18,9 +18,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kcluster.operations.errors import ClusterError
-from kcluster.runs.journal import SLACK_MS, Rows
+from kcluster.runs.journal import Rows
 from kcluster.runs.note_values import notes_values
-from kcluster.runs.record import AppendRow
 from kcluster.web.api.clock import clock_answer
 from kcluster.web.call import ApiAnswer, ApiCall
 from kcluster.web.held import HeldCluster
@@ -28,6 +27,8 @@ from kcluster.web.routes import EVENT_STREAM, route
 from kcluster.web.streams import sse_event
 
 EVERY_S: Final = 0.1
+KEPT_MS: Final = 1_000
+"""How long a reading is kept for other watchers."""
 CLOCK_S: Final = 1.0
 """How often the time is sent: nobody reads a stream to which it cannot be written."""
 _FEED: Final = "stream"
@@ -59,8 +60,6 @@ class Feed:
     def __init__(self, held: HeldCluster) -> None:
         self._held = held
         self._lock = threading.Lock()
-        self._sent: dict[int, dict[tuple[str, int, int, int], None]] = {}
-        """By the end of a reading: the newest appends that were part of it or of one before."""
         self._newest: dict[int, Reading] = {}
         """By the time after which it was read."""
 
@@ -71,31 +70,14 @@ class Feed:
             if shared is not None and shared.text is not None:
                 return shared
             rows, until_ms = self._held.source.recorded_since(after_ms)
-            self._keep_fresh_appends(rows, after_ms, until_ms)
             reading = Reading(until_ms, rows_text(rows, until_ms, self._held.began_ms))
             self._newest = {
                 after: kept
                 for after, kept in self._newest.items()
-                if kept.until_ms > until_ms - SLACK_MS
+                if kept.until_ms > until_ms - KEPT_MS
             }
             self._newest[after_ms] = reading
             return reading
-
-    def _keep_fresh_appends(self, rows: Rows, after_ms: int, until_ms: int) -> None:
-        """Take out appends that were sent before: readings overlap (runs/journal.py)."""
-        sent = self._sent.get(after_ms, {})
-        appends: list[AppendRow] = rows.get("appends", [])
-        newest = {key_of(row): None for row in appends if row.at_ms > until_ms - 2 * SLACK_MS}
-        rows["appends"] = [row for row in appends if key_of(row) not in sent]
-        self._sent = {
-            until: keys for until, keys in self._sent.items() if until > until_ms - SLACK_MS
-        }
-        self._sent[until_ms] = {**self._sent.get(until_ms, {}), **newest}
-
-
-def key_of(row: AppendRow) -> tuple[str, int, int, int]:
-    """What tells an append from others."""
-    return row.topic, row.partition, row.epoch, row.base_offset
 
 
 def rows_text(rows: Rows, until_ms: int, began_ms: int) -> bytes | None:

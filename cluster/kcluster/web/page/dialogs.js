@@ -106,14 +106,15 @@ function openForkDialog(page, state) {
 function futuresTree(page, state) {
   const { futures } = state;
   const end = Math.max(futures.here.model.until, futures.there.model.until);
+  const { began } = futures.here.model;
   const columns = [["here", "With nothing more done"], ["there", `With ${actionText(state.action)}`]];
   return h("div", null,
     (futures.assumptions ?? []).map((line, index) => h("p", { key: `assumed${index}`, class: "warn-text" }, line)),
     h("p", { class: "moments" }, h("label", null, "Moment ", h("input", {
-      type: "range", id: "fork-slider", min: state.at, max: end, value: String(state.shown),
-      "aria-valuetext": clock(state.shown, page.began),
+      type: "range", id: "fork-slider", min: state.moment, max: end, value: String(state.shown),
+      "aria-valuetext": clock(state.shown, began),
       oninput: (event) => { state.shown = Number(event.target.value); openForkDialog(page, state); },
-    })), h("output", { class: "strong" }, clock(state.shown, page.began))),
+    })), h("output", { class: "strong" }, clock(state.shown, began))),
     h("div", { class: "columns futures" }, columns.map(([name, title]) => h("section", { key: name, "data-future": name, "aria-label": title },
       h("h3", null, title), futures[name].problems.map((text) => h("p", { key: text, class: "bad-text" }, text)),
       verdictTree(futures[name].verdict ?? { outcome: "unknown" }),
@@ -124,7 +125,7 @@ function futuresTree(page, state) {
 function futureTree(page, model, state) {
   const partition = page.shownPartition && model.partitions.get(page.shownPartition.name);
   const shown = partition && partitionAt(model, partition, state.shown);
-  const since = model.storyUntil(state.shown, 400).filter((note) => note.at >= state.at).slice(-12);
+  const since = model.storyUntil(state.shown, 400).filter((note) => note.at >= state.moment).slice(-12);
   const wide = Math.min(480, innerWidth > 800 ? innerWidth / 2 - 80 : innerWidth - 90);
   const scale = shown?.replicas.length ? scaleOf(shown.replicas, Math.max(wide, 160)) : null;
   return h("div", null,
@@ -133,7 +134,7 @@ function futureTree(page, model, state) {
         h("span", { class: "words" }, [...replicaWords(each, shown.leader), ...offsetWords(each, shown.leader)].join(", "))),
       logTree({ ...page.plain, model, selected: null, select: () => {} }, partition, shown, each, scale, Math.max(wide, 160) + labelWidth() + 12)))) : null,
     since.length ? h("ol", { class: "events" }, since.map((note) => h("li", { key: note.id, class: note.mood },
-      h("time", null, clock(note.at, page.began)), `${note.subject}: ${note.text}`))) : h("p", { class: "dim" }, "Nothing has happened since."));
+      h("time", null, clock(note.at, model.began)), `${note.subject}: ${note.text}`))) : h("p", { class: "dim" }, "Nothing has happened since."));
 }
 
 // ------------------------------------------------------------------------------------ predict

@@ -56,6 +56,7 @@ function fly(flights) {
 function edgeOf(name) {
   const found = document.querySelector(`#view [data-flight="${CSS.escape(name)}"]`);
   if (!found) return null;
-  const box = found.getBoundingClientRect();
+  const box = found.getBoundingClientRect(), shown = byId("view").getBoundingClientRect();
+  if (box.top < shown.top || box.bottom > shown.bottom) return null;
   return { x: box.left + 5, y: box.top + box.height / 2 };
 }

@@ -259,10 +259,9 @@ class Page {
     try {
       const body = { at_ms: state.at, actions: [action], for: span };
       const answer = await this.connection.ask("POST", "/forks", body);
-      const { at_ms: at, assumptions } = answer;
-      state.at = at;
+      state.moment = answer.at_ms;
       state.futures = {
-        here: futureOf(this.model, at, answer.here), there: futureOf(this.model, at, answer.there), assumptions,
+        here: futureOf(answer.here), there: futureOf(answer.there), assumptions: answer.assumptions,
       };
       state.shown = Math.max(state.futures.here.model.until, state.futures.there.model.until);
     } catch (error) {
@@ -362,12 +361,13 @@ class Page {
 
   predictionTree() {
     const { questions, answers, isOpen } = this.prediction;
-    return [questions.slice(0, answers.length).map(({ text, choices, answer, reason }, index) => {
-      const isRight = answers[index] === answer;
-      return h("span", { key: index, class: isOpen ? "" : isRight ? "good-text" : "bad-text" },
-        `${text} You said: ${choices[answers[index]]}. `,
-        isOpen ? "Watch… " : isRight ? `✓ Right: ${reason}. ` : `✗ It is ${choices[answer]}: ${reason}. `);
-    }), button("×", () => { this.prediction = null; this.redraw(); }, { class: "small", "aria-label": "Dismiss" })];
+    return [button("×", () => { this.prediction = null; this.redraw(); }, { class: "close", "aria-label": "Dismiss" }),
+      questions.slice(0, answers.length).map(({ text, choices, answer, reason }, index) => {
+        const isRight = answers[index] === answer;
+        return h("span", { key: index, class: `line ${isOpen ? "" : isRight ? "good-text" : "bad-text"}` },
+          `${text} You said: ${choices[answers[index]]}. `,
+          isOpen ? "Watch…" : isRight ? `✓ Right. ${reason}` : `✗ Answer: ${choices[answer]}. ${reason}`);
+      })];
   }
 
   drawFlights() {
@@ -444,11 +444,11 @@ function newestOf(model, at) {
   return same.find((note) => note.kind === "partition_offline" || note.kind === "leader_elected") ?? found[0];
 }
 
-/** A future as the server answers it: rows from the fork on, and its verdict. */
-function futureOf(past, at, { rows, verdict, until_ms: until, problems }) {
-  const model = past.branch(at);
+/** A future as the server answers it: its rows are on the clock of the run that was played. */
+function futureOf({ rows, verdict, until_ms: until, problems }) {
+  const model = new Model();
   model.add(rows, until);
-  return { model, verdict, problems: problems ?? [] };
+  return { model, verdict, problems };
 }
 
 /** The questions of the server: texts, choices and the index of the right answer. */

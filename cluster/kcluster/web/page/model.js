@@ -7,7 +7,8 @@ const MAX_POINTS = 400_000;
 const MAX_NOTES = 40_000;
 const MAX_EXCHANGES = 30_000;
 const MAX_APPENDS = 60_000;
-const MAX_SMALL = 20_000;
+const MAX_STATES = 2_000;
+const MAX_NAMES = 5_000;
 
 /** The last index whose row is not after `at`, or -1; `rows` are ascending in `at`. */
 function lastAt(rows, at) {
@@ -25,6 +26,11 @@ const rowAt = (rows, at) => rows[lastAt(rows, at)];
 /** Drop the oldest rows once there are a quarter too many. */
 function bound(rows, most) {
   if (rows.length > most * 1.25) rows.splice(0, rows.length - most);
+}
+
+/** Forget the oldest names once there are too many. */
+function boundNames(table, most) {
+  if (table.size > most) table.delete(table.keys().next().value);
 }
 
 /** Append a row in order of time: live rows come in order, except for some of the same moment. */
@@ -135,32 +141,6 @@ class Model {
     if (this.points > MAX_POINTS) this.#thin();
   }
 
-  /** A model that begins at a moment of this one, as a future does. */
-  branch(at) {
-    const future = new Model();
-    future.began = this.began;
-    const now = (rows) => rows.slice(Math.max(lastAt(rows, at), 0), lastAt(rows, at) + 1);
-    for (const { id, process, fenced } of this.brokers.values()) {
-      Object.assign(future.broker(id), { process: now(process), fenced: now(fenced) });
-    }
-    for (const [key, { source, destination, cuts, shapes }] of this.links) {
-      future.links.set(key, { source, destination, cuts: now(cuts), shapes: now(shapes) });
-    }
-    for (const { topic, number, leaders, series, epochs } of this.partitions.values()) {
-      const own = future.partition(topic, number);
-      own.leaders = now(leaders);
-      for (const [broker, rows] of epochs) own.epochs.set(broker, now(rows));
-      for (const [broker, one] of series) {
-        const point = one.find(at), copy = new Series();
-        if (point) copy.add(point.at, point.end, point.mark, point.stable);
-        own.series.set(broker, copy);
-      }
-    }
-    future.controller = now(this.controller);
-    future.until = at;
-    return future;
-  }
-
   partition(topic, number) {
     const name = `${topic}-${number}`;
     let found = this.partitions.get(name);
@@ -179,7 +159,10 @@ class Model {
 
   client(name) {
     let found = this.clients.get(name);
-    if (!found) this.clients.set(name, (found = { name, exchanges: [], beliefs: new Map() }));
+    if (!found) {
+      this.clients.set(name, (found = { name, exchanges: [], beliefs: new Map() }));
+      boundNames(this.clients, MAX_NAMES / 10);
+    }
     return found;
   }
 
@@ -271,9 +254,12 @@ class Model {
 
   #keep(table, name, row) {
     let rows = table.get(name);
-    if (!rows) table.set(name, (rows = []));
+    if (!rows) {
+      table.set(name, (rows = []));
+      boundNames(table, MAX_NAMES);
+    }
     insert(rows, { ...row, at: row.at_ms });
-    bound(rows, MAX_SMALL / 10);
+    bound(rows, MAX_STATES);
   }
 
   #leader(row) {
@@ -283,7 +269,7 @@ class Model {
       at: row.at_ms, leader: row.leader, epoch: row.leader_epoch, isr: row.isr, elr: row.elr,
       replicas: row.replicas,
     });
-    bound(partition.leaders, MAX_SMALL / 10);
+    bound(partition.leaders, MAX_STATES);
   }
 
   #move(row) {
@@ -324,7 +310,7 @@ class Model {
     let rows = epochs.get(row.broker);
     if (!rows) epochs.set(row.broker, (rows = []));
     insert(rows, { at: row.at_ms, start: row.start_offset, epochs: row.epochs });
-    bound(rows, MAX_SMALL / 10);
+    bound(rows, MAX_STATES);
   }
 
   #exchange(row) {
@@ -336,7 +322,7 @@ class Model {
       if (same(exchanges[i])) return;
     }
     insert(exchanges, { ...row, at: row.asked_ms });
-    bound(exchanges, Math.max(MAX_EXCHANGES / this.clients.size, 500));
+    bound(exchanges, Math.max(MAX_EXCHANGES / this.clients.size, 100));
   }
 
   #belief(row) {
