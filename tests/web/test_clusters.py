@@ -1,4 +1,4 @@
-"""Clusters by HTTP: create, look at, delete; what a wrong request is told."""
+"""Clusters by HTTP: create, look at, delete; what is wrong with a request."""
 
 from __future__ import annotations
 

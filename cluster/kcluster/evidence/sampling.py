@@ -94,6 +94,7 @@ class SamplingRecorder(Recorder):
         self._pending: list[Answer] = []
         self._is_due = False
         self._is_urgent = False
+        self._looked_ms = 0
         self._metadata_offset = -1
         self._by_name: dict[Partition, ObservedPartition] = {}
         self._ends: dict[tuple[int, bytes, int], tuple[int, int]] = {}
@@ -169,7 +170,10 @@ class SamplingRecorder(Recorder):
 
     def _look(self) -> None:
         self._is_due = False
-        self._catch_up()
+        if self.dispatcher.now_ms < self._looked_ms + LOOK_MS // 2:
+            self._look_later(self._looked_ms)  # who reads the record has just looked
+        else:
+            self._catch_up()
 
     def _look_now(self) -> None:
         self._is_urgent = False
@@ -181,7 +185,7 @@ class SamplingRecorder(Recorder):
 
     def _catch_up(self) -> None:
         """Take over what has happened since the last look."""
-        now_ms = self.dispatcher.now_ms
+        now_ms = self._looked_ms = self.dispatcher.now_ms
         self._read_image(now_ms)
         self._replicas = 0
         for node in self._brokers():

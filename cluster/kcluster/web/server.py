@@ -1,4 +1,4 @@
-"""The web server: a thread of its own with its own hub, beside the threads of the clusters.
+"""The web server: its own thread with its own hub, beside the threads of the clusters.
 
 Owns: the listening socket, the threads in which handlers wait, the end of leases.  Never: runs in
 a cluster's hub, patches the standard library, knows a route.
@@ -101,6 +101,13 @@ class WebServer:
             self._stop_wanted.set()
 
     def _serve(self) -> None:
+        try:
+            self._run()
+        finally:
+            if not self._started.done():
+                self._started.set_exception(ClusterError("the web server did not start"))
+
+    def _run(self) -> None:
         hub = self._hub = gevent.get_hub()
         hub.NOT_ERROR = (*hub.NOT_ERROR, *EXPECTED)
         self._stop_wanted = Event()

@@ -40,12 +40,13 @@ from kcluster.operations.errors import ClusterError
     "names",
     multiple=True,
     metavar="NAME",
-    help="Requests may name the server so, besides localhost and addresses; repeatable.",
+    help="A name by which requests may reach the server, besides localhost and addresses;"
+    " repeatable.",
 )
 @click.option(
     "--token",
     envvar="KCLUSTER_TOKEN",
-    help="What requests must carry.  [default: $KCLUSTER_TOKEN, else drawn]",
+    help="The token that requests must carry.  [default: $KCLUSTER_TOKEN, else drawn]",
 )
 @click.option("--exit-with-stdin", is_flag=True, help="Stop when the standard input ends.")
 @click.option("--json", "as_json", is_flag=True, help="Print the ready line as JSON.")

@@ -112,7 +112,7 @@ class DeleteParameters(Struct):
 
     out: Annotated[
         str | None,
-        Meta(description="Write the run to a directory of its own below this one, of the server."),
+        Meta(description="Write the run to a new directory below this one, on the server."),
     ] = None
 
 

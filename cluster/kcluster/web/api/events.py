@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 from kcluster.config.files.problems import unknown
 from kcluster.events import KINDS
 from kcluster.events.render import note_values
+from kcluster.handle.cluster import Cluster
 from kcluster.operations.status import NoteEntry
 from kcluster.web.call import ApiAnswer, ApiCall
 from kcluster.web.problems import PlacedProblem, bad_request
@@ -76,13 +77,9 @@ def list_events(call: ApiCall) -> ApiAnswer:
     since = last_event_id(call) or wanted.since
     cluster = call.held.cluster
     if wanted.follow:
-        inbox: Inbox[NoteEntry] = Inbox(call.server.call_soon)
-        end = cluster.subscribe(inbox.put)
-        past = call.in_thread(lambda: cluster.events(since or 0))
-        entries = followed(call, inbox, past, end)
+        entries = followed(call, cluster, since or 0)
     else:
-        past = call.in_thread(lambda: cluster.events(since or 0))
-        entries = iter([past])
+        entries = iter([call.in_thread(lambda: cluster.events(since or 0))])
     shown = ([entry for entry in part if not kinds or entry.kind in kinds] for part in entries)
     if media_type == JSON:
         return ApiAnswer(EventList([event_answer(entry) for part in shown for entry in part]))
@@ -110,12 +107,13 @@ def read_kinds(text: str) -> tuple[str, ...]:
     return kinds
 
 
-def followed(
-    call: ApiCall, inbox: Inbox[NoteEntry], past: list[NoteEntry], end: Any
-) -> Iterator[list[NoteEntry]]:
+def followed(call: ApiCall, cluster: Cluster, since: int) -> Iterator[list[NoteEntry]]:
     """The past events, then those that happen."""
-    last = past[-1].sequence if past else 0
+    inbox: Inbox[NoteEntry] = Inbox(call.server.call_soon)
+    end = cluster.subscribe(inbox.put)  # here: a stream that nobody reads never comes this far
     try:
+        past = call.in_thread(lambda: cluster.events(since))
+        last = past[-1].sequence if past else since
         yield past
         while not (inbox.is_closed or call.is_over):
             yield [entry for entry in inbox.take(QUIET_S) if entry.sequence > last]

@@ -2,7 +2,7 @@
 
 Owns: what each metric is at this moment.  Never: changes anything, makes text of it
 (exposition.py).
-Kafka: ReplicaManager, KafkaController and BrokerTopicStats, each of its own process.
+Kafka: ReplicaManager, KafkaController and BrokerTopicStats, each in one process.
 """
 
 from __future__ import annotations
