@@ -1,8 +1,8 @@
 """For all tests: a time limit, the same examples in every run, and Spark sessions that are shared.
 
 Owns: the limit, hypothesis' profile, `--rewrite` for golden files, what stays together when workers
-share the tests, the browser.  Never: starts clusters (fixtures for that live beside the tests that
-need them).
+share the tests, the environment of the programs that tests start, the browser.  Never: starts
+clusters (fixtures for that live beside the tests that need them).
 
 A test has 30 s, or what `@pytest.mark.timeout_s(N)` says. When they are over, it fails with the
 stacks of all threads. If even that does not get through (a call that never returns from C),

@@ -6,6 +6,8 @@ from kcluster.checks.anomalies import find_anomalies
 from kcluster.clients.ledger import Ledger, Outcome
 from kcluster.evidence.finals import read_finals
 from kcluster.evidence.outside import outside_ledger
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
 from tests.rig.stage import Stage
 
 
@@ -96,3 +98,20 @@ def test_outside__commits_are_those_that_brokers_acked():
         stage.run_for(500)
     ledger, _ = seen(stage)
     assert set(ledger.commits) <= {("g", ("orders", 0), 3, True), ("g", ("orders", 0), 3, False)}
+
+
+def test_outside__an_old_offset_fetch_of_a_topic_without_a_name_is_no_commit() -> None:
+    """Its answer has names only, and the name is empty: it once ended the verdict."""
+    stage = Stage()
+    hand = stage.hand()
+    topic = m.OffsetFetchRequest.OffsetFetchRequestTopic("", [0])
+    for _ in range(2):  # the first finds no coordinator, and has one elected
+        hand.commit(1, "g", 1)
+        find = m.FindCoordinatorRequest(coordinator_keys=["g"])
+        hand.wire.send(1, ApiKey.FIND_COORDINATOR, 4, find)
+        for broker in (1, 2, 3):
+            hand.wire.send(broker, ApiKey.OFFSET_FETCH, 5, m.OffsetFetchRequest("g", [topic]))
+        stage.run_for(2_000)
+    assert any(getattr(answer, "topics", ()) for answer in hand.answers[-3:])
+    ledger, _ = outside_ledger(stage.recorder, Ledger(), lambda _: False)
+    assert ledger.commits == []

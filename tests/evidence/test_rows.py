@@ -164,10 +164,10 @@ def test_groups__their_members_and_assignments_as_they_change(looks: bool) -> No
     assert recorder.states.groups.newest["g"].coordinator != coordinator
 
 
-@both
-def test_groups__one_that_is_gone_is_dead(looks: bool) -> None:
+def test_groups__one_that_is_gone_is_dead() -> None:
     cluster, recorder = cluster_of(
-        looks, **{"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 10_000}
+        looks=True,
+        **{"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 10_000},
     )
     cluster.producer("orders", name="shop", rate="100/s", count=10)
     cluster.consumer(topics="orders", name="billing", group="g")

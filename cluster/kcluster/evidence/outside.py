@@ -243,9 +243,10 @@ def _add_commit(recorder: Recorder, ledger: Ledger, asked: Any, answered: Any) -
 
 def _topic_name(recorder: Recorder, topic: Any) -> str:
     name: str = topic.name
-    if name:
+    wanted = getattr(topic, "topic_id", None)  # old answers have names only, and "" is one
+    if name or wanted is None:
         return name
     for (topic_id, _), observed in recorder.partitions.items():
-        if topic_id == topic.topic_id:
+        if topic_id == wanted:
             return observed.topic
     return ""

@@ -5,7 +5,11 @@ let menu = null;
 /** The actions on a broker in its present state, as [words, action of the scenario grammar]. */
 function brokerActions(id, state) {
   if (state === "down" || state === "") return [["Start", { start: id }]];
-  if (state === "paused") return [["Resume", { resume: id }], ["Kill", { kill: id }]];
+  if (state === "paused")
+    return [
+      ["Resume", { resume: id }],
+      ["Kill", { kill: id }],
+    ];
   return [
     ["Kill (SIGKILL)", { kill: id }],
     ["Power off", { kill: { brokers: id, how: "power" } }],
@@ -29,22 +33,37 @@ function linkActions(a, b) {
 }
 
 function partitionActions(partition, registration) {
-  const moves = registration.isr.filter((id) => id !== registration.leader).map((id) => (
-    [`Move the leader to broker ${id}`, { move: { partition: partition.name, to: id } }]
-  ));
-  const elect = registration.leader < 0
-    ? [["Elect any live replica (unclean)", { elect: { partition: partition.name, unclean: true } }]]
-    : [["Elect the preferred leader", { elect: partition.name }]];
+  const moves = registration.isr
+    .filter((id) => id !== registration.leader)
+    .map((id) => [
+      `Move the leader to broker ${id}`,
+      { move: { partition: partition.name, to: id } },
+    ]);
+  const elect =
+    registration.leader < 0
+      ? [
+          [
+            "Elect any live replica (unclean)",
+            { elect: { partition: partition.name, unclean: true } },
+          ],
+        ]
+      : [["Elect the preferred leader", { elect: partition.name }]];
   return [...moves, ...elect];
 }
 
 /** An action in words, as a scenario has it: `kill: 2`, `kill: {brokers: 2, how: power}`. */
 function actionText(action) {
   const [[name, value]] = Object.entries(action);
-  const plain = (each) => (each !== null && typeof each === "object"
-    ? Array.isArray(each) ? `[${each.map(plain).join(", ")}]`
-      : `{${Object.entries(each).map(([key, inner]) => `${key}: ${plain(inner)}`).join(", ")}}`
-    : each === null ? "" : String(each));
+  const plain = (each) =>
+    each !== null && typeof each === "object"
+      ? Array.isArray(each)
+        ? `[${each.map(plain).join(", ")}]`
+        : `{${Object.entries(each)
+            .map(([key, inner]) => `${key}: ${plain(inner)}`)
+            .join(", ")}}`
+      : each === null
+        ? ""
+        : String(each);
   return `${name}: ${plain(value)}`.trim();
 }
 
@@ -58,11 +77,28 @@ function openMenu(event, title, items, note = "") {
   menu.setAttribute("aria-label", title);
   menu.opener = anchor;
   patch(menu, [
-    h("p", { class: "title" }, h("b", null, title), note ? h("span", { class: "dim" }, ` ${note}`) : null),
-    ...items.map(([words, callback]) => h("button", {
-      key: words, type: "button", role: "menuitem", tabindex: -1,
-      onclick: () => { closeMenu(); callback(); },
-    }, words)),
+    h(
+      "p",
+      { class: "title" },
+      h("b", null, title),
+      note ? h("span", { class: "dim" }, ` ${note}`) : null,
+    ),
+    ...items.map(([words, callback]) =>
+      h(
+        "button",
+        {
+          key: words,
+          type: "button",
+          role: "menuitem",
+          tabindex: -1,
+          onclick: () => {
+            closeMenu();
+            callback();
+          },
+        },
+        words,
+      ),
+    ),
   ]);
   menu.addEventListener("keydown", (pressed) => {
     const buttons = [...menu.querySelectorAll("button")];
@@ -72,13 +108,20 @@ function openMenu(event, title, items, note = "") {
       buttons[(next + buttons.length) % buttons.length].focus();
     } else if (pressed.key === "Escape" || pressed.key === "Tab") closeMenu();
     else if (pressed.key !== "Enter" && pressed.key !== " ") return;
-    else { pressed.stopPropagation(); return; }
+    else {
+      pressed.stopPropagation();
+      return;
+    }
     pressed.preventDefault();
     pressed.stopPropagation();
   });
   document.body.append(menu);
-  const box = anchor.getBoundingClientRect(), own = menu.getBoundingClientRect();
-  const below = box.bottom + 4 + own.height <= innerHeight ? box.bottom + 4 : Math.max(innerHeight - own.height - 6, 6);
+  const box = anchor.getBoundingClientRect(),
+    own = menu.getBoundingClientRect();
+  const below =
+    box.bottom + 4 + own.height <= innerHeight
+      ? box.bottom + 4
+      : Math.max(innerHeight - own.height - 6, 6);
   menu.style.left = `${Math.max(6, Math.min(box.left, innerWidth - own.width - 6))}px`;
   menu.style.top = `${below}px`;
   menu.querySelector("button")?.focus();

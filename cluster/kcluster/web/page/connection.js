@@ -8,14 +8,20 @@ const RETRY_MS = 1000;
 function addressOf(location) {
   const found = /\/page\/([^/?#]+)/.exec(location.pathname);
   const token = new URLSearchParams(location.search).get("token");
-  return found ? { base: `/v1/clusters/${found[1]}`, id: decodeURIComponent(found[1]), token } : null;
+  return found
+    ? { base: `/v1/clusters/${found[1]}`, id: decodeURIComponent(found[1]), token }
+    : null;
 }
 
 /** An answer that refuses, RFC 9457: its words are shown as they are. */
 class Refusal extends Error {
   constructor(status, problem) {
-    const hints = (problem.errors ?? problem.problems ?? []).map((each) => each.message ?? each.detail ?? "");
-    super([problem.detail ?? problem.title ?? `HTTP ${status}`, ...hints].filter(Boolean).join(". "));
+    const hints = (problem.errors ?? problem.problems ?? []).map(
+      (each) => each.message ?? each.detail ?? "",
+    );
+    super(
+      [problem.detail ?? problem.title ?? `HTTP ${status}`, ...hints].filter(Boolean).join(". "),
+    );
     this.status = status;
   }
 }
@@ -32,7 +38,7 @@ class Connection {
   open() {
     const { base, token } = this.address;
     const query = new URLSearchParams({ after_ms: String(this.until), token });
-    const source = this.source = new EventSource(`${base}/stream?${query}`);
+    const source = (this.source = new EventSource(`${base}/stream?${query}`));
     source.addEventListener("rows", (event) => {
       const { rows, until_ms: until } = JSON.parse(event.data);
       this.until = Math.max(this.until, until);
@@ -55,7 +61,9 @@ class Connection {
     let answer;
     try {
       answer = await fetch(`${this.address.base}${path}`, {
-        method, headers, body: body === undefined ? undefined : JSON.stringify(body),
+        method,
+        headers,
+        body: body === undefined ? undefined : JSON.stringify(body),
       });
     } catch {
       throw new Refusal(0, { detail: "The cluster does not answer" });

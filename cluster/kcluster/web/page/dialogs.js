@@ -13,48 +13,134 @@ function openDialog(id, title, content) {
 
 const KEYS = [
   ["1 – 9", "kill that broker, start it if it is down, resume it if it is paused"],
-  ["space", "pause or run"], ["← →", "the event before, the event after (of the kind chosen)"],
-  ["L", "back to now"], ["V", "the next view"], ["F", "what if, from the moment shown"],
-  ["Q", "questions before each action, on or off"], ["P", "projector: large text"],
-  ["D", "dark or light"], ["? ", "this help"], ["Esc", "close"],
+  ["space", "pause or run"],
+  ["← →", "the event before, the event after (of the kind chosen)"],
+  ["L", "back to now"],
+  ["V", "the next view"],
+  ["F", "what if, from the moment shown"],
+  ["Q", "questions before each action, on or off"],
+  ["P", "projector: large text"],
+  ["D", "dark or light"],
+  ["? ", "this help"],
+  ["Esc", "close"],
 ];
 
 function openHelp(page) {
   openDialog("help", "Keys", [
-    h("dl", { class: "keys" }, KEYS.flatMap(([key, text]) => [h("dt", { key }, h("kbd", null, key)), h("dd", { key: `${key}.` }, text)])),
-    h("p", null, "Click a broker, a link or a partition to act on it; click a record to see where it is."),
-    h("p", null, "Looking back changes nothing: the cluster runs on. Pause freezes the cluster itself, and its clients see a stall."),
-    page.readOnly ? h("p", null, "This page holds a recorded run. There is no cluster behind it.") : null,
+    h(
+      "dl",
+      { class: "keys" },
+      KEYS.flatMap(([key, text]) => [
+        h("dt", { key }, h("kbd", null, key)),
+        h("dd", { key: `${key}.` }, text),
+      ]),
+    ),
+    h(
+      "p",
+      null,
+      "Click a broker, a link or a partition to act on it; click a record to see where it is.",
+    ),
+    h(
+      "p",
+      null,
+      "Looking back changes nothing: the cluster runs on. Pause freezes the cluster itself, and its clients see a stall.",
+    ),
+    page.readOnly
+      ? h("p", null, "This page holds a recorded run. There is no cluster behind it.")
+      : null,
   ]);
 }
 
 // ------------------------------------------------------------------------------------ clients
 
 function openClients(page, started) {
-  const topics = [...new Set([...page.model.partitions.values()].filter((each) => !each.internal).map((each) => each.topic))];
+  const topics = [
+    ...new Set(
+      [...page.model.partitions.values()]
+        .filter((each) => !each.internal)
+        .map((each) => each.topic),
+    ),
+  ];
   const running = started.filter((client) => client.stopped_ms < 0);
   const field = (label, control) => h("p", { key: label }, h("label", null, `${label} `, control));
-  const topicChoice = () => h("select", { name: "topic" }, topics.map((topic) => h("option", { key: topic, value: topic }, topic)));
-  const form = (title, key, controls, spec) => h("form", {
-    key, onsubmit: (event) => {
-      event.preventDefault();
-      page.startClient(spec(new FormData(event.target)));
-    },
-  }, h("h3", null, title), controls, h("p", null, h("button", { type: "submit" }, `Start a ${key}`)));
+  const topicChoice = () =>
+    h(
+      "select",
+      { name: "topic" },
+      topics.map((topic) => h("option", { key: topic, value: topic }, topic)),
+    );
+  const form = (title, key, controls, spec) =>
+    h(
+      "form",
+      {
+        key,
+        onsubmit: (event) => {
+          event.preventDefault();
+          page.startClient(spec(new FormData(event.target)));
+        },
+      },
+      h("h3", null, title),
+      controls,
+      h("p", null, h("button", { type: "submit" }, `Start a ${key}`)),
+    );
   openDialog("clients", "Built-in clients", [
-    h("div", { class: "columns" },
-      form("Producer", "producer", [
-        field("Topic", topicChoice()),
-        field("Records per second", h("input", { name: "rate", type: "number", min: 1, max: 10000, value: "10" })),
-        field("acks", h("select", { name: "acks" }, ["all", "1", "0"].map((acks) => h("option", { key: acks, value: acks }, acks)))),
-      ], (data) => ({ producer: { topic: data.get("topic"), rate: `${data.get("rate")}/s`, acks: data.get("acks") === "all" ? "all" : Number(data.get("acks")) } })),
-      form("Consumer", "consumer", [
-        field("Topic", topicChoice()),
-        field("Group", h("input", { name: "group", value: "readers", required: true })),
-      ], (data) => ({ consumer: { topic: data.get("topic"), group: data.get("group") } }))),
+    h(
+      "div",
+      { class: "columns" },
+      form(
+        "Producer",
+        "producer",
+        [
+          field("Topic", topicChoice()),
+          field(
+            "Records per second",
+            h("input", { name: "rate", type: "number", min: 1, max: 10000, value: "10" }),
+          ),
+          field(
+            "acks",
+            h(
+              "select",
+              { name: "acks" },
+              ["all", "1", "0"].map((acks) => h("option", { key: acks, value: acks }, acks)),
+            ),
+          ),
+        ],
+        (data) => ({
+          producer: {
+            topic: data.get("topic"),
+            rate: `${data.get("rate")}/s`,
+            acks: data.get("acks") === "all" ? "all" : Number(data.get("acks")),
+          },
+        }),
+      ),
+      form(
+        "Consumer",
+        "consumer",
+        [
+          field("Topic", topicChoice()),
+          field("Group", h("input", { name: "group", value: "readers", required: true })),
+        ],
+        (data) => ({ consumer: { topic: data.get("topic"), group: data.get("group") } }),
+      ),
+    ),
     h("h3", null, "Running"),
-    running.length ? h("ul", { class: "plain" }, running.map((client) => h("li", { key: client.name }, h("b", null, client.name), " ",
-      button("Stop", () => page.stopClient(client.name), { class: "small", "aria-label": `Stop ${client.name}` }))))
+    running.length
+      ? h(
+          "ul",
+          { class: "plain" },
+          running.map((client) =>
+            h(
+              "li",
+              { key: client.name },
+              h("b", null, client.name),
+              " ",
+              button("Stop", () => page.stopClient(client.name), {
+                class: "small",
+                "aria-label": `Stop ${client.name}`,
+              }),
+            ),
+          ),
+        )
       : h("p", { class: "dim" }, "None was started from here."),
   ]);
 }
@@ -68,9 +154,11 @@ function forkChoices(page) {
   const registration = partition && model.registrationAt(partition, at);
   const choices = [];
   if (registration && registration.leader >= 0) {
-    choices.push(["kill the leader", { kill: registration.leader }],
+    choices.push(
+      ["kill the leader", { kill: registration.leader }],
       ["power off the leader", { kill: { brokers: registration.leader, how: "power" } }],
-      ["isolate the leader", { isolate: registration.leader }]);
+      ["isolate the leader", { isolate: registration.leader }],
+    );
   }
   for (const id of model.brokers.keys()) {
     for (const [words, action] of brokerActions(id, model.processAt(id, at).state)) {
@@ -88,16 +176,54 @@ function openForkDialog(page, state) {
   const chosen = state.action ? choices.findIndex(isWanted) : 0;
   const usual = page.time.isComplete && page.model.until - page.began < 20_000 ? "5s" : "30s";
   openDialog("fork-dialog", `What if, from ${clock(state.at, page.began)} on`, [
-    h("form", { onsubmit: (event) => {
-      event.preventDefault();
-      const data = new FormData(event.target);
-      page.fork(choices[Number(data.get("action"))], data.get("for"));
-    } },
-    h("p", { class: "row" },
-      h("label", null, "Action ", h("select", { name: "action", id: "fork-action" }, choices.map(([words], index) => h("option", { key: words, value: String(index), selected: index === chosen }, words)))),
-      h("label", null, "for ", h("select", { name: "for", "aria-label": "How long" }, ["5s", "30s", "2min"].map((each) => h("option", { key: each, value: each, selected: each === usual }, each)))),
-      h("button", { type: "submit", disabled: state.busy === true }, state.busy ? "Playing…" : "Play both futures"))),
-    h("p", { class: "dim" }, "Both are played in virtual time with the project's own clients. The cluster itself is not touched."),
+    h(
+      "form",
+      {
+        onsubmit: (event) => {
+          event.preventDefault();
+          const data = new FormData(event.target);
+          page.fork(choices[Number(data.get("action"))], data.get("for"));
+        },
+      },
+      h(
+        "p",
+        { class: "row" },
+        h(
+          "label",
+          null,
+          "Action ",
+          h(
+            "select",
+            { name: "action", id: "fork-action" },
+            choices.map(([words], index) =>
+              h("option", { key: words, value: String(index), selected: index === chosen }, words),
+            ),
+          ),
+        ),
+        h(
+          "label",
+          null,
+          "for ",
+          h(
+            "select",
+            { name: "for", "aria-label": "How long" },
+            ["5s", "30s", "2min"].map((each) =>
+              h("option", { key: each, value: each, selected: each === usual }, each),
+            ),
+          ),
+        ),
+        h(
+          "button",
+          { type: "submit", disabled: state.busy === true },
+          state.busy ? "Playing…" : "Play both futures",
+        ),
+      ),
+    ),
+    h(
+      "p",
+      { class: "dim" },
+      "Both are played in virtual time with the project's own clients. The cluster itself is not touched.",
+    ),
     state.error ? h("p", { class: "bad-text", role: "alert" }, state.error) : null,
     state.futures ? futuresTree(page, state) : null,
   ]);
@@ -107,34 +233,116 @@ function futuresTree(page, state) {
   const { futures } = state;
   const end = Math.max(futures.here.model.until, futures.there.model.until);
   const { began } = futures.here.model;
-  const columns = [["here", "With nothing more done"], ["there", `With ${actionText(state.action)}`]];
-  return h("div", null,
-    (futures.assumptions ?? []).map((line, index) => h("p", { key: `assumed${index}`, class: "warn-text" }, line)),
-    h("p", { class: "moments" }, h("label", null, "Moment ", h("input", {
-      type: "range", id: "fork-slider", min: state.moment, max: end, value: String(state.shown),
-      "aria-valuetext": clock(state.shown, began),
-      oninput: (event) => { state.shown = Number(event.target.value); openForkDialog(page, state); },
-    })), h("output", { class: "strong" }, clock(state.shown, began))),
-    h("div", { class: "columns futures" }, columns.map(([name, title]) => h("section", { key: name, "data-future": name, "aria-label": title },
-      h("h3", null, title), futures[name].problems.map((text) => h("p", { key: text, class: "bad-text" }, text)),
-      verdictTree(futures[name].verdict ?? { outcome: "unknown" }),
-      futureTree(page, futures[name].model, state)))));
+  const columns = [
+    ["here", "With nothing more done"],
+    ["there", `With ${actionText(state.action)}`],
+  ];
+  return h(
+    "div",
+    null,
+    (futures.assumptions ?? []).map((line, index) =>
+      h("p", { key: `assumed${index}`, class: "warn-text" }, line),
+    ),
+    h(
+      "p",
+      { class: "moments" },
+      h(
+        "label",
+        null,
+        "Moment ",
+        h("input", {
+          type: "range",
+          id: "fork-slider",
+          min: state.moment,
+          max: end,
+          value: String(state.shown),
+          "aria-valuetext": clock(state.shown, began),
+          oninput: (event) => {
+            state.shown = Number(event.target.value);
+            openForkDialog(page, state);
+          },
+        }),
+      ),
+      h("output", { class: "strong" }, clock(state.shown, began)),
+    ),
+    h(
+      "div",
+      { class: "columns futures" },
+      columns.map(([name, title]) =>
+        h(
+          "section",
+          { key: name, "data-future": name, "aria-label": title },
+          h("h3", null, title),
+          futures[name].problems.map((text) => h("p", { key: text, class: "bad-text" }, text)),
+          verdictTree(futures[name].verdict ?? { outcome: "unknown" }),
+          futureTree(page, futures[name].model, state),
+        ),
+      ),
+    ),
+  );
 }
 
 /** One future at a moment: the partition, and what has happened since the fork. */
 function futureTree(page, model, state) {
   const partition = page.shownPartition && model.partitions.get(page.shownPartition.name);
   const shown = partition && partitionAt(model, partition, state.shown);
-  const since = model.storyUntil(state.shown, 400).filter((note) => note.at >= state.moment).slice(-12);
+  const since = model
+    .storyUntil(state.shown, 400)
+    .filter((note) => note.at >= state.moment)
+    .slice(-12);
   const wide = Math.min(480, innerWidth > 800 ? innerWidth / 2 - 80 : innerWidth - 90);
   const scale = shown?.replicas.length ? scaleOf(shown.replicas, Math.max(wide, 160)) : null;
-  return h("div", null,
-    scale ? h("div", { class: "replicas small" }, shown.replicas.map((each) => h("div", { key: each.broker, class: `replica ${each.process.state} ${each.standing}` },
-      h("span", { class: "label" }, h("span", { class: `ring ${each.standing}` }, String(each.broker)), each.standing === "leader" ? crown() : null,
-        h("span", { class: "words" }, [...replicaWords(each, shown.leader), ...offsetWords(each, shown.leader)].join(", "))),
-      logTree({ ...page.plain, model, selected: null, select: () => {} }, partition, shown, each, scale, Math.max(wide, 160) + labelWidth() + 12)))) : null,
-    since.length ? h("ol", { class: "events" }, since.map((note) => h("li", { key: note.id, class: note.mood },
-      h("time", null, clock(note.at, model.began)), `${note.subject}: ${note.text}`))) : h("p", { class: "dim" }, "Nothing has happened since."));
+  return h(
+    "div",
+    null,
+    scale
+      ? h(
+          "div",
+          { class: "replicas small" },
+          shown.replicas.map((each) =>
+            h(
+              "div",
+              { key: each.broker, class: `replica ${each.process.state} ${each.standing}` },
+              h(
+                "span",
+                { class: "label" },
+                h("span", { class: `ring ${each.standing}` }, String(each.broker)),
+                each.standing === "leader" ? crown() : null,
+                h(
+                  "span",
+                  { class: "words" },
+                  [...replicaWords(each, shown.leader), ...offsetWords(each, shown.leader)].join(
+                    ", ",
+                  ),
+                ),
+              ),
+              logTree(
+                { ...page.plain, model, selected: null, select: () => {} },
+                partition,
+                shown,
+                each,
+                scale,
+                Math.max(wide, 160) + labelWidth() + 12,
+              ),
+            ),
+          ),
+        )
+      : null,
+    since.length
+      ? h(
+          "ol",
+          { class: "events" },
+          since.map((note) =>
+            h(
+              "li",
+              { key: note.id, class: note.mood },
+              h("time", null, clock(note.at, model.began)),
+              `${note.subject}: ${note.text}`,
+            ),
+          ),
+        )
+      : h("p", { class: "dim" }, "Nothing has happened since."),
+  );
 }
 
 // ------------------------------------------------------------------------------------ predict
@@ -158,13 +366,36 @@ function askQuestions(questions, words) {
         else show();
       };
       patch(dialog, [
-        h("p", { class: "dim" }, `Before “${words}” takes effect`, questions.length > 1 ? ` · question ${answers.length + 1} of ${questions.length}` : ""),
+        h(
+          "p",
+          { class: "dim" },
+          `Before “${words}” takes effect`,
+          questions.length > 1 ? ` · question ${answers.length + 1} of ${questions.length}` : "",
+        ),
         h("h2", null, text),
-        h("div", { class: "choices" }, choices.map((choice, index) => h("button", {
-          key: `${answers.length} ${index}`, type: "button", onclick: () => answer(index),
-        }, h("kbd", null, String(index + 1)), ` ${choice}`))),
-        h("p", null, button("Skip the questions", () => finish([]), { class: "small" }), " ",
-          button("Do nothing", () => finish(null), { class: "small" })),
+        h(
+          "div",
+          { class: "choices" },
+          choices.map((choice, index) =>
+            h(
+              "button",
+              {
+                key: `${answers.length} ${index}`,
+                type: "button",
+                onclick: () => answer(index),
+              },
+              h("kbd", null, String(index + 1)),
+              ` ${choice}`,
+            ),
+          ),
+        ),
+        h(
+          "p",
+          null,
+          button("Skip the questions", () => finish([]), { class: "small" }),
+          " ",
+          button("Do nothing", () => finish(null), { class: "small" }),
+        ),
       ]);
       dialog.onkeydown = (event) => {
         const index = Number(event.key) - 1;

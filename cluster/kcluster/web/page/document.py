@@ -38,6 +38,7 @@ SCRIPTS: Final = (
     "lesson.js",
     "side.js",
     "dialogs.js",
+    "head.js",
     "main.js",
 )
 """Concatenated in this order."""

@@ -12,9 +12,10 @@ function h(tag, props, ...inside) {
   return { tag, key: `${tag} ${key}`, props: rest, inside: present(inside) };
 }
 
-const present = (parts) => parts.flat(3).filter(
-  (part) => part !== null && part !== undefined && part !== false && part !== "",
-);
+const present = (parts) =>
+  parts
+    .flat(3)
+    .filter((part) => part !== null && part !== undefined && part !== false && part !== "");
 
 const keyOf = (tree) => (tree.tag ? tree.key : "#text");
 
@@ -76,7 +77,8 @@ function setProperty(node, name, value) {
 const byId = (id) => document.getElementById(id);
 
 /** A button with a text; `props` may have a class and labels. */
-const button = (text, onclick, props = {}) => h("button", { type: "button", onclick, ...props }, text);
+const button = (text, onclick, props = {}) =>
+  h("button", { type: "button", onclick, ...props }, text);
 
 /** What Enter and space do on an element that is no button. */
 const onEnter = (action) => (event) => {

@@ -19,13 +19,16 @@ function flightsOf(model, partition, from, to) {
   for (const client of model.clients.values()) {
     const rows = client.exchanges;
     for (let i = rows.length - 1, tries = 0; i >= 0 && tries < 60; i--, tries++) {
-      const row = rows[i], over = row.answered_ms;
+      const row = rows[i],
+        over = row.answered_ms;
       if (over <= from || over > to) continue;
       if (row.topic !== partition.topic || row.partition !== partition.number) continue;
-      const here = `c${client.name}`, there = `b${row.broker}`;
+      const here = `c${client.name}`,
+        there = `b${row.broker}`;
       if (row.error) found.push([here, there, "refused", row.error]);
       else if (row.api === "Produce") found.push([here, there, "send", ""]);
-      else if (row.api === "Fetch" && row.last >= row.first && row.first >= 0) found.push([there, here, "read", ""]);
+      else if (row.api === "Fetch" && row.last >= row.first && row.first >= 0)
+        found.push([there, here, "read", ""]);
     }
   }
   return found;
@@ -34,9 +37,11 @@ function flightsOf(model, partition, from, to) {
 function fly(flights) {
   if (reducedMotion.matches || document.hidden) return;
   for (const [from, to, kind, words] of flights) {
-    const key = `${from} ${to} ${kind}`, now = performance.now();
+    const key = `${from} ${to} ${kind}`,
+      now = performance.now();
     if (flying >= MAX_FLIGHTS || now - (lastFlight.get(key) ?? -1e9) < FLIGHT_MS / 2) continue;
-    const start = edgeOf(from), end = edgeOf(to);
+    const start = edgeOf(from),
+      end = edgeOf(to);
     if (!start || !end) continue;
     lastFlight.set(key, now);
     flying += 1;
@@ -47,8 +52,14 @@ function fly(flights) {
     byId("flights").append(dot);
     const at = ({ x, y }) => ({ transform: `translate(${x}px, ${y}px)` });
     const path = kind === "refused" ? [at(start), at(end), at(start)] : [at(start), at(end)];
-    const motion = dot.animate(path, { duration: kind === "refused" ? 2 * FLIGHT_MS : FLIGHT_MS, easing: "ease-in-out" });
-    motion.onfinish = motion.oncancel = () => { flying -= 1; dot.remove(); };
+    const motion = dot.animate(path, {
+      duration: kind === "refused" ? 2 * FLIGHT_MS : FLIGHT_MS,
+      easing: "ease-in-out",
+    });
+    motion.onfinish = motion.oncancel = () => {
+      flying -= 1;
+      dot.remove();
+    };
   }
   if (lastFlight.size > 500) lastFlight.clear();
 }
@@ -56,7 +67,8 @@ function fly(flights) {
 function edgeOf(name) {
   const found = document.querySelector(`#view [data-flight="${CSS.escape(name)}"]`);
   if (!found) return null;
-  const box = found.getBoundingClientRect(), shown = byId("view").getBoundingClientRect();
+  const box = found.getBoundingClientRect(),
+    shown = byId("view").getBoundingClientRect();
   if (box.top < shown.top || box.bottom > shown.bottom) return null;
   return { x: box.left + 5, y: box.top + box.height / 2 };
 }

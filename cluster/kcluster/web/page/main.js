@@ -1,8 +1,5 @@
 // The page: state, what its buttons and keys do, and drawing once per frame.
 
-const VIEWS = [
-  ["partition", "Partition"], ["cluster", "Cluster"], ["client", "Client"], ["groups", "Groups"],
-];
 const PREDICTION_MS = 20_000;
 const MAX_QUESTIONS = 3;
 /** What answers a prediction when it happens. */
@@ -39,12 +36,20 @@ class Page {
     }
   }
 
-  get at() { return this.time.at; }
-  get began() { return this.time.began; }
+  get at() {
+    return this.time.at;
+  }
+  get began() {
+    return this.time.began;
+  }
   /** A recorded run shows its verdict at its end, not before. */
-  get isBeforeEnd() { return this.time.isComplete && this.at < this.model.until; }
+  get isBeforeEnd() {
+    return this.time.isComplete && this.at < this.model.until;
+  }
   /** What views need of the page, without actions. */
-  get plain() { return { at: this.at, began: this.began, readOnly: true, internal: this.internal }; }
+  get plain() {
+    return { at: this.at, began: this.began, readOnly: true, internal: this.internal };
+  }
 
   get shownPartition() {
     const { partitions } = this.model;
@@ -57,7 +62,8 @@ class Page {
   rows(rows, until) {
     const isFirst = this.model.began === null;
     this.model.add(rows, until);
-    if (isFirst && this.time.isComplete) this.time.look(momentInAddress(this.model) ?? this.model.began ?? 0);
+    if (isFirst && this.time.isComplete)
+      this.time.look(momentInAddress(this.model) ?? this.model.began ?? 0);
     this.checkPrediction();
     this.redraw();
   }
@@ -88,12 +94,30 @@ class Page {
 
   // ------------------------------------------------------------------------------- looking
 
-  look(at) { this.time.look(at); this.redraw(); }
-  now() { this.time.now(); this.redraw(); }
-  select(chosen) { this.selected = chosen; this.redraw(); }
-  showPartition(name) { this.partitionName = name; this.show("partition"); }
-  showClient(name) { this.client = name; this.show("client"); }
-  chooseKind(kind) { this.time.kind = kind; this.redraw(); }
+  look(at) {
+    this.time.look(at);
+    this.redraw();
+  }
+  now() {
+    this.time.now();
+    this.redraw();
+  }
+  select(chosen) {
+    this.selected = chosen;
+    this.redraw();
+  }
+  showPartition(name) {
+    this.partitionName = name;
+    this.show("partition");
+  }
+  showClient(name) {
+    this.client = name;
+    this.show("client");
+  }
+  chooseKind(kind) {
+    this.time.kind = kind;
+    this.redraw();
+  }
 
   show(view) {
     this.view = view;
@@ -113,7 +137,8 @@ class Page {
       this.steer(this.time.clock.paused ? { resume: true } : { pause: true });
       return;
     }
-    if (!this.time.playing && this.time.isComplete && this.at >= this.model.until) this.time.look(this.began);
+    if (!this.time.playing && this.time.isComplete && this.at >= this.model.until)
+      this.time.look(this.began);
     this.time.playing = !this.time.playing;
     this.redraw();
   }
@@ -159,13 +184,24 @@ class Page {
 
   alert(text) {
     const place = byId("alert");
-    patch(place, text ? [h("span", null, text), button("×", () => this.alert(""), { class: "close", "aria-label": "Dismiss" })] : []);
+    patch(
+      place,
+      text
+        ? [
+            h("span", null, text),
+            button("×", () => this.alert(""), { class: "close", "aria-label": "Dismiss" }),
+          ]
+        : [],
+    );
     place.hidden = !text;
   }
 
   items(actions) {
     if (this.time.isComplete) {
-      return actions.map(([words, action]) => [`What if: ${words}`, () => this.openFork(words, action)]);
+      return actions.map(([words, action]) => [
+        `What if: ${words}`,
+        () => this.openFork(words, action),
+      ]);
     }
     return actions.map(([words, action]) => [words, () => this.act(action)]);
   }
@@ -178,14 +214,29 @@ class Page {
 
   brokerMenu(event, id) {
     const moment = this.time.isComplete ? this.at : this.model.until;
-    openMenu(event, `Broker ${id}`, this.items(brokerActions(id, this.model.processAt(id, moment).state)), this.menuNote);
+    openMenu(
+      event,
+      `Broker ${id}`,
+      this.items(brokerActions(id, this.model.processAt(id, moment).state)),
+      this.menuNote,
+    );
   }
 
-  linkMenu(event, a, b) { openMenu(event, `Link ${a} – ${b}`, this.items(linkActions(a, b)), this.menuNote); }
+  linkMenu(event, a, b) {
+    openMenu(event, `Link ${a} – ${b}`, this.items(linkActions(a, b)), this.menuNote);
+  }
 
   partitionMenu(event, partition) {
-    const registration = this.model.registrationAt(partition, this.time.isComplete ? this.at : this.model.until);
-    openMenu(event, partition.name, this.items(partitionActions(partition, registration)), this.menuNote);
+    const registration = this.model.registrationAt(
+      partition,
+      this.time.isComplete ? this.at : this.model.until,
+    );
+    openMenu(
+      event,
+      partition.name,
+      this.items(partitionActions(partition, registration)),
+      this.menuNote,
+    );
   }
 
   async act(action) {
@@ -206,7 +257,8 @@ class Page {
     if (!wasPaused) await this.steer({ pause: true });
     const questions = await this.questions(action);
     const answers = questions.length ? await askQuestions(questions, actionText(action)) : [];
-    if (answers !== null && await this.perform(action) && answers.length) this.predicted(questions, answers);
+    if (answers !== null && (await this.perform(action)) && answers.length)
+      this.predicted(questions, answers);
     if (!wasPaused) await this.steer({ resume: true });
   }
 
@@ -230,7 +282,10 @@ class Page {
     });
     const shown = this.shownPartition?.name;
     const isShown = ({ partition }) => partition === shown;
-    return [...found.filter(isShown), ...found.filter((each) => !isShown(each))].slice(0, MAX_QUESTIONS);
+    return [...found.filter(isShown), ...found.filter((each) => !isShown(each))].slice(
+      0,
+      MAX_QUESTIONS,
+    );
   }
 
   predicted(questions, answers) {
@@ -241,7 +296,9 @@ class Page {
   checkPrediction() {
     const { prediction, model } = this;
     if (!prediction?.isOpen) return;
-    const found = model.storyUntil(model.until, 60).some((each) => each.at >= prediction.since && SETTLING.has(each.kind));
+    const found = model
+      .storyUntil(model.until, 60)
+      .some((each) => each.at >= prediction.since && SETTLING.has(each.kind));
     if (found || model.until - prediction.since > PREDICTION_MS) prediction.isOpen = false;
   }
 
@@ -254,14 +311,22 @@ class Page {
   }
 
   async fork([words, action], span) {
-    const state = this.open = { at: this.open.at, words, action, shown: this.open.at, busy: true };
+    const state = (this.open = {
+      at: this.open.at,
+      words,
+      action,
+      shown: this.open.at,
+      busy: true,
+    });
     openForkDialog(this, state);
     try {
       const body = { at_ms: state.at, actions: [action], for: span };
       const answer = await this.connection.ask("POST", "/forks", body);
       state.moment = answer.at_ms;
       state.futures = {
-        here: futureOf(answer.here), there: futureOf(answer.there), assumptions: answer.assumptions,
+        here: futureOf(answer.here),
+        there: futureOf(answer.there),
+        assumptions: answer.assumptions,
       };
       state.shown = Math.max(state.futures.here.model.until, state.futures.there.model.until);
     } catch (error) {
@@ -280,11 +345,17 @@ class Page {
   }
 
   async startClient(spec) {
-    if (await this.attempt(() => this.connection.ask("POST", "/clients", spec))) await this.openClientsDialog();
+    if (await this.attempt(() => this.connection.ask("POST", "/clients", spec)))
+      await this.openClientsDialog();
   }
 
   async stopClient(name) {
-    if (await this.attempt(() => this.connection.ask("DELETE", `/clients/${encodeURIComponent(name)}`))) await this.openClientsDialog();
+    if (
+      await this.attempt(() =>
+        this.connection.ask("DELETE", `/clients/${encodeURIComponent(name)}`),
+      )
+    )
+      await this.openClientsDialog();
   }
 
   async askVerdict() {
@@ -306,13 +377,19 @@ class Page {
     const began = performance.now();
     if (this.time.playing) this.time.advance(Math.min(now - (this.lastFrame ?? now), 250));
     this.lastFrame = this.time.playing ? now : null;
-    this.drawHead();
+    drawHead(this);
     const view = byId("view");
     const width = view.clientWidth - 28;
     this.height = view.clientHeight;
     view.setAttribute("aria-labelledby", `tab-${this.view}`);
     patch(view, [h("div", { key: this.view, class: `view ${this.view}` }, this.viewTree(width))]);
-    byId("side").classList.toggle("needed", this.lesson !== null || this.selected !== null || this.openNote !== "" || (this.verdict !== null && !this.isBeforeEnd));
+    byId("side").classList.toggle(
+      "needed",
+      this.lesson !== null ||
+        this.selected !== null ||
+        this.openNote !== "" ||
+        (this.verdict !== null && !this.isBeforeEnd),
+    );
     patch(byId("side"), sideTree(this));
     patch(byId("time"), timeBar(this, this.time));
     this.drawFlights();
@@ -322,59 +399,33 @@ class Page {
   }
 
   viewTree(width) {
-    if (this.model.began === null) return [h("p", { class: "dim" }, this.linkState === "lost" ? "The cluster does not answer." : "Waiting for the cluster.")];
+    if (this.model.began === null)
+      return [
+        h(
+          "p",
+          { class: "dim" },
+          this.linkState === "lost" ? "The cluster does not answer." : "Waiting for the cluster.",
+        ),
+      ];
     if (this.view === "cluster") return clusterView(this, width);
     if (this.view === "client") return clientView(this, width);
     if (this.view === "groups") return groupsView(this);
     const partition = this.shownPartition;
-    return partition ? partitionView(this, partition, width) : [h("p", { class: "dim" }, "There is no topic yet.")];
-  }
-
-  drawHead() {
-    patch(byId("tabs"), VIEWS.map(([key, text]) => button(text, () => this.show(key), {
-      key, role: "tab", id: `tab-${key}`, "aria-selected": String(key === this.view), "aria-controls": "view",
-      tabindex: key === this.view ? 0 : -1, onkeydown: (event) => this.moveTab(event),
-    })));
-    const names = partitionNames(this.model, this.internal);
-    const shown = this.shownPartition?.name ?? "";
-    patch(byId("choices"), [
-      h("label", null, "Partition ", h("select", { id: "partition", onchange: (event) => this.showPartition(event.target.value) },
-        names.map((name) => h("option", { key: name, value: name, selected: name === shown }, name)))),
-      this.connection && !this.time.isComplete ? button("Clients…", () => this.openClientsDialog(), { id: "start-clients" }) : null,
-      this.connection ? button("Verdict", () => this.askVerdict(), { id: "ask-verdict" }) : null,
-      this.connection && !this.time.isComplete ? button("Predict", () => this.togglePredict(), { id: "ask-first", "aria-pressed": String(this.predicts), title: "Q: questions before each action" }) : null,
-      button("Projector", () => this.toggleProjector(), { id: "projector", "aria-pressed": String(document.body.classList.contains("projector")), title: "P: large text" }),
-      button("◐", () => this.toggleTheme(), { id: "theme", "aria-label": "Dark or light", title: "D: dark or light" }),
-      button("?", () => openHelp(this), { id: "help-button", "aria-label": "Help", title: "?: keys" }),
-    ]);
-    patch(byId("newest"), this.newestTree());
-  }
-
-  /** The newest event in one line, read aloud; a lost connection and predictions go before it. */
-  newestTree() {
-    if (this.linkState === "lost") return [h("b", { class: "bad-text" }, "The cluster does not answer; trying again.")];
-    if (this.prediction) return this.predictionTree();
-    const stepped = this.model.noteById.get(this.openNote);
-    const note = stepped?.at === this.at ? stepped : newestOf(this.model, this.at);
-    return note ? [h("time", null, clock(note.at, this.began)), h("span", { class: `${note.mood}-text` }, `${note.subject}: ${note.text}`)] : [];
-  }
-
-  predictionTree() {
-    const { questions, answers, isOpen } = this.prediction;
-    return [button("×", () => { this.prediction = null; this.redraw(); }, { class: "close", "aria-label": "Dismiss" }),
-      questions.slice(0, answers.length).map(({ text, choices, answer, reason }, index) => {
-        const isRight = answers[index] === answer;
-        return h("span", { key: index, class: `line ${isOpen ? "" : isRight ? "good-text" : "bad-text"}` },
-          `${text} You said: ${choices[answers[index]]}. `,
-          isOpen ? "Watch…" : isRight ? `✓ Right. ${reason}` : `✗ Answer: ${choices[answer]}. ${reason}`);
-      })];
+    return partition
+      ? partitionView(this, partition, width)
+      : [h("p", { class: "dim" }, "There is no topic yet.")];
   }
 
   drawFlights() {
     const partition = this.shownPartition;
     const { at, drawn } = this;
-    if (partition && drawn.partition === partition && at > drawn.at && at - drawn.at < 2000
-      && (this.view === "partition" || this.view === "cluster")) {
+    if (
+      partition &&
+      drawn.partition === partition &&
+      at > drawn.at &&
+      at - drawn.at < 2000 &&
+      (this.view === "partition" || this.view === "cluster")
+    ) {
       fly(flightsOf(this.model, partition, drawn.at, at));
     }
     this.drawn = { at, partition };
@@ -382,12 +433,20 @@ class Page {
 
   // --------------------------------------------------------------------------------- modes
 
-  toggleProjector() { document.body.classList.toggle("projector"); this.redraw(); }
-  togglePredict() { this.predicts = !this.predicts; this.redraw(); }
+  toggleProjector() {
+    document.body.classList.toggle("projector");
+    this.redraw();
+  }
+  togglePredict() {
+    this.predicts = !this.predicts;
+    this.redraw();
+  }
 
   toggleTheme() {
     const root = document.documentElement;
-    const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    const isDark = root.dataset.theme
+      ? root.dataset.theme === "dark"
+      : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = isDark ? "light" : "dark";
   }
 
@@ -407,41 +466,34 @@ class Page {
   }
 
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]"))
+      return;
     const { target } = event;
     if (target.matches("input, select, textarea")) return;
-    if ((event.key === " " || event.key === "Enter") && target.matches("button, [role=button]")) return;
+    if ((event.key === " " || event.key === "Enter") && target.matches("button, [role=button]"))
+      return;
     const actions = {
-      " ": () => this.toggle(), ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1),
-      l: () => this.now(), v: () => this.nextView(1), f: () => this.openFork(), p: () => this.toggleProjector(),
-      d: () => this.toggleTheme(), "?": () => openHelp(this),
-      q: () => { if (!this.readOnly && !this.time.isComplete) this.togglePredict(); },
+      " ": () => this.toggle(),
+      ArrowLeft: () => this.step(-1),
+      ArrowRight: () => this.step(1),
+      l: () => this.now(),
+      v: () => this.nextView(1),
+      f: () => this.openFork(),
+      p: () => this.toggleProjector(),
+      d: () => this.toggleTheme(),
+      "?": () => openHelp(this),
+      q: () => {
+        if (!this.readOnly && !this.time.isComplete) this.togglePredict();
+      },
       Escape: () => this.select(null),
     };
-    const action = /^[1-9]$/.test(event.key) ? () => this.keyBroker(Number(event.key))
+    const action = /^[1-9]$/.test(event.key)
+      ? () => this.keyBroker(Number(event.key))
       : actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
     if (!action) return;
     event.preventDefault();
     action();
   }
-}
-
-/** Names of partitions in order, those of internal topics last or not at all. */
-function partitionNames(model, withInternal) {
-  if (model.sortedFor !== model.partitions.size) {
-    const order = (a, b) => Number(a.internal) - Number(b.internal) || a.topic.localeCompare(b.topic) || a.number - b.number;
-    model.sorted = [...model.partitions.values()].sort(order);
-    model.sortedFor = model.partitions.size;
-  }
-  const shown = model.sorted.filter((each) => withInternal || !each.internal);
-  return (shown.length ? shown : model.sorted).map((each) => each.name);
-}
-
-/** The newest event; of those of one moment, who leads now is what people wait for. */
-function newestOf(model, at) {
-  const found = model.storyUntil(at, 40);
-  const same = found.filter((note) => note.at === found[0].at);
-  return same.find((note) => note.kind === "partition_offline" || note.kind === "leader_elected") ?? found[0];
 }
 
 /** A future as the server answers it: its rows are on the clock of the run that was played. */
@@ -454,7 +506,10 @@ function futureOf({ rows, verdict, until_ms: until, problems }) {
 /** The questions of the server: texts, choices and the index of the right answer. */
 function questionsOf({ questions }) {
   return questions.map(({ text, partition, choices, answer: right, reason }) => ({
-    text, partition, reason, choices: choices.map((each) => each.text),
+    text,
+    partition,
+    reason,
+    choices: choices.map((each) => each.text),
     answer: choices.findIndex((each) => String(each.value) === String(right)),
   }));
 }

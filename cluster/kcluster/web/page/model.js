@@ -12,7 +12,8 @@ const MAX_NAMES = 5_000;
 
 /** The last index whose row is not after `at`, or -1; `rows` are ascending in `at`. */
 function lastAt(rows, at) {
-  let low = 0, high = rows.length;
+  let low = 0,
+    high = rows.length;
   while (low < high) {
     const middle = (low + high) >> 1;
     if (rows[middle].at <= at) low = middle + 1;
@@ -58,7 +59,8 @@ class Series {
 
   /** {at, end, mark, stable} at a time; null before the first. */
   find(at) {
-    let low = 0, high = this.size;
+    let low = 0,
+      high = this.size;
     while (low < high) {
       const middle = (low + high) >> 1;
       if (this.values[4 * middle] <= at) low = middle + 1;
@@ -200,7 +202,8 @@ class Model {
     const runs = [];
     for (const batch of partition.appends) {
       if (batch.at > at) break;
-      while (runs.length && runs.at(-1)[1] >= batch.base && runs.at(-1)[0] < batch.epoch) runs.pop();
+      while (runs.length && runs.at(-1)[1] >= batch.base && runs.at(-1)[0] < batch.epoch)
+        runs.pop();
       if (!runs.length || runs.at(-1)[0] < batch.epoch) runs.push([batch.epoch, batch.base]);
     }
     return runs;
@@ -213,9 +216,11 @@ class Model {
 
   /** The batch with an offset in an epoch, as its leader appended it. */
   batchOf(partition, offset, epoch) {
-    return partition.appends.findLast(
-      (batch) => batch.epoch === epoch && batch.base <= offset && offset <= batch.last,
-    ) ?? null;
+    return (
+      partition.appends.findLast(
+        (batch) => batch.epoch === epoch && batch.base <= offset && offset <= batch.last,
+      ) ?? null
+    );
   }
 
   causesOf(note) {
@@ -241,7 +246,8 @@ class Model {
     for (let i = lastAt(this.notes, at), tries = 0; i >= 0 && tries < 5000; i--, tries++) {
       const note = this.notes[i];
       if (!note.isStory) continue;
-      const key = note.event.partition === undefined ? note.id : `${note.kind} ${note.at} ${note.cause}`;
+      const key =
+        note.event.partition === undefined ? note.id : `${note.kind} ${note.at} ${note.cause}`;
       const same = found.get(key);
       if (same) same[1] += 1;
       else if (found.size === most) break;
@@ -266,7 +272,11 @@ class Model {
     const partition = this.partition(row.topic, row.partition);
     for (const id of row.replicas) this.broker(id);
     insert(partition.leaders, {
-      at: row.at_ms, leader: row.leader, epoch: row.leader_epoch, isr: row.isr, elr: row.elr,
+      at: row.at_ms,
+      leader: row.leader,
+      epoch: row.leader_epoch,
+      isr: row.isr,
+      elr: row.elr,
       replicas: row.replicas,
     });
     bound(partition.leaders, MAX_STATES);
@@ -294,12 +304,20 @@ class Model {
     const { appends } = this.partition(row.topic, row.partition);
     const last = appends.at(-1);
     // The stream repeats appends of the last second.
-    if (last && (row.epoch < last.epoch || (row.epoch === last.epoch && row.base_offset <= last.base))) {
+    if (
+      last &&
+      (row.epoch < last.epoch || (row.epoch === last.epoch && row.base_offset <= last.base))
+    ) {
       return;
     }
     insert(appends, {
-      at: row.at_ms, broker: row.broker, epoch: row.epoch, base: row.base_offset,
-      last: row.last_offset, client: row.client, isr: row.isr,
+      at: row.at_ms,
+      broker: row.broker,
+      epoch: row.epoch,
+      base: row.base_offset,
+      last: row.last_offset,
+      client: row.client,
+      isr: row.isr,
     });
     this.appendCount += 1;
     bound(appends, Math.max(MAX_APPENDS / Math.max(this.partitions.size, 1), 200));
@@ -315,8 +333,13 @@ class Model {
 
   #exchange(row) {
     const { exchanges } = this.client(row.client);
-    const same = (other) => other.at_ms === row.at_ms && other.api === row.api && other.broker === row.broker
-      && other.first === row.first && other.topic === row.topic && other.partition === row.partition;
+    const same = (other) =>
+      other.at_ms === row.at_ms &&
+      other.api === row.api &&
+      other.broker === row.broker &&
+      other.first === row.first &&
+      other.topic === row.topic &&
+      other.partition === row.partition;
     // The stream repeats what happened in a moment in which the clock was paused.
     for (let i = lastAt(exchanges, row.asked_ms); i >= 0 && exchanges[i].at === row.asked_ms; i--) {
       if (same(exchanges[i])) return;
@@ -341,8 +364,14 @@ class Model {
     if (this.noteById.has(id)) return;
     const { event } = row;
     const note = {
-      id, at: row.at_ms, kind: event.kind, event, cause: row.cause ? String(row.cause) : null,
-      subject: row.subject, text: row.text, mood: row.mood ?? "plain",
+      id,
+      at: row.at_ms,
+      kind: event.kind,
+      event,
+      cause: row.cause ? String(row.cause) : null,
+      subject: row.subject,
+      text: row.text,
+      mood: row.mood ?? "plain",
       isStory: false,
     };
     note.isStory = !QUIET.has(note.kind) && !note.subject.startsWith("__");
@@ -355,7 +384,8 @@ class Model {
   /** What an event says about brokers, the controller and links. */
   #apply({ at, kind, event }) {
     const process = PROCESS_OF[kind];
-    if (process) insert(this.broker(event.broker).process, { at, state: process, how: event.how ?? "" });
+    if (process)
+      insert(this.broker(event.broker).process, { at, state: process, how: event.how ?? "" });
     if (kind === "broker_fenced" || kind === "broker_unfenced") {
       insert(this.broker(event.broker).fenced, { at, fenced: kind === "broker_fenced" });
     }
@@ -365,7 +395,15 @@ class Model {
     }
     if (kind === "topic_deleted") {
       for (const partition of this.partitions.values()) {
-        if (partition.topic === event.topic) insert(partition.leaders, { at, deleted: true, isr: [], elr: [], replicas: [], leader: -1 });
+        if (partition.topic === event.topic)
+          insert(partition.leaders, {
+            at,
+            deleted: true,
+            isr: [],
+            elr: [],
+            replicas: [],
+            leader: -1,
+          });
       }
     }
     if (kind === "link_cut" || kind === "link_healed") {
@@ -389,11 +427,18 @@ class Model {
 }
 
 const PROCESS_OF = {
-  broker_started: "up", broker_down: "down", disk_full: "down", broker_paused: "paused",
+  broker_started: "up",
+  broker_down: "down",
+  disk_full: "down",
+  broker_paused: "paused",
   broker_resumed: "up",
 };
 const QUIET = new Set([
-  "became_leader", "became_follower", "broker_registered", "link_cut", "link_healed",
+  "became_leader",
+  "became_follower",
+  "broker_registered",
+  "link_cut",
+  "link_healed",
   "telemetry_pushed",
 ]);
 function shapeText(event) {

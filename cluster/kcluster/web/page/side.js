@@ -9,32 +9,82 @@ function sideTree(page) {
     page.lesson ? lessonTree(page.lesson) : null,
     page.selected ? recordTree(page, page.selected) : null,
     page.verdict && !page.isBeforeEnd ? verdictTree(page.verdict) : null,
-    h("section", { key: "events", "aria-label": "Events" }, h("h2", null, "Events"),
-      story.length ? h("ol", { class: "events" }, story.map(([note, more]) => eventTree(page, note, more)))
-        : h("p", { class: "dim" }, "Nothing has happened yet.")),
+    h(
+      "section",
+      { key: "events", "aria-label": "Events" },
+      h("h2", null, "Events"),
+      story.length
+        ? h(
+            "ol",
+            { class: "events" },
+            story.map(([note, more]) => eventTree(page, note, more)),
+          )
+        : h("p", { class: "dim" }, "Nothing has happened yet."),
+    ),
   ];
 }
 
 function eventTree(page, note, more) {
   const isOpen = page.openNote === note.id;
   const chain = isOpen ? page.model.causesOf(note).slice(1) : [];
-  return h("li", { key: note.id, class: note.mood },
-    h("button", {
-      type: "button", "aria-expanded": String(isOpen), onclick: () => page.openEvent(note),
-    }, h("time", null, clock(note.at, page.began)), `${note.subject}: ${note.text}`,
-    more ? h("span", { class: "dim" }, ` and ${number(more)} more like it`) : null),
-    chain.length ? h("ol", { class: "why" }, chain.map((cause) => h("li", { key: cause.id },
-      "because ", h("time", null, clock(cause.at, page.began)), `${cause.subject}: ${cause.text}`))) : null);
+  return h(
+    "li",
+    { key: note.id, class: note.mood },
+    h(
+      "button",
+      {
+        type: "button",
+        "aria-expanded": String(isOpen),
+        onclick: () => page.openEvent(note),
+      },
+      h("time", null, clock(note.at, page.began)),
+      `${note.subject}: ${note.text}`,
+      more ? h("span", { class: "dim" }, ` and ${number(more)} more like it`) : null,
+    ),
+    chain.length
+      ? h(
+          "ol",
+          { class: "why" },
+          chain.map((cause) =>
+            h(
+              "li",
+              { key: cause.id },
+              "because ",
+              h("time", null, clock(cause.at, page.began)),
+              `${cause.subject}: ${cause.text}`,
+            ),
+          ),
+        )
+      : null,
+  );
 }
 
 function verdictTree(verdict) {
   const { outcome, reason } = verdict;
-  return h("section", { key: "verdict", class: "card", "aria-label": "Verdict" },
-    h("h2", null, "Verdict ", h("span", { class: `badge ${OUTCOMES[outcome] ?? "warn"}` }, outcome)),
+  return h(
+    "section",
+    { key: "verdict", class: "card", "aria-label": "Verdict" },
+    h(
+      "h2",
+      null,
+      "Verdict ",
+      h("span", { class: `badge ${OUTCOMES[outcome] ?? "warn"}` }, outcome),
+    ),
     reason ? h("p", null, reason) : null,
-    h("p", { class: "dim" }, ["sent", "acked", "failed", "unknown", "read"].filter((name) => name in verdict).map(
-      (name) => `${number(verdict[name])} ${name}`).join(" · ")),
-    (verdict.anomalies ?? []).slice(0, 5).map((each, index) => h("p", { key: index, class: "bad-text" }, `${each.name}: ${each.text}`)));
+    h(
+      "p",
+      { class: "dim" },
+      ["sent", "acked", "failed", "unknown", "read"]
+        .filter((name) => name in verdict)
+        .map((name) => `${number(verdict[name])} ${name}`)
+        .join(" · "),
+    ),
+    (verdict.anomalies ?? [])
+      .slice(0, 5)
+      .map((each, index) =>
+        h("p", { key: index, class: "bad-text" }, `${each.name}: ${each.text}`),
+      ),
+  );
 }
 
 const OUTCOMES = { valid: "good", invalid: "bad", unknown: "warn" };

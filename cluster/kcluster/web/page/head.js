@@ -1,0 +1,136 @@
+// The head of the page: views, choices, and the newest event or what was predicted.
+
+const VIEWS = [
+  ["partition", "Partition"],
+  ["cluster", "Cluster"],
+  ["client", "Client"],
+  ["groups", "Groups"],
+];
+
+/** Draw the tabs, the choices and the newest event. */
+function drawHead(page) {
+  patch(
+    byId("tabs"),
+    VIEWS.map(([key, text]) =>
+      button(text, () => page.show(key), {
+        key,
+        role: "tab",
+        id: `tab-${key}`,
+        "aria-selected": String(key === page.view),
+        "aria-controls": "view",
+        tabindex: key === page.view ? 0 : -1,
+        onkeydown: (event) => page.moveTab(event),
+      }),
+    ),
+  );
+  const names = partitionNames(page.model, page.internal);
+  const shown = page.shownPartition?.name ?? "";
+  patch(byId("choices"), [
+    h(
+      "label",
+      null,
+      "Partition ",
+      h(
+        "select",
+        { id: "partition", onchange: (event) => page.showPartition(event.target.value) },
+        names.map((name) =>
+          h("option", { key: name, value: name, selected: name === shown }, name),
+        ),
+      ),
+    ),
+    page.connection && !page.time.isComplete
+      ? button("Clients…", () => page.openClientsDialog(), { id: "start-clients" })
+      : null,
+    page.connection ? button("Verdict", () => page.askVerdict(), { id: "ask-verdict" }) : null,
+    page.connection && !page.time.isComplete
+      ? button("Predict", () => page.togglePredict(), {
+          id: "ask-first",
+          "aria-pressed": String(page.predicts),
+          title: "Q: questions before each action",
+        })
+      : null,
+    button("Projector", () => page.toggleProjector(), {
+      id: "projector",
+      "aria-pressed": String(document.body.classList.contains("projector")),
+      title: "P: large text",
+    }),
+    button("◐", () => page.toggleTheme(), {
+      id: "theme",
+      "aria-label": "Dark or light",
+      title: "D: dark or light",
+    }),
+    button("?", () => openHelp(page), {
+      id: "help-button",
+      "aria-label": "Help",
+      title: "?: keys",
+    }),
+  ]);
+  patch(byId("newest"), newestTree(page));
+}
+
+/** The newest event in one line, read aloud; a lost connection and predictions go before it. */
+function newestTree(page) {
+  if (page.linkState === "lost")
+    return [h("b", { class: "bad-text" }, "The cluster does not answer; trying again.")];
+  if (page.prediction) return predictionTree(page);
+  const stepped = page.model.noteById.get(page.openNote);
+  const note = stepped?.at === page.at ? stepped : newestOf(page.model, page.at);
+  return note
+    ? [
+        h("time", null, clock(note.at, page.began)),
+        h("span", { class: `${note.mood}-text` }, `${note.subject}: ${note.text}`),
+      ]
+    : [];
+}
+
+/** What was predicted and, once it has happened, who was right. */
+function predictionTree(page) {
+  const { questions, answers, isOpen } = page.prediction;
+  return [
+    button(
+      "×",
+      () => {
+        page.prediction = null;
+        page.redraw();
+      },
+      { class: "close", "aria-label": "Dismiss" },
+    ),
+    questions.slice(0, answers.length).map(({ text, choices, answer, reason }, index) => {
+      const isRight = answers[index] === answer;
+      return h(
+        "span",
+        { key: index, class: `line ${isOpen ? "" : isRight ? "good-text" : "bad-text"}` },
+        `${text} You said: ${choices[answers[index]]}. `,
+        isOpen
+          ? "Watch…"
+          : isRight
+            ? `✓ Right. ${reason}`
+            : `✗ Answer: ${choices[answer]}. ${reason}`,
+      );
+    }),
+  ];
+}
+
+/** The newest event; of those of one moment, who leads now is what people wait for. */
+function newestOf(model, at) {
+  const found = model.storyUntil(at, 40);
+  const same = found.filter((note) => note.at === found[0].at);
+  return (
+    same.find((note) => note.kind === "partition_offline" || note.kind === "leader_elected") ??
+    found[0]
+  );
+}
+
+/** Names of partitions in order, those of internal topics last or not at all. */
+function partitionNames(model, withInternal) {
+  if (model.sortedFor !== model.partitions.size) {
+    const order = (a, b) =>
+      Number(a.internal) - Number(b.internal) ||
+      a.topic.localeCompare(b.topic) ||
+      a.number - b.number;
+    model.sorted = [...model.partitions.values()].sort(order);
+    model.sortedFor = model.partitions.size;
+  }
+  const shown = model.sorted.filter((each) => withInternal || !each.internal);
+  return (shown.length ? shown : model.sorted).map((each) => each.name);
+}
