@@ -124,6 +124,8 @@ class WebServer:
         hub.destroy(destroy_loop=True)
 
     def _listening(self) -> Any:
+        # Accepted sockets inherit it: an answer in two parts does not wait for the first one's ACK.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.listen(128)
         return gevent.socket.socket(fileno=self._socket.detach())
 
