@@ -70,7 +70,7 @@ def perform_on(stage: Stage, step: Step) -> Callable[[], None]:
 
 def _perform_on(stage: Stage, step: Step) -> Performed:
     problems = len(stage.problems)
-    nodes = _affected(stage, step)
+    nodes = step.action.about_to_affect(stage)
     if step.options.as_:
         stage.remember(step.options.as_, nodes)
     undo_it = step.action.do(stage)
@@ -87,15 +87,6 @@ def _perform_on(stage: Stage, step: Step) -> Performed:
     if step.options.for_ is not None:
         stage.at(stage.now_ms + step.options.for_.low_ms, undo_once)
     return performed
-
-
-def _affected(stage: Stage, step: Step) -> tuple[int, ...]:
-    """The nodes that the action is about to act on: what is drawn here, `do` draws again."""
-    state = stage.rng.getstate()
-    try:
-        return step.action.affected(stage)
-    finally:
-        stage.rng.setstate(state)
 
 
 def late_problem(cluster: Cluster) -> str | None:

@@ -39,12 +39,7 @@ def questions_on(stage: Stage, step: Step) -> list[Prediction]:
     how = _leaving(step)
     if how is None:
         return []
-    # What is drawn here, the action draws again.
-    state = stage.rng.getstate()
-    try:
-        brokers = step.action.affected(stage)
-    finally:
-        stage.rng.setstate(state)
+    brokers = step.action.about_to_affect(stage)
     return predict(cluster_state(stage.plan, stage.dispatcher), brokers, how)
 
 

@@ -55,6 +55,15 @@ def test_steps__wait_for_a_condition_and_use_a_name() -> None:
     assert started[0] == elected.at_ms - result.began_ms + 2_000
 
 
+def test_steps__a_name_means_the_broker_that_was_drawn() -> None:
+    for seed in range(1, 9):
+        steps = "steps: [{at: 1s, kill: any broker, as: victim}, {at: 15s, start: victim}]"
+        result = run_scenario(Scenario.parse(HEAD + steps), "virtual", seed)
+        down, started = process_events(result)
+        assert started[1] == down[1].replace("down", "started")
+        assert [f"broker {node} down" for node in result.played[0].nodes] == [down[1]]
+
+
 def test_steps__repeat_at_an_interval() -> None:
     result = run("steps: [{at: 1s, every: 2s, times: 3, pause: 2, for: 500ms}]")
     assert [at for at, text in process_events(result) if text.endswith("paused")] == [

@@ -45,8 +45,16 @@ class Action(Struct, frozen=True):
         yield from ()
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
-        """The nodes to which `as` gives a name; called just before `do`."""
+        """The nodes to which `as` gives a name; it may draw them."""
         return ()
+
+    def about_to_affect(self, stage: Stage) -> tuple[int, ...]:
+        """The nodes on which `do`, called next, acts: what is drawn here, `do` draws again."""
+        state = stage.rng.getstate()
+        try:
+            return self.affected(stage)
+        finally:
+            stage.rng.setstate(state)
 
 
 ACTIONS: Final[dict[str, type[Action]]] = {}

@@ -165,7 +165,7 @@ class Runner:
     def _do(self, index: int, step: Step) -> None:
         stage = self.stage
         try:
-            nodes = step.action.affected(stage)
+            nodes = step.action.about_to_affect(stage)
             if step.options.as_:
                 stage.remember(step.options.as_, nodes)
             self.played.append(Played(stage.now_ms, index, self._name(step), nodes))
