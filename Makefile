@@ -63,7 +63,7 @@ demo: $(if $(shell command -v java),$(VENV)/.spark,$(VENV)/.clients)
 
 # pytest's summary is the last line printed, here and below: CI reads it.  Beside the lint, one process
 # compiles the tests and finds hypothesis' constants; in a fresh clone each worker would do both.
-test: jars programs $(VENV)/.dev
+test: jars programs helpers $(VENV)/.dev
 	@$(BIN)/python -m pytest --collect-only -n0 -qq >/dev/null 2>&1 & \
 	  $(MAKE) --no-print-directory lint; code=$$?; wait; exit $$code
 	@KCLUSTER_BUILD="pure Python" $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
