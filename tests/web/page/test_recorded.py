@@ -116,8 +116,9 @@ def test_time__events_are_stepped_and_the_run_is_scrubbed(tab: Tab, url: str) ->
 
 @pytest.mark.parametrize(("width", "zoom"), [(1366, 1), (480, 1), (1366, 2)])
 def test_page__holds_on_small_screens_and_zoomed(tab: Tab, url: str, width: int, zoom: int) -> None:
+    page = tab(url + ELECTED, width=width, zoom=zoom)
     for view in ("partition", "cluster", "client", "groups"):
-        page = tab(f"{url}{ELECTED}&view={view}", width=width, zoom=zoom)
+        page.get_by_role("tab", name=view.capitalize()).click()
         page.locator(f".view.{view}").wait_for()
         wide, shown = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert wide <= shown, f"{view} scrolls sideways"
