@@ -1,4 +1,4 @@
-"""Signals that stop what runs until it is stopped: `kcluster up`, `kcluster play`.
+"""Signals that stop what runs until it is stopped: `kcluster up`, `serve`, `play`.
 
 Owns: the thread that waits for SIGINT and SIGTERM.  Never: stops anything itself.
 Kafka: Exit and the shutdown hook of a broker.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import threading
 from queue import SimpleQueue
@@ -63,10 +62,11 @@ def command(
     The first line has the address and the token. GET /openapi.json describes the requests;
     docs/reference/http-api.md lists them. All clusters stop with the process.
     """
+    from kcluster.cli.stop_signals import on_stop_signals
     from kcluster.web.server import LOOPBACK, WebServer
 
     wanted: SimpleQueue[str] = SimpleQueue()
-    _stop_on_signals(wanted)
+    on_stop_signals(lambda: wanted.put("signal"))
     if exit_with_stdin:
         threading.Thread(target=_wait_for_end, args=(wanted,), name="stdin", daemon=True).start()
     try:
@@ -92,17 +92,3 @@ def _wait_for_end(wanted: SimpleQueue[str]) -> None:
     while sys.stdin.buffer.read(4096):
         pass
     wanted.put("stdin")
-
-
-def _stop_on_signals(wanted: SimpleQueue[str]) -> None:
-    """The first SIGINT or SIGTERM stops cleanly; a second one at once (see foreground.py)."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    # Before any other thread starts: a thread inherits the mask of the one that starts it.
-    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-
-    def wait() -> None:
-        signal.sigwait(numbers)
-        wanted.put("signal")
-        os._exit(128 + signal.sigwait(numbers))
-
-    threading.Thread(target=wait, name="signals", daemon=True).start()
