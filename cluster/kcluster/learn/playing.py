@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
 
 from msgspec import Struct
 
@@ -81,14 +80,14 @@ class _Watcher:
 
     def __init__(self, lesson: Lesson) -> None:
         self._lesson = lesson
-        self._stage: Any = None
+        self._stage: Stage | None = None
         self.moments: list[_Moment] = []
         self.first_note = 0
 
     @property
     def stage(self) -> Stage:
         assert self._stage is not None, "the run has not begun"
-        return self._stage  # type: ignore[no-any-return]  # set by `watch`
+        return self._stage
 
     def watch(self, stage: Stage) -> None:
         self._stage = stage
