@@ -12,6 +12,7 @@ from msgspec import structs
 
 from compare.case import Ask, Conversation, Operate, Step, Wait
 from compare.conversations.coordinators import BROKER, PLACED
+from compare.conversations.coordinators import ELECTED as _ELECTED
 from compare.conversations.coordinators import MOVING as _MOVING
 from compare.conversations.share import (
     ACCEPT,
@@ -40,11 +41,7 @@ BACK = Ask(
     {"topics": [{"name": "{topic}"}], "allow_auto_topic_creation": False},
     to=LEADER, retry=("[1, 2]", "[1, 3]", "[2, 3]"), only_waits=True
 )  # fmt: skip
-ELECTED = Ask(
-    ApiKey.ELECT_LEADERS,
-    {"election_type": 0, "timeout_ms": 30_000, "topic_partitions": None},
-    to=LEADER, only_waits=True
-)  # fmt: skip
+ELECTED = structs.replace(_ELECTED, to=LEADER)
 
 
 def _others(values: Values) -> list[int]:
