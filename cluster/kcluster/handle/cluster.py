@@ -30,7 +30,7 @@ from kcluster.config.topology.specs import TopicSpec
 from kcluster.contract import Note
 from kcluster.deaths import DeathKind
 from kcluster.drivers.live import LiveDriver
-from kcluster.drivers.sockets.listener import ReservedPort
+from kcluster.drivers.sockets.acceptor import ReservedPort
 from kcluster.faults.rules import Rule
 from kcluster.handle.clock import ClockVerbs
 from kcluster.handle.recording import RecordVerbs

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kcluster.config.topology.model import Topology
+from kcluster.drivers.sockets.acceptor import ReservedPort
 from kcluster.drivers.sockets.connection import READ_AHEAD_BYTES
-from kcluster.drivers.sockets.listener import Limits, Listener, ReservedPort
+from kcluster.drivers.sockets.listener import Limits, Listener
 from kcluster.handle.cluster import Cluster
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
