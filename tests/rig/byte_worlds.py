@@ -1,4 +1,4 @@
-"""A cluster whose clients send bytes, live over TCP or in memory in virtual time: one body for both.
+"""A cluster whose clients send bytes, live over TCP or in virtual time: one body for both.
 
     with world.connect(1) as sock:             # broker 1; a blocking socket, of either kind
         sock.sendall(frame)
@@ -75,6 +75,9 @@ class MemorySocket:
         while self.driver.advance(self.driver.now_us + 100_000, lambda: self.end.is_writable):
             sent += self.end.write(data[sent : sent + size_bytes])
         return sent
+
+    def setsockopt(self, level: int, name: int, value: int) -> None:
+        """Buffers have one size, and nothing waits to be sent."""
 
     def recv(self, size_bytes: int) -> bytes:
         self._wait(lambda: self.end.is_readable)
