@@ -110,6 +110,11 @@ class StreamEnd:
         return self.is_connected and self._room_bytes * 3 >= CAPACITY_BYTES
 
     @property
+    def is_over(self) -> bool:
+        """Whether it is closed, refused or reset: nothing more arrives here."""
+        return self._is_closed or self._is_dead
+
+    @property
     def _is_dead(self) -> bool:
         """Neither connected nor connecting: it was refused, reset or closed."""
         return not self.is_connected and not self.is_connecting
@@ -190,6 +195,14 @@ class StreamEnd:
         self.is_connecting = False
         self.error = 0
         self._received.clear()
+        self._changed()
+
+    def abort(self) -> None:
+        """End the connection with a RST, as for one that nobody has accepted."""
+        if self.is_connected:
+            self._cable.send(self, Signal.RESET)
+        self._die()
+        self._is_closed = True
         self._changed()
 
     # ---------------------------------------------------------------------- for its cable
