@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -68,8 +68,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    yield World()
+def world() -> World:
+    return World()
 
 
 def request(api_key: ApiKey, version: int, body: Any, client_id: str = "shop") -> bytes:
