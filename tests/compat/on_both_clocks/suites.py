@@ -17,6 +17,8 @@ from typing import Any, Final
 
 from kcluster.config.topology.model import Topology
 from kcluster.handle.cluster import Cluster
+from kcluster.handle.world_cluster import WorldCluster
+from kcluster.world.world import START_MS, World
 
 SEED: Final = 1
 
@@ -41,10 +43,18 @@ class Suite(ABC):
 
     @contextmanager
     def cluster(self, clock: str) -> Iterator[Any]:
-        """A cluster of one test."""
-        assert clock == "live", "virtual: not yet"
-        with Cluster(self.topology, seed=SEED, record=False) as cluster:
-            yield cluster
+        """A cluster of one test; on the virtual clock, the caller is in a world until the end."""
+        if clock == "live":
+            with Cluster(self.topology, seed=SEED, record=False) as cluster:
+                yield cluster
+            return
+        world_cluster = WorldCluster(self.topology, SEED, record=False, start_ms=START_MS)
+        world_cluster.open()
+        try:
+            with World(world_cluster.driver, seed=SEED):
+                yield world_cluster
+        finally:
+            world_cluster.close()
 
 
 class KafkaPython(Suite):
@@ -52,8 +62,14 @@ class KafkaPython(Suite):
 
     topology = Topology.of(
         brokers=[{"id": 0}],
-        profile="fast",
-        config={"num.partitions": 4, "group.initial.rebalance.delay.ms": 0},
+        profile="kafka",
+        config={
+            "num.partitions": 4,
+            "offsets.topic.num.partitions": 2,
+            "replica.lag.time.max.ms": 1000,
+            "group.min.session.timeout.ms": 1000,
+            "group.initial.rebalance.delay.ms": 0,
+        },
     )
 
     def prepare(self) -> None:
@@ -71,7 +87,7 @@ class Aiokafka(Suite):
 
     topology = Topology.of(
         brokers=[{"id": 0}],
-        profile="fast",
+        profile="kafka",
         config={"num.partitions": 2, "group.initial.rebalance.delay.ms": 0},
     )
 
