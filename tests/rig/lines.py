@@ -87,13 +87,13 @@ class VirtualLine:
         self.wire.disconnect(self.broker_id)
 
 
-def read_frame(sock: socket.socket) -> bytes:
+def read_frame(sock: Any) -> bytes:
     """One response frame, without its size."""
     (size,) = struct.unpack(">i", _read_exactly(sock, 4))
     return _read_exactly(sock, size)
 
 
-def _read_exactly(sock: socket.socket, size: int) -> bytes:
+def _read_exactly(sock: Any, size: int) -> bytes:
     data = bytearray()
     while len(data) < size:
         chunk = sock.recv(min(size - len(data), 1 << 20))

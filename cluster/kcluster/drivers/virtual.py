@@ -12,14 +12,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from random import Random
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from kcluster.clients.wire import ClientStateMachine
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Input, Note, PeerRequest, PeerResponse, Request
-from kcluster.drivers.virtual_time import VirtualTime
+from kcluster.drivers.virtual_time import VirtualTime, virtual_ports
 from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.events.render import note_line
 from kcluster.faults.rules import Rule
@@ -44,8 +44,6 @@ from kcluster.runtime.gate import RuleStatus
 
 T = TypeVar("T")
 
-FIRST_VIRTUAL_PORT: Final = 9092
-
 
 class VirtualDriver(NetworkVerbs):
     """A cluster in virtual time.  Times in ms are those that nodes see, from `start_ms` on.
@@ -57,9 +55,7 @@ class VirtualDriver(NetworkVerbs):
     def __init__(
         self, topology: Topology, seed: int, *, start_ms: int = 0, trace_deliveries: bool = False
     ) -> None:
-        specs = sorted(topology.brokers, key=lambda spec: spec.id)
-        ports = {spec.id: spec.port or FIRST_VIRTUAL_PORT + at for at, spec in enumerate(specs)}
-        self.plan: Plan = build(topology, seed, ports)
+        self.plan: Plan = build(topology, seed, virtual_ports(topology))
         self.trace: list[Note | str] = []
         self.time = VirtualTime(
             self.plan.fabric, self.plan.processes, self.plan.addresses, self.trace

@@ -1,0 +1,174 @@
+"""Threads and locks of a world.
+
+Owns: the replacements of what threading, queue and atexit are built from.  Never: a lock itself
+(primitives.py), the order of threads (scheduler.py).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Final
+
+from kcluster.world.active import scheduler_here, world_here
+from kcluster.world.errors import WorldEnded
+from kcluster.world.primitives import WorldLock, WorldRLock
+from kcluster.world.replacing import Pair, set_attribute
+from kcluster.world.scheduler import Task
+
+_allocate_lock: Final = _thread.allocate_lock
+_rlock: Final = threading.RLock
+_start_new_thread: Final = _thread.start_new_thread
+_simple_queue: Final = queue.SimpleQueue
+_register: Final = atexit.register
+_unregister: Final = atexit.unregister
+
+
+class _Chosen(type):
+    """A class that makes the real thing, or in a world its subclass' own.  `real`: what it replaces
+    and accepts as an instance."""
+
+    real: Any
+
+    def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
+        if "real" in vars(cls) and scheduler_here() is None:
+            return cls.real(*arguments, **keywords)
+        return super().__call__(*arguments, **keywords)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.real) or super().__instancecheck__(instance)
+
+
+def _choose(real: type, twin: type) -> Any:
+    """A class in the place of `real` that makes a `twin` for the threads of a world."""
+    return _Chosen(real.__name__, (twin,), {"real": real, "__module__": real.__module__})
+
+
+def allocate_lock() -> Any:
+    """_thread.allocate_lock."""
+    return _allocate_lock() if scheduler_here() is None else WorldLock()
+
+
+def rlock(*arguments: Any, **keywords: Any) -> Any:
+    """threading.RLock."""
+    return _rlock(*arguments, **keywords) if scheduler_here() is None else WorldRLock()
+
+
+def start_new_thread(function: Callable[..., object], arguments: Any, keywords: Any = None) -> int:
+    """_thread.start_new_thread."""
+    scheduler = scheduler_here()
+    if scheduler is None:
+        return _start_new_thread(function, arguments, keywords or {})
+    return scheduler.spawn(function, arguments, keywords or {}).ident
+
+
+def register(function: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Any:
+    """atexit.register: what a world's threads register is called at the end of the world."""
+    world = world_here()
+    if world is None:
+        return _register(function, *arguments, **keywords)
+    world.at_exit.append((function, arguments, keywords))
+    return function
+
+
+def unregister(function: Callable[..., Any]) -> None:
+    """atexit.unregister."""
+    world = world_here()
+    if world is not None:
+        world.at_exit[:] = [entry for entry in world.at_exit if entry[0] != function]
+    _unregister(function)
+
+
+PAIRS: Final = [
+    Pair(_allocate_lock, allocate_lock),
+    Pair(_rlock, rlock),
+    Pair(_start_new_thread, start_new_thread),
+    Pair(_simple_queue, _choose(_simple_queue, queue._PySimpleQueue)),  # type: ignore[attr-defined]
+    Pair(_register, register),
+    Pair(_unregister, unregister),
+]
+
+if sys.version_info < (3, 13):
+    _set_sentinel: Final = _thread._set_sentinel
+
+    def set_sentinel() -> Any:
+        """The lock that a thread holds until it has ended; Thread.join waits for it."""
+        scheduler = scheduler_here()
+        if scheduler is None:
+            return _set_sentinel()
+        task, lock = scheduler.task_here(), WorldLock()
+        assert task is not None, "called by a thread of the world"
+
+        def release() -> None:
+            if lock.locked():
+                lock.release()
+
+        task.sentinel = release
+        return lock
+
+    PAIRS.append(Pair(_set_sentinel, set_sentinel))
+else:
+    PAIRS.append(Pair(threading.Lock, _choose(threading.Lock, WorldLock)))
+    _thread_handle: Final = _thread._ThreadHandle
+    _start_joinable_thread: Final = _thread.start_joinable_thread
+
+    class WorldThreadHandle:
+        """What a threading.Thread knows of its thread."""
+
+        def __init__(self) -> None:
+            self.ident: int | None = None
+            self._ended = WorldLock()
+
+        def begun(self, task: Task) -> None:
+            """It runs from now on."""
+            self.ident = task.ident
+            self._ended.acquire()
+            task.sentinel = self._set_done
+
+        def join(self, timeout: float | None = None) -> None:
+            """Wait until it has ended, for `timeout` seconds at most."""
+            if self._ended.acquire(True, -1 if timeout is None else max(timeout, 0)):
+                self._ended.release()
+
+        def is_done(self) -> bool:
+            """Whether it has ended."""
+            return self.ident is not None and not self._ended.locked()
+
+        def _set_done(self) -> None:
+            if self._ended.locked():
+                self._ended.release()
+
+    def thread_handle() -> Any:
+        """_thread._ThreadHandle."""
+        return _thread_handle() if scheduler_here() is None else WorldThreadHandle()
+
+    def start_joinable_thread(
+        function: Callable[[], object], handle: Any = None, daemon: bool = True
+    ) -> Any:
+        """_thread.start_joinable_thread."""
+        scheduler = scheduler_here()
+        if scheduler is None or isinstance(handle, _thread_handle):
+            return _start_joinable_thread(function, handle=handle, daemon=daemon)
+        handle = handle or WorldThreadHandle()
+        handle.begun(scheduler.spawn(function, (), {}))
+        return handle
+
+    PAIRS.append(Pair(_thread_handle, thread_handle))
+    PAIRS.append(Pair(_start_joinable_thread, start_joinable_thread))
+
+
+def report_no_forced_ends(undo: ExitStack) -> None:
+    """Threads that a world ends by force are not reported as crashed."""
+    report = threading.excepthook
+
+    def excepthook(crash: Any, /) -> None:
+        if not issubclass(crash.exc_type, WorldEnded):
+            report(crash)
+
+    set_attribute(undo, threading, "excepthook", excepthook)
