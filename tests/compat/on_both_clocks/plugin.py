@@ -13,6 +13,7 @@ test never sees the cluster of another, and the requests that are counted belong
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections.abc import Sequence
@@ -41,6 +42,13 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     suite = SUITES[early_config.known_args_namespace.kcluster_suite]
     early_config.stash[_SUITE] = suite
     suite.prepare()
+
+
+def pytest_collection_finish() -> None:
+    """What is there by now is never looked at again by a collection of garbage: suites collect
+    after each test, and each world does before it begins."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
