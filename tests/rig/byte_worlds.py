@@ -49,7 +49,7 @@ class MemorySocket:
     def __init__(self, driver: InMemoryDriver, address: tuple[str, int], timeout_s: float) -> None:
         self.driver = driver
         self.timeout_s: float | None = timeout_s
-        self.end: StreamEnd = driver.connect(*address)
+        self.end: StreamEnd = driver.connect(*address, local=("127.0.0.1", 0))
         self._wait(lambda: not self.end.is_connecting)
         error = self.end.take_error()
         if error:

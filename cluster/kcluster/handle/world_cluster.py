@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kcluster.config.topology.model import Topology
+from kcluster.drivers.memory.addresses import in_memory
 from kcluster.drivers.memory.driver import InMemoryDriver
 from kcluster.drivers.virtual_time import virtual_ports
 from kcluster.evidence.recorder import Recorder
@@ -24,7 +25,8 @@ START_LIMIT_US: Final = 60_000_000
 
 
 class WorldCluster(ClusterVerbs):
-    """The verbs of Cluster in virtual time, which begins at `start_ms`.
+    """The verbs of Cluster in virtual time, which begins at `start_ms`.  Brokers are at
+    `brokers.kcluster`, unless the topology names a host.
 
     `driver`: has `connect`, for clients, and `advance`.  `log`: called with one line for what an
     operator should know.  `record`: whether every step is recorded, for `verdict` and `save`.
@@ -42,6 +44,7 @@ class WorldCluster(ClusterVerbs):
         record: bool = True,
         start_ms: int = 0,
     ) -> None:
+        topology = in_memory(topology)
         plan = build(topology, seed, virtual_ports(topology))
         super().__init__(topology, seed, plan, InMemoryDriver(plan, log, start_ms=start_ms))
         if record:

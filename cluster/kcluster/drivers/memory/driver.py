@@ -18,6 +18,7 @@ from typing import Final, TypeVar, final
 from kcluster.contract import Note
 from kcluster.deaths import ProcessState
 from kcluster.drivers.memory.acceptor import MemoryAcceptor
+from kcluster.drivers.memory.addresses import CLIENT_HOST, hosts_of
 from kcluster.drivers.memory.network import MemoryNetwork
 from kcluster.drivers.memory.stream import StreamEnd
 from kcluster.drivers.serving import SocketDriver
@@ -31,7 +32,6 @@ from kcluster.timers import NEVER_US
 
 T = TypeVar("T")
 
-CLIENT_HOST: Final = "127.0.0.1"
 SWEEP_US: Final = 1_000_000
 """How often idle connections are looked for, if anything happens at all."""
 _NO_STEERING: Final = (
@@ -147,18 +147,27 @@ class InMemoryDriver(SocketDriver):
 
     # -------------------------------------------------------------------------- connections
 
-    def connect(self, host: str, port: int) -> StreamEnd:
-        """A client connects; the end that is returned is connecting.  If no broker has this
-        address or listens on this port, it is refused."""
-        return self.network.connect(CLIENT_HOST, (host, port), self._broker_at(host, port))
+    @property
+    def hosts(self) -> dict[str, str]:
+        """The addresses of brokers' names."""
+        return hosts_of(self.plan.topology.host, self.plan.addresses)
+
+    def connect(self, host: str, port: int, local: tuple[str, int] = (CLIENT_HOST, 0)) -> StreamEnd:
+        """A client at `local` connects to a broker's name or address; port 0: any port.  The end
+        that is returned is connecting.  If no broker is there, it is refused."""
+        return self.network.connect(local, (host, port), self._broker_at(host, port))
 
     def _broker_at(self, host: str, port: int) -> int | None:
-        for node_id, address in self.plan.addresses.items():
-            if address == (host, port):
+        hosts = self.hosts
+        address = hosts.get(host, host)
+        for node_id, (known, known_port) in self.plan.addresses.items():
+            if known_port == port and hosts.get(known, known) == address:
                 return node_id
-        for node_id, known_port in self.ports.items():
-            if known_port == port:
-                return node_id
+        where = self.plan.topology.host
+        if address == hosts.get(where, where):
+            for node_id, known_port in self.ports.items():
+                if known_port == port:
+                    return node_id
         return None
 
     def _set_latency(self, node_id: int) -> None:

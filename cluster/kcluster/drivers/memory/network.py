@@ -150,10 +150,12 @@ class MemoryNetwork:
 
     # ------------------------------------------------------------------------------ connecting
 
-    def connect(self, host: str, address: Address, broker_id: int | None) -> StreamEnd:
-        """A client at `host` connects to an address, where this broker is; None: nobody is."""
-        here = (host, FIRST_PORT + self._ports % (LAST_PORT - FIRST_PORT + 1))
-        self._ports += 1
+    def connect(self, here: Address, address: Address, broker_id: int | None) -> StreamEnd:
+        """A client at `here` connects to an address, where this broker is; None: nobody is.  Port
+        0: any port."""
+        if not here[1]:
+            here = (here[0], FIRST_PORT + self._ports % (LAST_PORT - FIRST_PORT + 1))
+            self._ports += 1
         if broker_id is None:
             end = StreamEnd(here, address, _NOWHERE, False)
             self._clock.at(self._clock.now_us, end.reset)
