@@ -19,9 +19,11 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 from kcluster.world.active import world_here
 from kcluster.world.errors import NotInVirtualTime
+from kcluster.world.primitives import WorldLock
 from kcluster.world.replacing import Pair, set_attribute
 
 _HEAP_TYPE: Final = 1 << 9
@@ -119,8 +121,12 @@ def _count_threads(threading: ModuleType, undo: ExitStack) -> None:
     set_attribute(undo, threading, "_counter", itertools.count(1).__next__)
 
 
-def _count_pools(thread: ModuleType, undo: ExitStack) -> None:
+def _own_pools(thread: ModuleType, undo: ExitStack) -> None:
+    """Pools of a world: the process neither counts them nor waits for them at its exit."""
     set_attribute(undo, thread.ThreadPoolExecutor, "_counter", itertools.count().__next__)
+    set_attribute(undo, thread, "_threads_queues", WeakKeyDictionary())
+    # One thread of a world may wait while it holds this, and another for it.
+    set_attribute(undo, thread, "_global_shutdown_lock", WorldLock())
 
 
 # ---------------------------------------------------------------------------- written in C
@@ -136,7 +142,7 @@ def _records_in_python(records: ModuleType, undo: ExitStack) -> None:
 ADAPTATIONS: Final[dict[str, Adapt]] = {
     "threading": _count_threads,
     "concurrent.futures._base": _order_futures,
-    "concurrent.futures.thread": _count_pools,
+    "concurrent.futures.thread": _own_pools,
     "asyncio.tasks": _order_asyncio,
     "kafka.net.selector": _order_kafka_tasks,
     "kafka.producer.producer_batch": _order_kafka_batches,
