@@ -84,8 +84,8 @@ def _with_serials(cls: type) -> type:
     return type(cls.__name__, (cls,), attributes)
 
 
-# These are not taken back: what is in a set must keep its hash when the world is over.  Objects that
-# no world has asked for a number have the hash that they always had.
+# These are not taken back: what is in a set must keep its hash when the world is over.  Objects
+# that no world has asked for a number have the hash that they always had.
 
 
 def _order_asyncio(tasks: ModuleType, _: ExitStack) -> None:
