@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from kcluster.timers import NEVER_US
+from kcluster.world import libraries
 from kcluster.world.active import ActiveWorld, WorldNetwork, set_world
 from kcluster.world.compute import ComputeCost
 from kcluster.world.replaced import clocks, network, randomness, threads
@@ -26,11 +27,12 @@ START_MS: Final = clocks.EPOCH_S * 1000
 LIMIT_S: Final = 3600.0
 
 
-def _pairs() -> list[Replacement]:
-    return [*clocks.PAIRS, *threads.PAIRS, *randomness.PAIRS, *network.PAIRS]
+def _replacements() -> list[Replacement]:
+    found = [*clocks.PAIRS, *threads.PAIRS, *randomness.PAIRS, *network.PAIRS]
+    return found + libraries.pairs()
 
 
-_REPLACING: Final = Replacing(_pairs)
+_REPLACING: Final = Replacing(_replacements)
 
 
 class World(ActiveWorld):
@@ -79,6 +81,7 @@ class World(ActiveWorld):
         with ExitStack() as undo:
             _collect(undo)
             _REPLACING.put_in(undo)
+            libraries.adapt(undo)
             gc.freeze()
             clocks.replace_calendar(undo)
             network.replace_classes(undo)
