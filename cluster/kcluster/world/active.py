@@ -86,6 +86,11 @@ def scheduler_here() -> Scheduler | None:
     return world.scheduler
 
 
+def scheduler_of_process() -> Scheduler | None:
+    """The scheduler of the world of this process, whoever asks."""
+    return None if _world is None else _world.scheduler
+
+
 def set_world(world: ActiveWorld | None) -> None:
     """From now on this is the world of the process."""
     global _world

@@ -23,7 +23,6 @@ from weakref import WeakKeyDictionary
 
 from kcluster.world.active import world_here
 from kcluster.world.errors import NotInVirtualTime
-from kcluster.world.primitives import WorldLock
 from kcluster.world.replacing import Replacement, set_attribute
 
 _HEAP_TYPE: Final = 1 << 9
@@ -125,8 +124,6 @@ def _own_pools(thread: ModuleType, undo: ExitStack) -> None:
     """Pools of a world: the process neither counts them nor waits for them at its exit."""
     set_attribute(undo, thread.ThreadPoolExecutor, "_counter", itertools.count().__next__)
     set_attribute(undo, thread, "_threads_queues", WeakKeyDictionary())
-    # One thread of a world may wait while it holds this, and another for it.
-    set_attribute(undo, thread, "_global_shutdown_lock", WorldLock())
 
 
 # ---------------------------------------------------------------------------- written in C

@@ -25,9 +25,12 @@ from typing import Any, Final, Protocol, final
 from kcluster.timers import NEVER_US
 from kcluster.world.compute import ComputeCost
 from kcluster.world.errors import Deadlock, TimeLimit, WorldEnded
+from kcluster.world.lines import WaitingLines
 from kcluster.world.waits import FOREVER, StuckThread, Waiting, place_of
 
 _allocate_lock: Final = _thread.allocate_lock
+_acquire: Final[Callable[[Any], bool]] = _thread.LockType.acquire
+_release: Final[Callable[[Any], None]] = _thread.LockType.release
 _start_new_thread: Final = _thread.start_new_thread
 _get_ident: Final = _thread.get_ident
 # Bound before anything is replaced: the scheduler itself needs the real ones.
@@ -68,7 +71,7 @@ class WorldThread:
         self.app = app
         """The program that it belongs to; "" for a test."""
         self.baton = _allocate_lock()
-        self.baton.acquire()
+        _acquire(self.baton)
         self.ident = 0
         """Of its OS thread."""
         self.is_parked = False
@@ -113,6 +116,7 @@ class Scheduler:
         self.is_advancing = False
         """The cluster runs, in the thread of `current`, which must not wait now."""
         self.switches = 0
+        self.lines: WaitingLines[WorldThread] = WaitingLines()
         self._rng = rng
         self._by_ident: dict[int, WorldThread] = {}
         self._run_queue: deque[WorldThread] = deque()
@@ -130,6 +134,11 @@ class Scheduler:
     def thread_here(self) -> WorldThread | None:
         """The task of the calling thread, if it is one of this world."""
         return self._by_ident.get(_get_ident())
+
+    @property
+    def here(self) -> WorldThread:
+        """The calling thread, which is one of this world."""
+        return self._by_ident[_get_ident()]
 
     @property
     def now_us(self) -> int:
@@ -184,13 +193,13 @@ class Scheduler:
         task = WorldThread(self, self._started, self.current.app if app is None else app)
         self.tasks.append(task)
         is_known = _allocate_lock()
-        is_known.acquire()
+        _acquire(is_known)
 
         def live() -> None:
             task.ident = _get_ident()
             self._by_ident[task.ident] = task
-            is_known.release()
-            task.baton.acquire()
+            _release(is_known)
+            _acquire(task.baton)
             try:
                 if not task.is_ended_by_force:
                     function(*arguments, **keywords)
@@ -200,16 +209,16 @@ class Scheduler:
                 self._end(task)
 
         _start_new_thread(live, ())
-        is_known.acquire()
+        _acquire(is_known)
         self._run_queue.append(task)
         return task
 
     def _end(self, task: WorldThread) -> None:
+        if task.sentinel is not None:
+            task.sentinel()
         task.is_done = True
         self._by_ident.pop(task.ident, None)
         self.tasks.remove(task)
-        if task.sentinel is not None:
-            task.sentinel()
         self._hand_to(self._next())
 
     # ----------------------------------------------------------------------------------- waiting
@@ -234,6 +243,13 @@ class Scheduler:
             task.is_parked, task.was_woken = False, True
             self._run_queue.append(task)
 
+    def pass_on(self, lock: Any) -> None:
+        """A lock is free: the first thread that waits for it is next."""
+        thread = self.lines.first(lock)
+        if thread is not None:
+            self.lines.reserved[lock] = thread
+            self.wake(thread)
+
     def let_others_run(self) -> None:
         """The calling task goes to the end of the run queue."""
         self._run_queue.append(self._current)
@@ -255,11 +271,12 @@ class Scheduler:
             self.let_others_run()
 
     def deadline_us(self, timeout_s: float) -> int | None:
-        """The time at which a timeout from now on has passed, rounded up: what sleeps until then
-        must find it past.  None for timeouts longer than anything."""
+        """The time at which a timeout has passed that begins at the last reading of the clock,
+        rounded up: who sleeps until then finds it past.  None for timeouts longer than anything."""
         if timeout_s >= 1e9:
             return None
-        return self.now_us + max(1, -(-int(timeout_s * 1e9) // 1000))
+        last_ns = max(self._last_reading_ns, self.now_us * 1000)
+        return max(self.now_us + 1, -(-(last_ns + int(timeout_s * 1e9)) // 1000))
 
     # ----------------------------------------------------------------------------------- the clock
 
@@ -328,7 +345,7 @@ class Scheduler:
     def _await_baton(self, task: WorldThread) -> None:
         while True:
             try:
-                task.baton.acquire()
+                _acquire(task.baton)
                 return
             except KeyboardInterrupt as interrupt:
                 # Another thread has the baton; it hands it over at its next wait.
@@ -340,7 +357,7 @@ class Scheduler:
     def _hand_to(self, task: WorldThread) -> None:
         self.switches += 1
         self.current = task
-        task.baton.release()
+        _release(task.baton)
 
     def _next(self) -> WorldThread:
         with _Crashes(self):
@@ -362,6 +379,10 @@ class Scheduler:
 
     def _let_time_pass(self) -> None:
         self.cost.idle()
+        while self.lines.freed:
+            self.pass_on(self.lines.freed.popleft())
+        if self._run_queue:
+            return
         timers = self._timers
         while timers and (timers[0][2].token != timers[0][3] or not timers[0][2].is_parked):
             heappop(timers)
