@@ -374,3 +374,12 @@ def test_add_broker__is_reached_like_the_others(world: World) -> None:
     end.write(question())
     assert world.read(end)
     assert world.now_us == before_us + 800
+
+
+def test_network__lists_clients_once_somebody_has_named_them(world: World) -> None:
+    end = world.connect()
+    end.write(question())
+    assert world.read(end)
+    assert world.cluster.status().clients == {}
+    with world.cluster.isolate("client shop", 1):
+        assert list(world.cluster.status().clients.values()) == ["shop"]

@@ -132,7 +132,7 @@ class MemoryNetwork:
         )
         dispatcher.heal_sinks = (*dispatcher.heal_sinks, self._transit.link_healed)
         self._clients = ClientNodes(dispatcher.fabric)
-        self._everybody = self.find(EVERYBODY, by_host=False)
+        self._everybody = self._clients.add(EVERYBODY, by_host=False)
         self._count = 0
         self._ports = 0
         self.packet_sinks: tuple[PacketSink, ...] = ()
