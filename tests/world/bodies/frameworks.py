@@ -109,7 +109,8 @@ def web_service(cluster: Any, records: int = 20) -> list[str]:
 
 
 async def _consume(consumer: AIOKafkaConsumer, read: list[str]) -> None:
-    async for record in consumer:
+    while True:
+        record = await consumer.getone()
         read.append(record.value.decode())
 
 
