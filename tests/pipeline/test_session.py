@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from kcluster.pipeline.session import why
 from kcluster.runs.directory import write_run
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import run_scenario
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SCENARIO = """
 name: short
@@ -108,6 +112,18 @@ def test_session__a_python_error_is_found_in_the_java_stack_around_it() -> None:
         "    raise ValueError(seed)\nValueError: seed 7\n\n\tat org.apache.spark.api.python.Runner"
     )
     assert why(RuntimeError(err)) == "ValueError: seed 7"
+
+
+def test_session__workers_import_what_the_driver_imports(spark: SparkSession) -> None:
+    """And not Spark's own archive of pyspark, which they would compile each time."""
+
+    def places(_: int) -> tuple[str, str, str]:
+        import py4j
+        import pyspark
+
+        return sys.executable, str(pyspark.__file__), str(py4j.__file__)
+
+    assert spark.sparkContext.parallelize([0], 1).map(places).collect() == [places(0)]
 
 
 @pytest.mark.usefixtures("spark")

@@ -75,6 +75,10 @@ class SocketDriver(ABC):
         """Settle before waiting again, once for all sockets that are ready now."""
 
     @abstractmethod
+    def at(self, at_us: int, callback: Callable[[], object]) -> None:
+        """Call back at this time, between two dispatches."""
+
+    @abstractmethod
     def next_connection_id(self) -> int:
         """A new id, unique in this cluster."""
 

@@ -84,14 +84,7 @@ class VirtualDriver(NetworkVerbs):
 
     def add_client(self, client: ClientStateMachine) -> ClientWire:
         """Start a client; returns its wire, whose `client_id` names its links."""
-        client_id = FIRST_CLIENT_ID + len(self.clients)
-        rng = Random(f"{self.plan.seed}/{client_id}")
-        wire = ClientWire(self.time, client_id, tuple(self.plan.addresses), rng)
-        self.clients[client_id] = client
-        self.plan.fabric.clients[client_id] = getattr(client, "name", "")
-        client.start(wire, self.now_ms)
-        self.time.settle()
-        return wire
+        return start_client(self.time, self.plan, client)
 
     @property
     def now_ms(self) -> int:
@@ -263,6 +256,21 @@ class VirtualDriver(NetworkVerbs):
 
     def _trace_delivery(self, now_us: int, node_id: int, event: Input) -> None:
         self.trace.append(f"{now_us - self._start_us} us  {node_id} gets {_described(event)}")
+
+
+def start_client(
+    time: VirtualTime, plan: Plan, client: ClientStateMachine, kafka_id: str = ""
+) -> ClientWire:
+    """Start a client; returns its wire, whose `client_id` names its links.  `kafka_id`: its
+    client.id; without it, one that shows that the client keeps a ledger."""
+    client_id = FIRST_CLIENT_ID + len(time.clients)
+    rng = Random(f"{plan.seed}/{client_id}")
+    wire = ClientWire(time, client_id, tuple(plan.addresses), rng, kafka_id)
+    time.clients[client_id] = client
+    plan.fabric.clients[client_id] = getattr(client, "name", "")
+    client.start(wire, time.now_ms)
+    time.settle()
+    return wire
 
 
 def _described(event: Input) -> str:

@@ -7,6 +7,7 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterable
 
 from kcluster.operations.errors import ClusterError
@@ -35,6 +36,14 @@ class TimeLimit(ClusterError):
 
 class NotInVirtualTime(ClusterError):
     """Something that cannot live in virtual time."""
+
+
+class UnknownHost(NotInVirtualTime, socket.gaierror):
+    """A name that no broker has.  Clients take it for the resolver's answer, and go on."""
+
+    def __init__(self, host: str) -> None:
+        text = f"{host} is no broker of this cluster; no other hosts are reached in virtual time"
+        super().__init__(socket.EAI_NONAME, text)
 
 
 def _with_threads(first: str, threads: Iterable[StuckThread]) -> str:

@@ -16,9 +16,10 @@ from typing import Any, Final, Protocol, Self
 
 from kcluster.drivers.memory.stream import StreamEnd
 from kcluster.timers import NEVER_US
+from kcluster.world import libraries
 from kcluster.world.active import set_world
 from kcluster.world.compute import ComputeCost
-from kcluster.world.errors import NotInVirtualTime
+from kcluster.world.errors import UnknownHost
 from kcluster.world.replaced import clocks, network, randomness, threads
 from kcluster.world.replacing import Pair, Replacing
 from kcluster.world.scheduler import Scheduler, WorldClock
@@ -42,7 +43,8 @@ class WorldNetwork(WorldClock, Protocol):
 
 
 def _pairs() -> list[Pair]:
-    return [*clocks.PAIRS, *threads.PAIRS, *randomness.PAIRS, *network.PAIRS]
+    found = [*clocks.PAIRS, *threads.PAIRS, *randomness.PAIRS, *network.PAIRS]
+    return found + libraries.pairs()
 
 
 _REPLACING: Final = Replacing(_pairs)
@@ -104,6 +106,7 @@ class World:
                 gc.disable()
                 undo.callback(gc.enable)
             _REPLACING.put_in(undo)
+            libraries.adapt(undo)
             clocks.replace_calendar(undo)
             network.replace_classes(undo)
             threads.report_no_forced_ends(undo)
@@ -133,7 +136,7 @@ class World:
         return self._cluster.connect(host, port, local)
 
     def resolve(self, host: str) -> str:
-        """The address of a name; NotInVirtualTime for hosts of the real world."""
+        """The address of a name; UnknownHost for hosts of the real world."""
         if host in ("localhost", "127.0.0.1", "0.0.0.0", "::1", CLIENT_HOST):
             return host if host != "localhost" else "127.0.0.1"
         hosts = self._cluster.hosts
@@ -141,4 +144,4 @@ class World:
             return hosts[host]
         if host in hosts.values():
             return host
-        raise NotInVirtualTime(f"{host} is no broker of this cluster; no other hosts are reached")
+        raise UnknownHost(host)

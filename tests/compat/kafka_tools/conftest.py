@@ -1,15 +1,16 @@
-"""Kafka's own tools as processes, and the cluster that they work on.
+"""Kafka's own tools, and the cluster that they work on.
 
-Owns: the way to run a tool or a program, one cluster for all tests of tools.  Never: fetches the
-jars (`make tools` does); without them and Java, these tests are skipped.
+Owns: the way to run a tool or a program, one cluster and one JVM for all tests of tools.  Never:
+fetches the jars (`make tools` does); without them and Java, these tests are skipped.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import struct
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,56 @@ def java(program: str, *arguments: object) -> list[str]:
     return [*JVM, "-cp", f"{LIBS}/*", program, *map(str, arguments)]
 
 
+class ToolHost:
+    """A JVM that runs tools one after the other (ToolHost.java).  After a tool that did not end,
+    the next one gets another JVM."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self, tool: str, words: Sequence[str], text: str = "") -> tuple[int, str]:
+        """(exit code, what it printed) of a tool with `text` as its input."""
+        process = self._process or self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process = None
+        try:
+            process.stdin.write(_utf(tool) + struct.pack(">i", len(words)))
+            data = text.encode()
+            process.stdin.write(b"".join(map(_utf, words)) + struct.pack(">i", len(data)) + data)
+            process.stdin.flush()
+            code, size = struct.unpack(">ii", process.stdout.read(8))
+            printed = process.stdout.read(size).decode()
+            self._process = process
+        finally:
+            if self._process is None:
+                _end(process)
+        return code, printed
+
+    def close(self) -> None:
+        """End the JVM."""
+        if self._process is not None:
+            _end(self._process)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        command = [*JVM, "-cp", f"{LIBS}/*", str(Path(__file__).with_name("ToolHost.java"))]
+        return subprocess.Popen(
+            command, cwd=self._directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+
+
+def _utf(text: str) -> bytes:
+    """As Java's DataInput reads it."""
+    data = text.encode()
+    return struct.pack(">H", len(data)) + data
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """Three brokers, Kafka's time constants, free ports."""
@@ -75,15 +126,14 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def kafka(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Tool:
+def kafka(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
     """Run a tool by its class; returns its output if it ended with exit code `code`."""
     where = tmp_path_factory.mktemp("tools")
+    host = ToolHost(where)
 
-    def run(tool: str, *arguments: str, text: str = "", code: int = 0) -> str:
-        where_to = ("--bootstrap-server", cluster.bootstrap)
-        words = (*arguments, *where_to) if tool.endswith("ClusterTool") else (*where_to, *arguments)
+    def in_a_process(tool: str, words: Sequence[str], text: str) -> tuple[int, str]:
         ended = subprocess.run(
-            [*JVM, "-cp", f"{LIBS}/*", tool, *words],
+            java(tool, *words),
             input=text,
             cwd=where,
             text=True,
@@ -92,7 +142,17 @@ def kafka(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Tool:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
-        assert ended.returncode == code, ended.stdout
-        return "\n".join(line for line in ended.stdout.splitlines() if "SLF4J" not in line)
+        return ended.returncode, ended.stdout
 
-    return run
+    def run(tool: str, *arguments: str, text: str = "", code: int = 0) -> str:
+        where_to = ("--bootstrap-server", cluster.bootstrap)
+        words = (*arguments, *where_to) if tool.endswith("ClusterTool") else (*where_to, *arguments)
+        if "Verifiable" in tool:  # it prints when the JVM ends
+            ended, printed = in_a_process(tool, words, text)
+        else:
+            ended, printed = host.run(tool, words, text)
+        assert ended == code, printed
+        return "\n".join(line for line in printed.splitlines() if "SLF4J" not in line)
+
+    yield run
+    host.close()

@@ -10,6 +10,7 @@ import pytest
 
 from kcluster import Cluster
 from tests.compat.kafka_tools.conftest import CONFIGS, GROUPS, TOOLS, TOPICS, Tool
+from tests.foreign_clients.real_clients import until
 
 pytestmark = [
     pytest.mark.clients,
@@ -182,11 +183,11 @@ def test_reassignment__executed_verified_and_listed(kafka: Tool, tmp_path: Path)
     path.write_text(json.dumps({"version": 1, "partitions": moves}))
     output = kafka(tool, "--reassignment-json-file", str(path), "--execute")
     assert "Successfully started partition reassignments for tools-i-0,tools-i-1" in output
-    for _ in range(5):
-        output = kafka(tool, "--reassignment-json-file", str(path), "--verify")
-        if output.count("is completed") == 2:
-            break
-    assert output.count("is completed") == 2
+
+    def completed() -> int:
+        return kafka(tool, "--reassignment-json-file", str(path), "--verify").count("is completed")
+
+    until(lambda: completed() == 2, "end of the reassignment")
     described = kafka(TOPICS, "--describe", "--topic", "tools-i")
     assert len(re.findall(r"Replicas: 3,1\t", described)) == 2
     assert "No partition reassignments found." in kafka(tool, "--list")

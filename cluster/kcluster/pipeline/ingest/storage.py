@@ -59,8 +59,9 @@ class SparkStorage:
 
     @_java_errors_as_oserror
     def __init__(self, spark: SparkSession, root: str) -> None:
-        self._jvm = jvm_of(spark)
-        path = self._jvm.org.apache.hadoop.fs.Path(root)
+        # Looked up once: Java searches all jars for each part of the name.
+        self._new_path: Any = jvm_of(spark).org.apache.hadoop.fs.Path
+        path = self._new_path(root)
         self._fs: Any = path.getFileSystem(spark._jsc.hadoopConfiguration())
         if self._fs.getScheme() == "file":
             self._fs = self._fs.getRawFileSystem()  # without a .crc file beside each
@@ -134,7 +135,7 @@ class SparkStorage:
         self._fs.delete(self._path(path), True)
 
     def _path(self, path: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(self._root, path) if path else self._root
+        return self._new_path(self._root, path) if path else self._root
 
     def _rename(self, path: Any, to: Any) -> None:
         if not self._fs.rename(path, to):
