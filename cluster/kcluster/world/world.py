@@ -8,11 +8,10 @@ Kafka: no counterpart; FoundationDB's simulation, for code that does not know of
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
 from contextlib import ExitStack
 from random import Random
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Final, Protocol, Self
 
 from kcluster.drivers.memory.stream import StreamEnd
 from kcluster.timers import NEVER_US
@@ -20,6 +19,7 @@ from kcluster.world import libraries
 from kcluster.world.active import set_world
 from kcluster.world.compute import ComputeCost
 from kcluster.world.errors import UnknownHost
+from kcluster.world.exits import AtExits
 from kcluster.world.replaced import clocks, network, randomness, threads
 from kcluster.world.replacing import Pair, Replacing
 from kcluster.world.scheduler import Scheduler, WorldClock
@@ -69,8 +69,7 @@ class World:
         self.seed = seed
         self.entropy = Random(f"{seed}/entropy")
         """What the system's random numbers are drawn from."""
-        self.at_exit: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []
-        """What atexit has to call, in the order of registrations."""
+        self.at_exit = AtExits()
         self.sockets = WorldSockets(self)
         self.left: list[StuckThread] = []
         """Threads that had not ended at the end."""
@@ -122,9 +121,7 @@ class World:
         """Run what was registered for the exit, end the threads that are left, and put everything
         back."""
         try:
-            while self.at_exit:
-                function, arguments, keywords = self.at_exit.pop()
-                function(*arguments, **keywords)
+            self.at_exit.run()
         finally:
             try:
                 self.left = self.scheduler.leave()
