@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kcluster import rule
+from kcluster import do, rule
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.memory.acceptor import BACKLOG
 from kcluster.drivers.memory.stream import StreamEnd
@@ -349,3 +349,14 @@ def test_verdict__counts_what_clients_sent_in_bytes(world: World) -> None:
     assert verdict
     assert "sent 3" in str(verdict)
     assert world.cluster.run_info().clock == "virtual"
+
+
+def test_add_broker__is_reached_like_the_others(world: World) -> None:
+    do(world.cluster, "add_broker", id=4)
+    world.cluster.wait_for("settled", within=30)
+    assert world.cluster.plan.addresses[4] == ("brokers.kcluster", 9095)
+    before_us = world.now_us
+    end = world.connect(4)
+    end.write(question())
+    assert world.read(end)
+    assert world.now_us == before_us + 800
