@@ -30,8 +30,8 @@ class ProgramOutput(io.TextIOBase):
         self._unfinished: dict[str, str] = {}
         self.buffer = _Bytes(self)
 
-    encoding = "utf-8"  # type: ignore[assignment]
-    errors = "backslashreplace"  # type: ignore[assignment]
+    encoding = "utf-8"
+    errors = "backslashreplace"
 
     def write(self, text: str) -> int:
         """Text of the calling thread's program; whole lines are printed."""
@@ -59,13 +59,13 @@ class ProgramOutput(io.TextIOBase):
         """What is whole is printed already."""
         self._out.flush()
 
-    def writable(self) -> bool:  # noqa: D102
+    def writable(self) -> bool:
         return True
 
-    def isatty(self) -> bool:  # noqa: D102
+    def isatty(self) -> bool:
         return False
 
-    def fileno(self) -> int:  # noqa: D102
+    def fileno(self) -> int:
         return self._out.fileno()
 
     def _print(self, app: str, lines: Iterable[str]) -> None:

@@ -75,7 +75,7 @@ class Programs:
         with ExitStack() as undo:
             set_attribute(undo, sys, "stdin", io.StringIO())
             undo.callback(sys.path.__setitem__, slice(None), sys.path[:])
-            sys.path[:0] = dict.fromkeys(_folder(life.program) for life in self._lives)
+            sys.path[:0] = dict.fromkeys(folder_of(life.program) for life in self._lives)
             _give_each_its_own(undo, self._lives)
             self._ended = queue.SimpleQueue()
             for life in self._lives:
@@ -168,7 +168,7 @@ class _Life:
         was_over, pools._shutdown = pools._shutdown, True
         try:
             for thread in mine:
-                pools._threads_queues[thread].put(None)  # type: ignore[arg-type]
+                pools._threads_queues[thread].put(None)
             for thread in mine:
                 thread.join()
         finally:
@@ -191,7 +191,7 @@ def _compiled(file: str) -> CodeType:
         return compile(opened.read(), file, "exec", dont_inherit=True)
 
 
-def _folder(program: Program) -> str:
+def folder_of(program: Program) -> str:
     """What Python puts first into sys.path."""
     return os.getcwd() if program.is_module else os.path.dirname(os.path.realpath(program.target))
 
@@ -218,7 +218,7 @@ def _give_each_its_own(undo: ExitStack, lives: Sequence[_Life]) -> None:
         by_name = {life.program.name: life for life in lives}
         main = _MainOfEach(by_name)
         undo.callback(setattr, sys, "__class__", type(sys))
-        sys.__class__ = _sys_of_each(by_name)  # type: ignore[assignment]
+        sys.__class__ = _sys_of_each(by_name)
     undo.callback(sys.modules.__setitem__, "__main__", sys.modules["__main__"])
     sys.modules["__main__"] = main
 

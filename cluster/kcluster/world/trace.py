@@ -90,12 +90,7 @@ class WireTrace:
         return self._asked.pop((number, _CORRELATION.unpack_from(frame)[1]), "bytes")
 
     def _add(
-        self,
-        at_us: int,
-        connection: TracedConnection,
-        is_to_broker: bool,
-        name: str,
-        frame: bytes,
+        self, at_us: int, connection: TracedConnection, is_to_broker: bool, name: str, frame: bytes
     ) -> None:
         arrow = ">" if is_to_broker else "<"
         where = f"broker {connection.broker_id} connection {connection.number}"
