@@ -71,13 +71,13 @@ class WorldSockets:
 class WorldSocket(RealSocket):
     """socket.socket, for a thread of a world."""
 
-    def __new__(cls, *arguments: Any, **keywords: Any) -> WorldSocket:
+    def __new__(cls, *arguments: Any, **keywords: Any) -> WorldSocket:  # noqa: D102
         return super(RealSocket, cls).__new__(cls)
 
     def __init__(
         self,
         family: int = -1,
-        type: int = -1,  # the standard library's name
+        type: int = -1,  # noqa: A002  # the standard library's name
         proto: int = -1,
         fileno: int | None = None,
     ) -> None:
@@ -120,32 +120,32 @@ class WorldSocket(RealSocket):
         """Its number; -1 once it is closed."""
         return -1 if self._is_closed else self._fd
 
-    def setblocking(self, flag: bool) -> None:
+    def setblocking(self, flag: bool) -> None:  # noqa: D102
         self._timeout = None if flag else 0.0
 
-    def getblocking(self) -> bool:
+    def getblocking(self) -> bool:  # noqa: D102
         return self._timeout != 0.0
 
-    def settimeout(self, value: float | None) -> None:
+    def settimeout(self, value: float | None) -> None:  # noqa: D102
         if value is not None and value < 0:
             raise ValueError("Timeout value out of range")
         self._timeout = value
 
-    def gettimeout(self) -> float | None:
+    def gettimeout(self) -> float | None:  # noqa: D102
         return self._timeout
 
-    def setsockopt(self, level: int, name: int, value: Any, *rest: Any) -> None:
+    def setsockopt(self, level: int, name: int, value: Any, *rest: Any) -> None:  # noqa: D102
         self._options[level, name] = value
 
-    def getsockopt(self, level: int, name: int, *rest: Any) -> Any:
+    def getsockopt(self, level: int, name: int, *rest: Any) -> Any:  # noqa: D102
         if (level, name) == (socket.SOL_SOCKET, socket.SO_ERROR):
             return 0 if self._end is None else self._end.take_error()
         return self._options.get((level, name), 0)
 
-    def getsockname(self) -> Any:
+    def getsockname(self) -> Any:  # noqa: D102
         return self._local
 
-    def getpeername(self) -> Any:
+    def getpeername(self) -> Any:  # noqa: D102
         if self._end is None or not self._end.is_connected:
             raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
         return self._end.remote_address
@@ -203,13 +203,13 @@ class WorldSocket(RealSocket):
 
     # ------------------------------------------------------------------------ making connections
 
-    def bind(self, address: Any) -> None:
+    def bind(self, address: Any) -> None:  # noqa: D102
         port = address[1] or self._sockets.new_port()
         if port in self._sockets.listening:
             raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
         self._local = (address[0], port)
 
-    def listen(self, backlog: int = 128) -> None:
+    def listen(self, backlog: int = 128) -> None:  # noqa: D102
         if not self._local[1]:
             self._local = (self._local[0], self._sockets.new_port())
         self._arrived = deque()
@@ -222,7 +222,7 @@ class WorldSocket(RealSocket):
         for on_change in tuple(self._watchers):
             on_change()
 
-    def accept(self) -> tuple[WorldSocket, Any]:
+    def accept(self) -> tuple[WorldSocket, Any]:  # noqa: D102
         arrived = self._arrived
         if arrived is None:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
@@ -233,7 +233,7 @@ class WorldSocket(RealSocket):
         accepted._local = self._local
         return accepted, accepted.getpeername()
 
-    def connect_ex(self, address: Any) -> int:
+    def connect_ex(self, address: Any) -> int:  # noqa: D102
         end = self._end
         if end is None:
             host, port = address[0], int(address[1])
@@ -265,7 +265,7 @@ class WorldSocket(RealSocket):
             self._end = None
         return error
 
-    def connect(self, address: Any) -> None:
+    def connect(self, address: Any) -> None:  # noqa: D102
         error = self.connect_ex(address)
         if error == errno.EAGAIN:
             raise TimeoutError("timed out")
@@ -283,22 +283,22 @@ class WorldSocket(RealSocket):
             raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
         return self._end
 
-    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
+    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:  # noqa: D102
         end = self._connected()
         if not end.is_readable:
             self._wait(lambda: end.is_readable, Wait(WaitFor.BYTES))
         return end.peek(bufsize) if flags & socket.MSG_PEEK else end.read(bufsize)
 
-    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:  # noqa: D102
         view = memoryview(buffer).cast("B")
         data = self.recv(nbytes or len(view), flags)
         view[: len(data)] = data
         return len(data)
 
-    def recvfrom(self, bufsize: int, flags: int = 0, /) -> tuple[bytes, Any]:
+    def recvfrom(self, bufsize: int, flags: int = 0, /) -> tuple[bytes, Any]:  # noqa: D102
         return self.recv(bufsize, flags), None
 
-    def send(self, data: Any, flags: int = 0, /) -> int:
+    def send(self, data: Any, flags: int = 0, /) -> int:  # noqa: D102
         end = self._connected()
         if end.is_connecting:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
@@ -309,17 +309,17 @@ class WorldSocket(RealSocket):
             self._wait(lambda: end.is_writable, Wait(WaitFor.ROOM))
         return end.write(view)
 
-    def sendall(self, data: Any, flags: int = 0, /) -> None:
+    def sendall(self, data: Any, flags: int = 0, /) -> None:  # noqa: D102
         view = memoryview(data).cast("B")
         while view:
             view = view[self.send(view) :]
 
-    def sendmsg(self, buffers: Any, *rest: Any) -> int:
+    def sendmsg(self, buffers: Any, *rest: Any) -> int:  # noqa: D102
         return self.send(b"".join(bytes(buffer) for buffer in buffers))
 
     # ------------------------------------------------------------------------------------ the end
 
-    def shutdown(self, how: int, /) -> None:
+    def shutdown(self, how: int, /) -> None:  # noqa: D102
         end = self._connected()
         if not end.is_connected:
             raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
@@ -339,10 +339,10 @@ class WorldSocket(RealSocket):
         if self._end is not None:
             self._end.close()
 
-    def detach(self) -> int:
+    def detach(self) -> int:  # noqa: D102
         raise NotInVirtualTime("a socket cannot be detached in virtual time: it has no descriptor")
 
-    def dup(self) -> WorldSocket:
+    def dup(self) -> WorldSocket:  # noqa: D102
         raise NotInVirtualTime("a socket cannot be duplicated in virtual time")
 
 

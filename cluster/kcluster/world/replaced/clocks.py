@@ -104,7 +104,7 @@ def replace_calendar(undo: ExitStack) -> None:
         if scheduler is None:
             return real_utcnow() if cls is calendar.datetime else _as(cls, real_utcnow())
         now_s = scheduler.read_clock_ns() / 1e9
-        return cls.fromtimestamp(now_s, calendar.UTC).replace(tzinfo=None)
+        return cls.fromtimestamp(now_s, calendar.timezone.utc).replace(tzinfo=None)
 
     def today(cls: Any) -> Any:
         scheduler = scheduler_here()
