@@ -21,19 +21,18 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
-from importlib.util import find_spec
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.docs_pages import ROOT, Block, documents, fenced
+from tests.docs_pages import ROOT, documents, fenced
 
 EXTRAS = ("aiokafka",)
 """Libraries that an example may show although not every machine has them."""
+PYTEST = ("pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+"""Without a plugin that takes a third of the start."""
 COMMAND_TIMEOUT_S = 50
 COMPARED_CHARS = 30
 
@@ -66,17 +65,11 @@ def missing(shown: list[str], printed: list[str]) -> list[str]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
-    with directory_of_a_reader(tmp_path) as found:
-        yield found
-
-
-@contextmanager
-def directory_of_a_reader(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     """A directory with the topology on free ports, and an environment with `kcluster` in it."""
     topology = (ROOT / "topology.yaml").read_text(encoding="utf-8")
     (tmp_path / "topology.yaml").write_text(re.sub(r"port: \d+", "port: 0", topology))
     (tmp_path / "bin").mkdir()
-    for name, command in (("kcluster", "kcluster"), ("pytest", "pytest -p no:cacheprovider")):
+    for name, command in (("kcluster", "kcluster"), ("pytest", " ".join(PYTEST))):
         shim = tmp_path / "bin" / name
         shim.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m {command} "$@"\n')
         shim.chmod(0o755)
@@ -105,17 +98,11 @@ def console_sessions() -> Iterator[pytest.param]:
             yield pytest.param(document, text, id=f"{document}:{line}", marks=marks)
 
 
-def examples_of(document: str) -> list[Block]:
-    """The python blocks with a test."""
-    blocks = [one for one in fenced(document) if one.language == "python" and not one.not_run]
-    return [block for block in blocks if "\ndef test_" in block.text]
-
-
 def python_tests() -> Iterator[pytest.param]:
     for document in documents():
-        marks = pytest.mark.xdist_group(f"examples of {document}")  # they are run at once
-        for block in examples_of(document):
-            yield pytest.param(document, block, id=f"{document}:{block.line}", marks=marks)
+        for block in fenced(document):
+            if block.language == "python" and "\ndef test_" in block.text and not block.not_run:
+                yield pytest.param(document, block.text, id=f"{document}:{block.line}")
 
 
 def test_docs__each_console_and_python_block_is_run_or_says_why_not() -> None:
@@ -190,57 +177,29 @@ def test_docs__a_console_session_prints_the_output_shown(
             process.communicate(timeout=10)
 
 
-@pytest.fixture(scope="module")
-def examples(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    """Run the examples of a document with pytest, each in a file of its own; returns the report,
-    with a line for each test."""
-
-    @cache
-    def report_of(document: str) -> str:
-        with directory_of_a_reader(tmp_path_factory.mktemp("examples")) as (directory, environment):
-            for block in examples_of(document):
-                if lacking_extra(block.text) is None:
-                    (directory / file_of(block.line)).write_text(block.text, encoding="utf-8")
-            command = [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider"]
-            ended = subprocess.run(
-                [*command, "--continue-on-collection-errors"],
-                cwd=directory,
-                env=environment,
-                text=True,
-                check=False,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=COMMAND_TIMEOUT_S,
-            )
-        return ended.stdout
-
-    return report_of
-
-
-def file_of(line: int) -> str:
-    """The file of the example at this line."""
-    return f"test_line_{line}.py"
-
-
-def lacking_extra(text: str) -> str | None:
-    """The library of EXTRAS that an example needs and this machine lacks."""
-    wanted = [extra for extra in EXTRAS if f"from {extra} " in text]
-    return next((extra for extra in wanted if find_spec(extra) is None), None)
-
-
 @pytest.mark.slow
 @pytest.mark.clients
 @pytest.mark.timeout_s(60)
 @pytest.mark.parametrize(("document", "block"), list(python_tests()))
 def test_docs__a_python_example_passes(
-    examples: Callable[[str], str], document: str, block: Block
+    place: tuple[Path, dict[str, str]], document: str, block: str
 ) -> None:
-    if (extra := lacking_extra(block.text)) is not None:
-        pytest.skip(f"needs {extra}")
-    report, name = examples(document), re.escape(file_of(block.line))
-    ended = rf"^(PASSED {name}::|SKIPPED \[\d+\] {name}:)"
-    assert re.search(ended, report, re.MULTILINE), f"{document}:\n{report}"
-    assert not re.search(rf"^(FAILED|ERROR) {name}\b", report, re.MULTILINE), report
+    directory, environment = place
+    for extra in EXTRAS:
+        if f"from {extra} " in block:
+            pytest.importorskip(extra)
+    (directory / "test_example.py").write_text(block, encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, "-m", *PYTEST, "-q", "test_example.py"],
+        cwd=directory,
+        env=environment,
+        text=True,
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=COMMAND_TIMEOUT_S,
+    )
+    assert ended.returncode == 0, f"{document}:\n{ended.stdout}"
 
 
 def test_missing__a_line_that_was_not_printed_is_found() -> None:
