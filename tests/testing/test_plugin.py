@@ -33,15 +33,19 @@ def test_failover(kafka_cluster):
 """
 
 
+PLAIN = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+"""Without a plugin that takes a third of the start."""
+
+
 def run(pytester: pytest.Pytester, text: str, *arguments: str) -> pytest.RunResult:
     pytester.makepyfile(text)
-    return pytester.runpytest_inprocess("-p", "no:cacheprovider", *arguments)
+    return pytester.runpytest_inprocess(*PLAIN, *arguments)
 
 
 def run_alone(pytester: pytest.Pytester, text: str, *arguments: str) -> pytest.RunResult:
     """In a separate process."""
     pytester.makepyfile(text)
-    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments)
+    return pytester.runpytest_subprocess(*PLAIN, *arguments)
 
 
 def test_kafka_cluster__a_client_through_a_failover(pytester: pytest.Pytester) -> None:
@@ -205,7 +209,7 @@ def test_scenarios__are_collected_if_the_ini_enables_it(pytester: pytest.Pyteste
     (faults / "wrong.yaml").write_text("steps: [{kil: 1}]")
     (pytester.mkdir("other") / "not.yaml").write_text("kil: 1")
     result = pytester.runpytest_subprocess(
-        "--kcluster-clock=both", "--continue-on-collection-errors"
+        *PLAIN, "--kcluster-clock=both", "--continue-on-collection-errors"
     )
     result.assert_outcomes(passed=2, failed=2, errors=1)
     result.stdout.fnmatch_lines(
