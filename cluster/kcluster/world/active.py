@@ -8,13 +8,13 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import _thread
-from collections.abc import Callable
 from random import Random
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from kcluster.drivers.memory.addresses import CLIENT_HOST
 from kcluster.drivers.memory.stream import StreamEnd, stream_pair
 from kcluster.world.errors import UnknownHost
+from kcluster.world.exits import AtExits
 from kcluster.world.scheduler import Scheduler, WorldClock
 from kcluster.world.socket_table import SocketTable
 
@@ -42,8 +42,7 @@ class ActiveWorld:
         self.scheduler = scheduler
         self.entropy = entropy
         self.sockets = SocketTable()
-        self.at_exit: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []
-        """What atexit has to call, in the order of registrations."""
+        self.at_exit = AtExits()
         self._network = network
 
     def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd | None:

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, Final, Protocol, final
 
 from kcluster.timers import NEVER_US
-from kcluster.world.compute import ComputeCost
+from kcluster.world.compute import ComputeCost, Polls
 from kcluster.world.errors import Deadlock, TimeLimit, WorldEnded
 from kcluster.world.lines import WaitingLines
 from kcluster.world.waits import FOREVER, StuckThread, Waiting, place_of
@@ -61,8 +61,8 @@ class WorldThread:
     """
 
     __slots__ = (
-        "app", "baton", "ident", "is_done", "is_ended_by_force", "is_parked", "number", "scheduler",
-        "sentinel", "token", "wait", "was_woken",
+        "app", "baton", "ident", "is_done", "is_ended_by_force", "is_parked", "number", "polls",
+        "scheduler", "sentinel", "token", "wait", "was_woken",
     )  # fmt: skip
 
     def __init__(self, scheduler: Scheduler, number: int, app: str) -> None:
@@ -82,6 +82,7 @@ class WorldThread:
         self.token = 0
         """Counts its waits: a timer of an earlier wait does not end a later one."""
         self.wait: Waiting = FOREVER
+        self.polls = Polls()
         self.sentinel: Callable[[], object] | None = None
 
     @property
@@ -258,6 +259,7 @@ class Scheduler:
     def sleep(self, duration_us: int, wait: Waiting) -> None:
         """The calling task waits for this long."""
         if duration_us <= 0:
+            self.polled()
             self.let_others_run()
         else:
             self.park(self.now_us + duration_us, wait)
@@ -289,10 +291,10 @@ class Scheduler:
         self._last_reading_ns = max(self._last_reading_ns + 1, self.now_us * 1000)
         return self._last_reading_ns
 
-    def poll(self) -> None:
-        """The calling thread looks whether something is ready, which costs as a reading does."""
-        cost_us = self.cost.of_reading()
-        if cost_us:
+    def polled(self) -> None:
+        """The calling thread looked for something in vain, and does not wait for it."""
+        cost_us = self.cost.of_poll(self._current.polls, self.now_us)
+        if cost_us and not self.is_advancing:
             self.compute(cost_us)
 
     def compute(self, cost_us: int) -> None:

@@ -97,9 +97,7 @@ class World(ActiveWorld):
         """Run what was registered for the exit, end the threads that are left, and put everything
         back."""
         try:
-            while self.at_exit:
-                function, arguments, keywords = self.at_exit.pop()
-                function(*arguments, **keywords)
+            self.at_exit.run()
         finally:
             try:
                 self.left = self.scheduler.leave()

@@ -57,6 +57,7 @@ def sleep(seconds: float) -> None:
 
 def _of_now(real: Callable[..., Any], position: int) -> Callable[..., Any]:
     """A function whose argument at `position` is the time, by default now."""
+    takes_fields = real.__name__ in ("strftime", "asctime")
 
     def convert(*arguments: Any) -> Any:
         scheduler = scheduler_here()
@@ -64,7 +65,7 @@ def _of_now(real: Callable[..., Any], position: int) -> Callable[..., Any]:
         if scheduler is None or not is_now:
             return real(*arguments)
         now_s = scheduler.read_clock_ns() / 1e9
-        now = _localtime(now_s) if real in (time.strftime, time.asctime) else now_s
+        now = _localtime(now_s) if takes_fields else now_s
         return real(*arguments[:position], now)
 
     convert.__name__ = real.__name__

@@ -78,6 +78,7 @@ def _acquire_of(kind: Any) -> Acquire:
         if lock not in lines.reserved and real(lock, False):
             return True
         if not blocking:
+            scheduler.polled()
             return False
         return _wait(real, lock, scheduler, timeout)
 
@@ -184,6 +185,8 @@ def get(items: Any, block: bool = True, timeout: float | None = None) -> Any:
         try:
             return _get(items, False)
         except queue.Empty:
+            if not block:
+                scheduler.polled()
             if not block or (deadline_us is not None and scheduler.now_us >= deadline_us):
                 raise
         scheduler.lines.join(items, thread)

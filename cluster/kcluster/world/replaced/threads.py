@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from kcluster.world.active import scheduler_here, world_here
 from kcluster.world.errors import WorldEnded
+from kcluster.world.exits import AtExit
 from kcluster.world.replacing import Replacement, set_attribute
 from kcluster.world.scheduler import WorldThread
 
@@ -39,7 +40,9 @@ def register(function: Callable[..., Any], /, *arguments: Any, **keywords: Any) 
     world = world_here()
     if world is None:
         return _register(function, *arguments, **keywords)
-    world.at_exit.append((function, arguments, keywords))
+    task = world.scheduler.thread_here()
+    app = "" if task is None else task.app
+    world.at_exit.register(AtExit(app, function, arguments, keywords))
     return function
 
 
@@ -47,7 +50,7 @@ def unregister(function: Callable[..., Any]) -> None:
     """atexit.unregister."""
     world = world_here()
     if world is not None:
-        world.at_exit[:] = [entry for entry in world.at_exit if entry[0] != function]
+        world.at_exit.unregister(function)
     _unregister(function)
 
 
