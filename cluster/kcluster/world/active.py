@@ -27,6 +27,9 @@ _THIS_MACHINE: Final = frozenset(
 class WorldNetwork(WorldClock, Protocol):
     """What a world needs from the driver of a cluster."""
 
+    is_inhabited: bool
+    """Threads live in its time, and only they let it pass."""
+
     def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd:
         """A connection that is being made to a broker, from this address."""
 
