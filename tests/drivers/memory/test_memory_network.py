@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kcluster import rule
+from kcluster import do, rule
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.memory.acceptor import BACKLOG
 from kcluster.drivers.memory.stream import StreamEnd
@@ -163,6 +163,20 @@ def test_connect__across_a_cut_waits_until_it_heals_or_for_two_minutes(world: Wo
         world.until(lambda: bool(hopeless.error), 200 * SECOND_US)
     assert hopeless.error == errno.ETIMEDOUT
     assert world.now_us == began_us + 127 * SECOND_US
+
+
+def test_connect__over_a_very_bad_link_takes_long_and_holds() -> None:
+    world = World(seed=3)
+    world.cluster.lose("clients", 1, share=0.9)
+    ends = [world.begin_to_connect() for _ in range(30)]
+    world.pass_us(126 * SECOND_US)
+    connected = [end for end in ends if end.is_connected]
+    assert len(connected) > 10
+    world.cluster.heal()
+    for end in connected:
+        assert not end.is_readable, "nothing has reset it"
+        end.write(question())
+        assert world.read(end)
 
 
 def test_connect__a_client_may_give_up(world: World) -> None:
@@ -349,3 +363,23 @@ def test_verdict__counts_what_clients_sent_in_bytes(world: World) -> None:
     assert verdict
     assert "sent 3" in str(verdict)
     assert world.cluster.run_info().clock == "virtual"
+
+
+def test_add_broker__is_reached_like_the_others(world: World) -> None:
+    do(world.cluster, "add_broker", id=4)
+    world.cluster.wait_for("settled", within=30)
+    assert world.cluster.plan.addresses[4] == ("brokers.kcluster", 9095)
+    before_us = world.now_us
+    end = world.connect(4)
+    end.write(question())
+    assert world.read(end)
+    assert world.now_us == before_us + 800
+
+
+def test_network__lists_clients_once_somebody_has_named_them(world: World) -> None:
+    end = world.connect()
+    end.write(question())
+    assert world.read(end)
+    assert world.cluster.status().clients == {}
+    with world.cluster.isolate("client shop", 1):
+        assert list(world.cluster.status().clients.values()) == ["shop"]
