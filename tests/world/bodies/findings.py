@@ -139,6 +139,42 @@ def stop_in_backoff(cluster: Any, consumers: int = 10) -> Figures:
     return asyncio.run(run())
 
 
+def stop_without_coordinator(cluster: Any) -> Figures:
+    """A consumer of aiokafka in a group is stopped while its coordinator is dead, which comes back
+    soon afterwards: how long does stop() take?"""
+    from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+    async def run() -> Figures:
+        consumer = AIOKafkaConsumer(
+            "orders",
+            bootstrap_servers=cluster.bootstrap,
+            group_id="billing",
+            auto_offset_reset="earliest",
+        )
+        await consumer.start()
+        async with AIOKafkaProducer(bootstrap_servers=cluster.bootstrap) as producer:
+            await producer.send_and_wait("orders", b"first")
+        await consumer.getone()
+        coordinator = consumer._coordinator.coordinator_id
+        dying = asyncio.create_task(asyncio.to_thread(cluster.kill, coordinator))
+        while consumer._coordinator.coordinator_id is not None:
+            await consumer.getmany(timeout_ms=100)
+        began_s = time.monotonic()
+        stopping = asyncio.create_task(consumer.stop())
+        await dying
+        await asyncio.to_thread(cluster.start, coordinator)
+        back_s = time.monotonic() - began_s
+        await asyncio.wait([stopping], timeout=60)
+        took_s, is_done = time.monotonic() - began_s, stopping.done()
+        if not is_done:
+            stopping.cancel()
+        await asyncio.wait([stopping])
+        return {"coordinator back after s": round(back_s, 1), "waited s": round(took_s, 1),
+                "stop() returned": is_done}  # fmt: skip
+
+    return asyncio.run(run())
+
+
 FINDINGS: Final[dict[str, Callable[[Any], Figures]]] = {
     finding.__name__: finding
     for finding in (
@@ -147,6 +183,7 @@ FINDINGS: Final[dict[str, Callable[[Any], Figures]]] = {
         silent_coordinator,
         reconnects,
         stop_in_backoff,
+        stop_without_coordinator,
     )
 }
 
