@@ -10,6 +10,7 @@ and every thread that they start.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Final
@@ -25,6 +26,11 @@ from kcluster.world.world import START_MS, World
 
 GRACE_US: Final = 600_000_000
 """How long a test that has failed may take to end its fixtures."""
+
+for _name in [name for name in sys.modules if name.startswith("kcluster.world.")]:
+    # pytest's word for a module whose frames no traceback shows: that of a thread that waits ends
+    # at the line that waits.
+    vars(sys.modules[_name])["__tracebackhide__"] = True
 
 
 @notes_its_callers
@@ -88,7 +94,7 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
 
     def _threads(self) -> Iterator[str]:
         scheduler = self._world.scheduler
-        others = scheduler.describe(others_than=scheduler.task_here())
+        others = scheduler.describe(others_than=scheduler.thread_here())
         if others:
             yield "threads:"
             yield from map(thread_line, others)

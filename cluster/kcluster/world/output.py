@@ -92,5 +92,5 @@ class _Bytes(io.RawIOBase):
 
 def _app_here() -> str:
     scheduler = scheduler_here()
-    task = None if scheduler is None else scheduler.task_here()
+    task = None if scheduler is None else scheduler.thread_here()
     return NO_PROGRAM if task is None else task.app

@@ -105,7 +105,7 @@ class _Life:
 
     def live(self) -> None:
         """In a thread of its own."""
-        task = self._world.scheduler.task_here()
+        task = self._world.scheduler.thread_here()
         assert task is not None
         task.app = self.program.name
         exit_code, reason = self._run(self._execute)
@@ -225,7 +225,7 @@ def _give_each_its_own(undo: ExitStack, lives: Sequence[_Life]) -> None:
 
 def _here(lives: dict[str, _Life]) -> _Life:
     scheduler = scheduler_here()
-    task = None if scheduler is None else scheduler.task_here()
+    task = None if scheduler is None else scheduler.thread_here()
     life = None if task is None else lives.get(task.app)
     return life or next(iter(lives.values()))
 

@@ -75,7 +75,7 @@ def register(function: Callable[..., Any], /, *arguments: Any, **keywords: Any) 
     world = world_here()
     if world is None:
         return _register(function, *arguments, **keywords)
-    task = world.scheduler.task_here()
+    task = world.scheduler.thread_here()
     app = "" if task is None else task.app
     world.at_exit.register(AtExit(app, function, arguments, keywords))
     return function
