@@ -7,6 +7,7 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
+import os
 import shlex
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ import pytest
 MARK: Final = "kafka_cluster"
 FIXTURE: Final = "kafka_cluster"
 VIRTUAL_FIXTURE: Final = "virtual_cluster"
+HASH_SEED: Final = "PYTHONHASHSEED"
+HASH_SEED_INI: Final = "kcluster_hash_seed"
 SEED: Final = pytest.StashKey[int]()
 """The seed with which an item runs now, if it is not its mark's own."""
 
@@ -32,15 +35,20 @@ def clock_of(item: Any) -> str:
     return "live" if mark is None else str(mark.kwargs.get("clock", "live"))
 
 
+def is_virtual(item: Any) -> bool:
+    """Whether its kafka_cluster is in virtual time."""
+    return FIXTURE in getattr(item, "fixturenames", ()) and clock_of(item) == "virtual"
+
+
 def seeds_of(item: Any) -> range:
     """The seeds with which an item runs; empty for those that are no matter of seeds."""
     names = getattr(item, "fixturenames", ())
-    is_virtual = VIRTUAL_FIXTURE in names or (FIXTURE in names and clock_of(item) == "virtual")
+    has_seeds = VIRTUAL_FIXTURE in names or is_virtual(item)
     mark = item.get_closest_marker(MARK)
     keys: dict[str, Any] = {} if mark is None else mark.kwargs
     number = item.config.getoption("--kcluster-seeds") or keys.get("seeds", 1)
     first = keys.get("seed", 1)
-    if not is_virtual or item.config.getoption("--kcluster-seed") is not None:
+    if not has_seeds or item.config.getoption("--kcluster-seed") is not None:
         return range(0)
     if not isinstance(number, int) or not isinstance(first, int):
         return range(0)  # the fixture refuses the mark
@@ -59,4 +67,7 @@ def replay_of(item: pytest.Item, seed: int) -> str:
     is_said = mark is not None and mark.kwargs.get("clock") == "virtual"
     chosen = item.config.getoption("--kcluster-clock")
     clock = "" if is_said and chosen is None else f" --kcluster-clock {chosen or 'virtual'}"
-    return f"pytest {shlex.quote(item.nodeid)}{clock} --kcluster-seed {seed}"
+    chosen_hash = os.environ.get(HASH_SEED, "")
+    is_usual = chosen_hash in ("", item.config.getini(HASH_SEED_INI))
+    environment = "" if is_usual else f"{HASH_SEED}={chosen_hash} "
+    return f"{environment}pytest {shlex.quote(item.nodeid)}{clock} --kcluster-seed {seed}"

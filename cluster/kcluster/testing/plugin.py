@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pytest
 
-from kcluster.testing.items import FIXTURE, MARK, SEED, clock_of, replay_of, seeds_of, wide_fixtures
+from kcluster.testing import hash_seed
+from kcluster.testing.items import HASH_SEED_INI, FIXTURE, MARK, SEED, clock_of, replay_of, seeds_of, wide_fixtures
 from kcluster.testing.reports import RUNS_DIRECTORY, add_stories, remember
 
 if TYPE_CHECKING:
@@ -43,6 +44,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "kcluster_runs", "Where failed tests write their run directories.", default=RUNS_DIRECTORY
+    )
+    parser.addini(
+        HASH_SEED_INI,
+        "PYTHONHASHSEED of sessions with tests in virtual time, which start again if it is not set;"
+        " empty: leave it as it is.",
+        default="0",
     )
     group = parser.getgroup("kcluster", "Kafka clusters")
     group.addoption(
@@ -68,14 +75,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the mark."""
+    """Register the mark; start again with a hash seed if one is needed."""
+    hash_seed.start_again_early(config)
     config.addinivalue_line(
         "markers",
         f"{MARK}(brokers, topology, topics, profile, config, seed, clock, seeds, ...): the cluster"
         " that the kcluster fixtures start; keys as in a topology file.  clock='virtual': the test"
         " and its clients run in virtual time, with `seeds=N` once for each of N seeds.",
     )
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """The hash seed, if the session has started again for it."""
+    return hash_seed.header(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Workers begin with the hash seed."""
+    hash_seed.give_to_workers(config)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Start again with a hash seed if tests in virtual time were found."""
+    hash_seed.start_again_after(session)
 
 
 # ----------------------------------------------------------------------------- the clock
@@ -171,6 +197,7 @@ def _live(request: pytest.FixtureRequest, mark: pytest.Mark | None) -> Iterator[
     remember(request.node, cluster)
     with cluster:
         yield cluster
+    cluster.check_steps()
 
 
 def _stays_live(request: pytest.FixtureRequest, clock: str) -> None:
@@ -197,10 +224,13 @@ def _in_world(
     cluster.open()
     left: list[str] = []
     try:
+        if arguments.scenario:
+            _or_refused(request, lambda: cluster.play(arguments.scenario))
         yield cluster
         left = cluster.threads_left()
     finally:
         cluster.close()
+    cluster.check_steps()
     if left and not cluster.has_failed:
         text = f"{item.name} left threads, which were ended: {', '.join(left)}"
         warnings.warn(pytest.PytestWarning(text), stacklevel=1)
@@ -220,11 +250,12 @@ def _or_refused(request: pytest.FixtureRequest, make: Callable[[], T]) -> T:
     """What `make` makes of a mark.  If the mark is wrong (or its port taken), the test fails with
     one line per problem, without frames."""
     from kcluster.config.files.problems import ProblemsError
+    from kcluster.scenario.language.loader import ScenarioError
     from kcluster.testing.marks import MarkError
 
     try:
         return make()
-    except (MarkError, ProblemsError) as error:
+    except (MarkError, ProblemsError, ScenarioError) as error:
         problems = str(error).splitlines()
     # After the except clause, so that pytest shows no other error with this one.
     _refuse(request, problems)

@@ -20,7 +20,7 @@ from kcluster.handle.world_cluster import WorldCluster
 from kcluster.testing.callers import notes_its_callers
 from kcluster.testing.marks import MarkArguments
 from kcluster.testing.verbs import TestVerbs
-from kcluster.world.environment import run_environment
+from kcluster.world.environment import HASH_SEED, UNKNOWN, run_environment
 from kcluster.world.errors import thread_line
 from kcluster.world.world import START_MS, World
 
@@ -107,4 +107,7 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
 
     def _seed_lines(self) -> Iterator[str]:
         yield f"seed: {self.seed}"
-        yield ", ".join(f"{name} {value}" for name, value in self._environment().items())
+        found = self._environment()
+        yield ", ".join(f"{name} {value}" for name, value in found.items())
+        if found[HASH_SEED] == UNKNOWN:
+            yield f"another process may order sets of strings differently; set {HASH_SEED}=0"
