@@ -31,6 +31,13 @@ def scheduler_here() -> Scheduler | None:
     return world.scheduler
 
 
+def app_here() -> str:
+    """The program that the calling thread belongs to, "" for none."""
+    scheduler = scheduler_here()
+    task = None if scheduler is None else scheduler.task_here()
+    return "" if task is None else task.app
+
+
 def set_world(world: World | None) -> None:
     """From now on this is the world of the process."""
     global _world
