@@ -31,15 +31,15 @@ from kcluster.world.active import app_here
 from kcluster.world.errors import WorldEnded
 from kcluster.world.replacing import set_attribute
 from kcluster.world.signals import ProgramSignals
-from kcluster.world.waits import Wait, WaitFor
+from kcluster.world.waits import WaitFor, Waiting
 from kcluster.world.world import World
 
 FAILED: Final = 1
 """The exit code of a program that an exception ended."""
 GRACE_S: Final = 30
 """What a program that handles SIGTERM has from then on, in virtual time.  As in Kubernetes."""
-_FOR_PROGRAMS: Final = Wait(WaitFor.LOCK, "programs to end")
-_FOR_TIME: Final = Wait(WaitFor.CLUSTER, "programs to end, or time to be up")
+_FOR_PROGRAMS: Final = Waiting(WaitFor.LOCK, "programs to end")
+_FOR_TIME: Final = Waiting(WaitFor.CLUSTER, "programs to end, or time to be up")
 
 
 class Program(Struct, frozen=True):
@@ -170,9 +170,9 @@ class _Life:
     def run_in(self, work: Callable[[], None]) -> tuple[int | None, str]:
         """Do something as this program.  The exit code, as Python's, and what ended it; None if
         nothing did."""
-        task = self._world.scheduler.task_here()
-        assert task is not None
-        task.app = self.program.name
+        thread = self._world.scheduler.thread_here()
+        assert thread is not None
+        thread.app = self.program.name
         try:
             work()
         except WorldEnded:
@@ -214,7 +214,7 @@ class _Life:
 
     def _threads(self) -> list[threading.Thread]:
         app, here = self.program.name, threading.current_thread()
-        mine = {task.ident for task in self._world.scheduler.tasks if task.app == app}
+        mine = {each.ident for each in self._world.scheduler.tasks if each.app == app}
         return [x for x in threading.enumerate() if x.ident in mine and x is not here]
 
     def _end_pools(self) -> None:
