@@ -22,7 +22,7 @@ import threading
 import types
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from types import CodeType, ModuleType
+from types import CodeType, ModuleType, TracebackType
 from typing import Any, Final
 
 from msgspec import Struct
@@ -173,19 +173,10 @@ class _Life:
         thread = self._world.scheduler.thread_here()
         assert thread is not None
         thread.app = self.program.name
-        try:
+        ending = _ProgramEnding()
+        with ending:
             work()
-        except WorldEnded:
-            raise
-        except SystemExit as error:
-            return _exit_code(error.code), ""
-        except BaseException as error:
-            trace = error.__traceback__
-            while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-                trace = trace.tb_next
-            sys.excepthook(type(error), error.with_traceback(trace), trace)
-            return FAILED, f"{type(error).__name__}: {error}".partition("\n")[0]
-        return None, ""
+        return ending.exit_code, ending.reason
 
     def _execute(self) -> None:
         program, namespace = self.program, self.main.__dict__
@@ -229,6 +220,35 @@ class _Life:
                 thread.join()
         finally:
             pools._shutdown = was_over
+
+
+class _ProgramEnding:
+    """What an interpreter does with what its program raises."""
+
+    def __init__(self) -> None:
+        self.exit_code: int | None = None
+        self.reason = ""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if error is None or isinstance(error, WorldEnded):
+            return False
+        if isinstance(error, SystemExit):
+            self.exit_code = _exit_code(error.code)
+            return True
+        while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+            trace = trace.tb_next
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        self.exit_code = FAILED
+        self.reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+        return True
 
 
 def find_module(name: str) -> importlib.machinery.ModuleSpec | None:

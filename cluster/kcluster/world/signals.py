@@ -16,6 +16,7 @@ from typing import Any
 
 from kcluster.world.active import app_here
 from kcluster.world.replacing import set_attribute
+from kcluster.world.sockets import WorldSocket
 from kcluster.world.world import World
 
 Handler = Any
@@ -85,5 +86,5 @@ class ProgramSignals:
         handler = self._handlers[app, number]
         handler(number, None)
         socket = self._world.sockets.by_descriptor.get(self._wakeups.get(app, -1))
-        if socket is not None:
+        if isinstance(socket, WorldSocket):
             socket.send(bytes([number]))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kcluster.cli.control.protocol import ControlError
 from kcluster.cli.simulate.many import check_determinism, run_many
-from kcluster.cli.simulate.options import Setting, SimulateOptions, setting_of, source_of
+from kcluster.cli.simulate.options import SimulateOptions, SimulationSetting, setting_of, source_of
 from kcluster.cli.simulate.printing import play
 from kcluster.cli.simulate.replay import replay_command
 from kcluster.cli.simulate.simulation import Simulated, Simulation
@@ -44,7 +44,7 @@ def _refuse(options: SimulateOptions, option: str, others: tuple[str, ...]) -> N
             raise ControlError(f"{option}: {text}", 2)
 
 
-def _simulate(options: SimulateOptions, setting: Setting) -> Simulated:
+def _simulate(options: SimulateOptions, setting: SimulationSetting) -> Simulated:
     simulation = Simulation(setting, replay_command(options, setting.seed))
     simulated = play(simulation, not options.quiet, print)
     _write(options, simulated)

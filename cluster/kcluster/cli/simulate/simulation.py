@@ -19,7 +19,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kcluster.cli.simulate.options import Setting
+from kcluster.cli.simulate.options import SimulationSetting
 from kcluster.clients.ledger import Ledger
 from kcluster.config.files.durations import in_seconds
 from kcluster.contract import Note
@@ -29,6 +29,7 @@ from kcluster.scenario.outcome import FailedCheck
 from kcluster.scenario.play.phases import CALM_LIMIT_MS, RunResult, ScenarioRun
 from kcluster.scenario.play.virtual import LEAVE_LIMIT_MS
 from kcluster.scenario.play.world import WorldStage
+from kcluster.world.environment import run_environment
 from kcluster.world.errors import Deadlock, NotInVirtualTime, TimeLimit, thread_line
 from kcluster.world.programs import ProgramEnd, Programs
 from kcluster.world.trace import WireTrace
@@ -78,6 +79,7 @@ class Simulated(Struct):
         """The run as written to a run directory."""
         record = self.run.record()
         record.info.replay = self.replay
+        record.info.environment = run_environment()
         return record
 
 
@@ -87,7 +89,7 @@ class Simulation:
     `began_ms`: the cluster's time when the programs begin.
     """
 
-    def __init__(self, setting: Setting, replay: str) -> None:
+    def __init__(self, setting: SimulationSetting, replay: str) -> None:
         self._began_s = time.perf_counter()
         self.setting = setting
         self.cluster = WorldCluster(setting.scenario.topology, setting.seed, start_ms=START_MS)
