@@ -82,7 +82,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest first, so that no worker ends with one: Spark's and Kafka's groups, then what
-    is marked as slow."""
+    is marked as slow.  Tests that wait are spread among the rest: if all workers had one at a time,
+    the cores would be idle."""
 
     def order(item: pytest.Item) -> int:
         group = item.get_closest_marker("xdist_group")
@@ -90,7 +91,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             return 0
         return 2 if item.get_closest_marker("slow") is None else 1
 
-    items.sort(key=order)
+    waiting = [item for item in items if item.get_closest_marker("waits") is not None]
+    others = [item for item in items if item.get_closest_marker("waits") is None]
+    others.sort(key=order)
+    first = next((at for at, item in enumerate(others) if order(item) == 2), len(others))
+    rest = len(others) - first
+    for number, item in enumerate(waiting):
+        others.insert(first + number + rest * number // len(waiting), item)
+    items[:] = others
 
 
 def pytest_collection_finish() -> None:

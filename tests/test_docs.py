@@ -31,6 +31,8 @@ from tests.docs_pages import ROOT, documents, fenced
 
 EXTRAS = ("aiokafka",)
 """Libraries that an example may show although not every machine has them."""
+PYTEST = ("pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+"""Without a plugin that takes a third of the start."""
 COMMAND_TIMEOUT_S = 50
 COMPARED_CHARS = 30
 
@@ -67,7 +69,7 @@ def place(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     topology = (ROOT / "topology.yaml").read_text(encoding="utf-8")
     (tmp_path / "topology.yaml").write_text(re.sub(r"port: \d+", "port: 0", topology))
     (tmp_path / "bin").mkdir()
-    for name, command in (("kcluster", "kcluster"), ("pytest", "pytest -p no:cacheprovider")):
+    for name, command in (("kcluster", "kcluster"), ("pytest", " ".join(PYTEST))):
         shim = tmp_path / "bin" / name
         shim.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m {command} "$@"\n')
         shim.chmod(0o755)
@@ -188,7 +190,7 @@ def test_docs__a_python_example_passes(
             pytest.importorskip(extra)
     (directory / "test_example.py").write_text(block, encoding="utf-8")
     ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_example.py"],
+        [sys.executable, "-m", *PYTEST, "-q", "test_example.py"],
         cwd=directory,
         env=environment,
         text=True,

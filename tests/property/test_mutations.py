@@ -31,7 +31,9 @@ from tests.rig.stage import Stage
 
 pytestmark = pytest.mark.pure_python  # a class of the extension cannot be broken on purpose
 
-SEEDS = range(1, 41)
+SHOW_MOST = (1, 29, 18, 31, 14, 8)
+"""Seeds that show most mutations.  They are tried first, which saves time and changes nothing."""
+SEEDS = (*SHOW_MOST, *(seed for seed in range(1, 41) if seed not in SHOW_MOST))
 Patch = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -272,7 +274,7 @@ def test_mutation__a_broken_core_is_detected(
             problems = [str(found) for found in storm.watch.invariants.violations]
         if any(problem.startswith(name) for problem in problems):
             return
-    pytest.fail(f"no seed of {SEEDS} shows it")
+    pytest.fail(f"no seed from 1 to {max(SEEDS)} shows it")
 
 
 @pytest.mark.parametrize("is_broken", [False, True])

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic as monotonic_by_name
+from typing import Any
 
 import pytest
 
@@ -41,8 +42,8 @@ class Emptiness:
         raise AssertionError("there are no brokers")
 
 
-def world(**keys: object) -> World:
-    return World(Emptiness(), **keys)  # type: ignore[arg-type]
+def world(**keys: Any) -> World:
+    return World(Emptiness(), **keys)
 
 
 def test_an_hour_passes_at_once() -> None:
@@ -53,7 +54,7 @@ def test_an_hour_passes_at_once() -> None:
         assert 3600 <= time.monotonic() - began < 3600.1
         assert 3600 <= monotonic_by_name() - began < 3600.1
         assert now == pytest.approx(EPOCH_S)
-        assert datetime.datetime.now(datetime.timezone.utc).isoformat() >= "2026-01-01T01:00:00"
+        assert datetime.datetime.now(datetime.UTC).isoformat() >= "2026-01-01T01:00:00"
         assert datetime.date.today().year == 2026
     assert time.monotonic() - real < 60
     assert datetime.datetime.now() > datetime.datetime(2026, 1, 2)
@@ -72,8 +73,7 @@ def test_threads_wait_for_each_other() -> None:
         threads = [threading.Thread(target=work, args=(name, out)) for name in "ab"]
         for thread in threads:
             thread.start()
-        for _ in range(6):
-            seen.append(out.get(timeout=1))
+        seen.extend(out.get(timeout=1) for _ in range(6))
         for thread in threads:
             thread.join()
         with pytest.raises(queue.Empty):
@@ -103,13 +103,17 @@ def test_a_deadlock_names_the_threads_and_their_lines() -> None:
             threads[0].join()
     text = str(caught.value)
     assert "left waits for a lock" in text
-    assert "test_world.py" in text and "in take" in text
+    assert "test_world.py" in text
+    assert "in take" in text
 
 
 def test_the_limit_ends_a_test_that_waits_for_ever() -> None:
-    with world(limit_s=60), pytest.raises(TimeLimit):
+    def wait_for_ever() -> None:
         while True:
             time.sleep(1)
+
+    with world(limit_s=60), pytest.raises(TimeLimit):
+        wait_for_ever()
 
 
 def test_a_thread_that_spins_gets_there() -> None:
@@ -151,7 +155,7 @@ def test_a_server_and_a_client_inside() -> None:
             client.shutdown(socket.SHUT_WR)
             assert client.recv(100) == b""
         thread.join()
-        with pytest.raises(NotInVirtualTime, match="example.org is no broker"):
+        with pytest.raises(NotInVirtualTime, match=r"example\.org is no broker"):
             socket.create_connection(("example.org", 80))
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", 1))

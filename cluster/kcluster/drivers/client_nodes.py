@@ -36,14 +36,19 @@ class ClientNodes:
     def find(self, pattern: str, by_host: bool, broker_ids: Iterable[int]) -> int:
         """The node of all clients whose client.id, or address, matches a pattern.  A new node adds
         no latency to its links."""
-        key = (by_host, pattern)
-        node = self.ids.get(key)
+        node = self.ids.get((by_host, pattern))
         if node is None:
-            node = self.ids[key] = FIRST_OUTSIDE_ID + len(self.ids)
-            self._fabric.clients[node] = f"at {pattern}" if by_host else pattern
+            node = self.add(pattern, by_host)
             for broker_id in broker_ids:
                 self._fabric.set_latency(node, broker_id, 0)
-            self._found.clear()
+        if node not in self._fabric.clients:
+            self._fabric.clients[node] = f"at {pattern}" if by_host else pattern
+        return node
+
+    def add(self, pattern: str, by_host: bool) -> int:
+        """A new node, which the fabric lists among the clients once it has been asked for."""
+        node = self.ids[by_host, pattern] = FIRST_OUTSIDE_ID + len(self.ids)
+        self._found.clear()
         return node
 
     def matching(self, client_id: str | None, host: str) -> tuple[int, ...]:

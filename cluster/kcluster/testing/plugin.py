@@ -15,19 +15,26 @@ Kafka: EmbeddedKafkaCluster, ClusterTestExtensions.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator
+import shlex
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import pytest
 
 if TYPE_CHECKING:
-    from kcluster.config.topology.model import Topology
     from kcluster.testing.handles import TestedCluster, VirtualCluster
+    from kcluster.testing.marks import MarkArguments
+    from kcluster.testing.world_handle import TestedWorldCluster
 
 T = TypeVar("T")
 
 MARK: Final = "kafka_cluster"
+FIXTURE: Final = "kafka_cluster"
+SEED: Final = pytest.StashKey[int]()
+"""The seed with which an item runs now, if it is not its mark's own."""
+_WORLD: Final = str(Path(__file__).parents[1] / "world") + os.sep
 RUNS_DIRECTORY: Final = ".kcluster/runs"
 _HANDLES: Final = pytest.StashKey[list[Any]]()
 """The clusters that an item's report covers."""
@@ -48,8 +55,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--kcluster-clock",
         choices=("virtual", "live", "both"),
-        default="virtual",
-        help="The clock on which scenario files run (default: virtual).",
+        default=None,
+        help="The clock of kafka_cluster, instead of the mark's own (default: live), and of"
+        " scenario files (default: virtual).",
+    )
+    group.addoption(
+        "--kcluster-seed",
+        type=int,
+        default=None,
+        metavar="SEED",
+        help="The seed of all tests in virtual time, instead of the mark's own: one run each.",
     )
 
 
@@ -57,18 +72,63 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the mark."""
     config.addinivalue_line(
         "markers",
-        f"{MARK}(brokers, topology, topics, profile, config, seed, ...): the cluster that the"
-        " kcluster fixtures start; keys as in a topology file.",
+        f"{MARK}(brokers, topology, topics, profile, config, seed, clock, seeds, ...): the cluster"
+        " that the kcluster fixtures start; keys as in a topology file.  clock='virtual': the test"
+        " and its clients run in virtual time, with `seeds=N` once for each of N seeds.",
     )
+
+
+# ----------------------------------------------------------------------------- the clock
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """With `--kcluster-clock both`, a test of kafka_cluster is two."""
+    if metafunc.config.getoption("--kcluster-clock") == "both" and FIXTURE in metafunc.fixturenames:
+        metafunc.parametrize(FIXTURE, ("live", "virtual"), indirect=True)
+
+
+def clock_of(item: Any) -> str:
+    """The clock of an item's kafka_cluster, "live" or "virtual"; what the mark says may be
+    wrong."""
+    callspec = getattr(item, "callspec", None)
+    if callspec is not None and FIXTURE in callspec.params:
+        return str(callspec.params[FIXTURE])
+    chosen = item.config.getoption("--kcluster-clock")
+    if chosen in ("live", "virtual"):
+        return str(chosen)
+    mark = item.get_closest_marker(MARK)
+    return "live" if mark is None else str(mark.kwargs.get("clock", "live"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A world begins before any other fixture of its test is made, so that all of them are in
+    it."""
+    names: list[str] = getattr(item, "fixturenames", [])
+    if FIXTURE in names and clock_of(item) == "virtual":
+        scopes = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
+        names.remove(FIXTURE)
+        at = (i for i, name in enumerate(names) if name in scopes and is_of_function(scopes[name]))
+        names.insert(next(at, len(names)), FIXTURE)
+
+
+def is_of_function(definitions: Sequence[Any]) -> bool:
+    """Whether a fixture with these definitions, of which the last counts, is made for each test."""
+    return bool(definitions[-1].scope == "function")
 
 
 # ----------------------------------------------------------------------------------- fixtures
 
 
 @pytest.fixture
-def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[TestedCluster]:
-    """This test's own live cluster: profile fast, free ports, by default three brokers."""
-    yield from _live(request, request.node.get_closest_marker(MARK))
+def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[TestedCluster | TestedWorldCluster]:
+    """This test's own cluster, by default of three brokers.  Live: profile fast, free ports.  In
+    virtual time: profile kafka, and the test and its fixtures run in virtual time, too."""
+    mark = request.node.get_closest_marker(MARK)
+    if clock_of(request.node) == "virtual":
+        yield from _in_world(request, mark)
+    else:
+        yield from _live(request, mark)
 
 
 @pytest.fixture(scope="module")
@@ -101,8 +161,8 @@ def virtual_cluster(request: pytest.FixtureRequest) -> VirtualCluster:
     """A cluster in virtual time, with the methods of a live one; `run_for(ms)` lets time pass."""
     from kcluster.testing.handles import VirtualCluster
 
-    topology, seed = _arguments(request, request.node.get_closest_marker(MARK), "kafka")
-    cluster = VirtualCluster(topology, seed, request.node.name)
+    arguments = _arguments(request, request.node.get_closest_marker(MARK), "virtual")
+    cluster = VirtualCluster(arguments.topology, arguments.seed, request.node.name)
     _remember(request.node, cluster)
     return cluster
 
@@ -110,32 +170,88 @@ def virtual_cluster(request: pytest.FixtureRequest) -> VirtualCluster:
 def _live(request: pytest.FixtureRequest, mark: pytest.Mark | None) -> Iterator[TestedCluster]:
     from kcluster.testing.handles import TestedCluster
 
-    topology, seed = _arguments(request, mark, "fast")
-    cluster = _or_refused(request, lambda: TestedCluster(topology, seed, request.node.name))
+    arguments = _arguments(request, mark, "live")
+    if request.scope != "function":
+        _stays_live(request, arguments.clock)
+    cluster = _or_refused(
+        request, lambda: TestedCluster(arguments.topology, arguments.seed, request.node.name)
+    )
     _remember(request.node, cluster)
     with cluster:
         yield cluster
 
 
-def _arguments(
-    request: pytest.FixtureRequest, mark: pytest.Mark | None, profile: str
-) -> tuple[Topology, int]:
-    from kcluster.testing.handles import arguments_of
+def _stays_live(request: pytest.FixtureRequest, clock: str) -> None:
+    """Say that a shared cluster is live, if somebody asked for virtual time: a world has one
+    test."""
+    text = f"{request.fixturename} is shared by tests, so it is live; kafka_cluster can be virtual"
+    if clock == "virtual":
+        _refuse(request, [f"clock: {text}"])
+    if request.config.getoption("--kcluster-clock") in ("virtual", "both"):
+        warnings.warn(pytest.PytestWarning(f"--kcluster-clock: {text}"), stacklevel=1)
 
-    return _or_refused(request, lambda: arguments_of(mark, profile))
+
+def _in_world(
+    request: pytest.FixtureRequest, mark: pytest.Mark | None
+) -> Iterator[TestedWorldCluster]:
+    arguments = _arguments(request, mark, "virtual")
+
+    from kcluster.testing.world_handle import TestedWorldCluster
+
+    item = request.node
+    replay = replay_of(item, arguments.seed)
+    cluster = _or_refused(request, lambda: TestedWorldCluster(arguments, item.name, replay))
+    _remember(item, cluster)
+    cluster.open()
+    left: list[str] = []
+    try:
+        yield cluster
+        left = cluster.threads_left()
+    finally:
+        cluster.close()
+    if left and not cluster.has_failed:
+        text = f"{item.name} left threads, which were ended: {', '.join(left)}"
+        warnings.warn(pytest.PytestWarning(text), stacklevel=1)
+
+
+def replay_of(item: pytest.Item, seed: int) -> str:
+    """The command that runs a test in virtual time again with this seed."""
+    mark = item.get_closest_marker(MARK)
+    is_said = mark is not None and mark.kwargs.get("clock") == "virtual"
+    chosen = item.config.getoption("--kcluster-clock")
+    clock = "" if is_said and chosen is None else f" --kcluster-clock {chosen or 'virtual'}"
+    return f"pytest {shlex.quote(item.nodeid)}{clock} --kcluster-seed {seed}"
+
+
+def _arguments(
+    request: pytest.FixtureRequest, mark: pytest.Mark | None, clock: str
+) -> MarkArguments:
+    from kcluster.testing.marks import arguments_of
+
+    arguments = _or_refused(request, lambda: arguments_of(mark, clock))
+    seed = request.node.stash.get(SEED, request.config.getoption("--kcluster-seed"))
+    if seed is None or clock == "live":
+        return arguments
+    from msgspec import structs
+
+    return structs.replace(arguments, seed=seed)
 
 
 def _or_refused(request: pytest.FixtureRequest, make: Callable[[], T]) -> T:
     """What `make` makes of a mark.  If the mark is wrong (or its port taken), the test fails with
     one line per problem, without frames."""
     from kcluster.config.files.problems import ProblemsError
-    from kcluster.testing.handles import MarkError
+    from kcluster.testing.marks import MarkError
 
     try:
         return make()
     except (MarkError, ProblemsError) as error:
         problems = str(error).splitlines()
     # After the except clause, so that pytest shows no other error with this one.
+    _refuse(request, problems)
+
+
+def _refuse(request: pytest.FixtureRequest, problems: list[str]) -> NoReturn:
     path, line, _ = request.node.reportinfo()
     place = os.path.relpath(path, request.config.invocation_params.dir)
     at = place if line is None else f"{place}:{line + 1}"
@@ -152,8 +268,12 @@ def _remember(node: Any, cluster: Any) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, Any, Any]:
     """Add to a failed test's report what happened to its clusters, and write run directories."""
+    if call.excinfo is not None and FIXTURE in getattr(item, "fixturenames", ()):
+        call.excinfo.traceback = call.excinfo.traceback.filter(_is_of_users)
     report = yield
     if report.failed and report.when == "call":
         parent = _runs_directory(item.config)
@@ -162,7 +282,13 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
             if cluster.last_verdict is not None:
                 _break_lines(report.longrepr, repr(cluster.last_verdict))
             report.sections.append(("kcluster", "\n".join(cluster.story(parent))))
+            cluster.after_failure()
     return report
+
+
+def _is_of_users(entry: Any) -> bool:
+    """Not the inside of a world: a thread that waits shows where it does."""
+    return not str(entry.path).startswith(_WORLD)
 
 
 def _break_lines(longrepr: Any, text: str) -> None:
@@ -206,63 +332,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
         place = Path(config.rootpath, pattern)
         is_in = file_path.parent == place if place.is_dir() else file_path.match(str(place))
         if is_in:
+            from kcluster.testing.scenario_items import ScenarioFile
+
             collector: pytest.Collector = ScenarioFile.from_parent(parent, path=file_path)
             return collector
     return None
-
-
-class ScenarioFile(pytest.File):
-    """One scenario file: a test for each clock."""
-
-    def collect(self) -> Iterator[pytest.Item]:
-        """One test for each clock of `--kcluster-clock` on which the scenario can run."""
-        from kcluster.scenario.language.loader import ScenarioError
-        from kcluster.scenario.language.scenario import Scenario
-
-        try:
-            scenario = Scenario.load(self.path)
-        except ScenarioError as error:
-            raise self.CollectError(str(error)) from None
-        chosen = self.config.getoption("--kcluster-clock")
-        for clock in scenario.clocks if chosen == "both" else (chosen,):
-            yield ScenarioItem.from_parent(self, name=clock, scenario=scenario)
-
-
-class ScenarioItem(pytest.Item):
-    """A run of a scenario on one clock."""
-
-    def __init__(self, *, scenario: Any, **more: Any) -> None:
-        super().__init__(**more)
-        self._scenario = scenario
-
-    def runtest(self) -> None:
-        """Run the scenario; fails unless all its checks hold."""
-        from kcluster.runs.directory import write_run
-        from kcluster.scenario.play.running import run_scenario
-
-        result = run_scenario(self._scenario, self.name)
-        if not result.passed:
-            parent = Path(self.config.rootpath, self.config.getini("kcluster_runs"))
-            raise ScenarioFailed(result, write_run(parent, result.record()))
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The timeline, the verdict, the failed checks, the replay line."""
-        if not isinstance(excinfo.value, ScenarioFailed):
-            return super().repr_failure(excinfo, style)
-        from kcluster.scenario.report import result_lines
-
-        lines = list(result_lines(excinfo.value.result, with_timeline=True))
-        return "\n".join([*lines, f"  run directory: {excinfo.value.directory}"])
-
-    def reportinfo(self) -> tuple[Path, int, str]:
-        """The location, for the summary."""
-        return self.path, 0, f"{self.path.name}[{self.name}]"
-
-
-class ScenarioFailed(Exception):
-    """A scenario's checks do not all hold."""
-
-    def __init__(self, result: Any, directory: Path) -> None:
-        super().__init__("; ".join(result.failures))
-        self.result = result
-        self.directory = directory

@@ -1,1 +1,1 @@
-"""Real client code in virtual time: threads, locks, sockets, clocks and random numbers of a world."""
+"""Real client code in virtual time: its threads, locks, clocks, sockets and random numbers."""

@@ -24,7 +24,7 @@ from weakref import WeakKeyDictionary
 from kcluster.world.active import world_here
 from kcluster.world.errors import NotInVirtualTime
 from kcluster.world.primitives import WorldLock
-from kcluster.world.replacing import Pair, set_attribute
+from kcluster.world.replacing import Replacement, set_attribute
 
 _HEAP_TYPE: Final = 1 << 9
 """Py_TPFLAGS_HEAPTYPE: of classes whose attributes can be set."""
@@ -205,7 +205,7 @@ def _stand_in(cls: type, reason: str) -> type:
 # ----------------------------------------------------------------------------- for world.py
 
 
-def pairs() -> list[Pair]:
+def pairs() -> list[Replacement]:
     """What takes the place of classes written in C, as far as their modules are imported now."""
     found = []
     for refusal in REFUSALS:
@@ -213,18 +213,18 @@ def pairs() -> list[Pair]:
         for name in refusal.classes:
             cls = getattr(module, name, None)
             if isinstance(cls, type) and not cls.__flags__ & _HEAP_TYPE:
-                found.append(Pair(cls, _stand_in(cls, refusal.reason)))
+                found.append(Replacement(cls, _stand_in(cls, refusal.reason)))
     asyncio = sys.modules.get("_asyncio")
     if asyncio is not None:
         for cls in (asyncio.Task, asyncio.Future):
             if cls not in _stand_ins:
                 _stand_ins[cls] = _with_serials(cls)
-            found.append(Pair(cls, _stand_ins[cls]))
+            found.append(Replacement(cls, _stand_ins[cls]))
     records = sys.modules.get("aiokafka.record.default_records")
     if records is not None:
         twin, in_use = records._DefaultRecordBatchBuilderPy, records.DefaultRecordBatchBuilder
         if in_use is not twin:
-            found.append(Pair(in_use, twin))
+            found.append(Replacement(in_use, twin))
     return found
 
 

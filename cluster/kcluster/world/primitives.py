@@ -17,11 +17,11 @@ from typing import Any, Final
 
 from kcluster.world.active import scheduler_here
 from kcluster.world.errors import NotInVirtualTime
-from kcluster.world.scheduler import Scheduler, Task
-from kcluster.world.waits import Wait, WaitFor
+from kcluster.world.scheduler import Scheduler, WorldThread
+from kcluster.world.waits import WaitFor, Waiting
 
 _get_ident: Final = _thread.get_ident
-_FOR_LOCK: Final = Wait(WaitFor.LOCK)
+_FOR_LOCK: Final = Waiting(WaitFor.LOCK)
 
 
 class WorldLock:
@@ -31,7 +31,7 @@ class WorldLock:
 
     def __init__(self) -> None:
         self._is_locked = False
-        self._waiting: deque[Task] = deque()
+        self._waiting: deque[WorldThread] = deque()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """As threading.Lock.acquire."""
@@ -51,14 +51,12 @@ class WorldLock:
         assert task is not None, "the caller is a thread of the world"
         self._waiting.append(task)
         deadline_us = scheduler.deadline_us(timeout) if timeout > 0 else None
+        is_mine = False
         try:
             is_mine = scheduler.park(deadline_us, _FOR_LOCK)
-        except BaseException:
-            if task in self._waiting:
+        finally:
+            if not is_mine and task in self._waiting:
                 self._waiting.remove(task)
-            raise
-        if not is_mine and task in self._waiting:
-            self._waiting.remove(task)
         return is_mine
 
     def release(self) -> None:
@@ -154,6 +152,10 @@ class WorldRLock:
     def _recursion_count(self) -> int:
         return self._count if self._is_owned() else 0
 
+    def locked(self) -> bool:
+        """As threading.RLock.locked, of 3.14."""
+        return self._lock.locked()
+
     def _at_fork_reinit(self) -> None:
         self._lock._at_fork_reinit()
         self._count = self._owner = 0
@@ -172,6 +174,6 @@ def _inside(scheduler: Scheduler | None) -> Scheduler:
     return scheduler
 
 
-def _scheduler_of(task: Task) -> Scheduler | None:
+def _scheduler_of(task: WorldThread) -> Scheduler | None:
     """The scheduler that can wake a task that waits."""
     return task.scheduler if task.is_parked and not task.is_done else None

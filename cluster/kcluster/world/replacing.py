@@ -24,7 +24,7 @@ UNTOUCHED: Final = (
 """Packages that measure real time, or are the simulator itself."""
 
 
-class Pair(NamedTuple):
+class Replacement(NamedTuple):
     """What takes the place of what."""
 
     original: Any
@@ -43,7 +43,7 @@ class _Holder(NamedTuple):
 class Replacing:
     """The replacements of one process; put in and taken out as often as there are worlds."""
 
-    def __init__(self, pairs: Callable[[], Iterable[Pair]]) -> None:
+    def __init__(self, pairs: Callable[[], Iterable[Replacement]]) -> None:
         self._pairs = pairs
         self._holders: list[_Holder] = []
         self._modules_seen = 0
@@ -100,48 +100,55 @@ def set_in_builtin_type(undo: ExitStack, owner: type, name: str, value: Any) -> 
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(owner))
 
 
-def _holders_of(pairs: tuple[Pair, ...]) -> list[_Holder]:
-    by_id = {id(pair.original): pair for pair in pairs}
-    found: list[_Holder] = []
-    if gc.get_freeze_count():
-        # Frozen objects are found by nobody; somebody froze them to make collections short.
-        gc.unfreeze()
-        try:
-            return _holders_of(pairs)
-        finally:
-            gc.freeze()
-    for owner in gc.get_referrers(*(pair.original for pair in pairs)):
+def _holders_of(replacements: tuple[Replacement, ...]) -> list[_Holder]:
+    by_id = {id(each.original): each for each in replacements}
+    dicts, tuples = [], []
+    for owner in gc.get_referrers(*(each.original for each in replacements)):
         if isinstance(owner, dict):
-            found += _in_dict(owner, by_id)
+            dicts.append(owner)
         elif isinstance(owner, tuple):
-            found += _in_defaults(owner, by_id)
+            tuples.append(owner)
+    return _in_dicts(dicts, by_id) + _in_defaults(tuples, by_id)
+
+
+def _in_dicts(dicts: list[dict[Any, Any]], by_id: dict[int, Replacement]) -> list[_Holder]:
+    found = []
+    classes = _classes_of([attributes for attributes in dicts if "__module__" in attributes])
+    for owner in dicts:
+        module = owner.get("__name__") if "__spec__" in owner else owner.get("__module__")
+        if _is_untouched(module):
+            continue
+        for key, value in tuple(owner.items()):
+            if id(value) in by_id and isinstance(key, str):
+                place = classes.get(id(owner), owner)
+                found.append(_Holder(place, key, value, by_id[id(value)].replacement))
     return found
 
 
-def _in_dict(owner: dict[Any, Any], by_id: dict[int, Pair]) -> list[_Holder]:
-    module = owner.get("__name__") if "__spec__" in owner else owner.get("__module__")
-    if isinstance(module, str) and module.partition(".")[0] in UNTOUCHED:
-        return []
-    place: Any = _class_of(owner) if "__module__" in owner else owner
-    return [
-        _Holder(place, key, value, by_id[id(value)].replacement)
-        for key, value in tuple(owner.items())
-        if id(value) in by_id and isinstance(key, str)
-    ]
+def _is_untouched(module: object) -> bool:
+    return isinstance(module, str) and module.partition(".")[0] in UNTOUCHED
 
 
-def _class_of(attributes: dict[str, Any]) -> Any:
-    """The class whose attributes these are, so that its cache of lookups is told of changes."""
-    classes = [x for x in gc.get_referrers(attributes) if isinstance(x, type)]
-    return classes[0] if len(classes) == 1 else attributes
+def _classes_of(dicts: list[dict[Any, Any]]) -> dict[int, type]:
+    """The class of each of these attributes, by address: its cache of lookups hears of changes."""
+    wanted = {id(attributes) for attributes in dicts}
+    return {
+        id(attributes): cls
+        for cls in gc.get_referrers(*dicts)
+        if isinstance(cls, type)
+        for attributes in gc.get_referents(cls)
+        if id(attributes) in wanted
+    }
 
 
-def _in_defaults(values: tuple[Any, ...], by_id: dict[int, Pair]) -> list[_Holder]:
-    replaced = tuple(by_id[id(x)].replacement if id(x) in by_id else x for x in values)
-    return [
-        _Holder(function, None, values, replaced)
-        for function in gc.get_referrers(values)
-        if isinstance(function, types.FunctionType)
-        and function.__defaults__ is values
-        and function.__module__.partition(".")[0] not in UNTOUCHED
-    ]
+def _in_defaults(tuples: list[tuple[Any, ...]], by_id: dict[int, Replacement]) -> list[_Holder]:
+    wanted = {id(values) for values in tuples}
+    found = []
+    for function in gc.get_referrers(*tuples):
+        if not isinstance(function, types.FunctionType) or _is_untouched(function.__module__):
+            continue
+        values = function.__defaults__
+        if values is not None and id(values) in wanted:
+            replaced = tuple(by_id[id(x)].replacement if id(x) in by_id else x for x in values)
+            found.append(_Holder(function, None, values, replaced))
+    return found

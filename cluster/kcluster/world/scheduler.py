@@ -1,7 +1,7 @@
 """The threads of a world: which one runs, when time moves, and what each waits for.
 
 Owns: tasks, the baton that one of them holds, the run queue, their timers.  Never: replaces
-anything (patches/ does), opens a socket, moves time itself (its clock does: the cluster).
+anything (replaced/ does), opens a socket, moves time itself (its clock does: the cluster).
 Kafka: no counterpart; the operating system's scheduler.
 
 The user's threads are real OS threads, so thread locals, asyncio, debuggers and coverage work as
@@ -19,12 +19,13 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from random import Random
+from types import TracebackType
 from typing import Any, Final, Protocol, final
 
 from kcluster.timers import NEVER_US
 from kcluster.world.compute import ComputeCost
 from kcluster.world.errors import Deadlock, TimeLimit, WorldEnded
-from kcluster.world.waits import FOREVER, StuckThread, Wait, place_of
+from kcluster.world.waits import FOREVER, StuckThread, Waiting, place_of
 
 _allocate_lock: Final = _thread.allocate_lock
 _start_new_thread: Final = _thread.start_new_thread
@@ -50,7 +51,7 @@ class WorldClock(Protocol):
 
 
 @final
-class Task:
+class WorldThread:
     """A thread of the world.  `number`: in the order of their starts, 0 for the one that entered.
 
     `sentinel`: called once when it has ended, for whoever joins it.
@@ -77,14 +78,14 @@ class Task:
         self.is_ended_by_force = False
         self.token = 0
         """Counts its waits: a timer of an earlier wait does not end a later one."""
-        self.wait: Wait = FOREVER
+        self.wait: Waiting = FOREVER
         self.sentinel: Callable[[], object] | None = None
 
     @property
     def name(self) -> str:
         """Of its threading.Thread, if it has one."""
-        thread = threading._active.get(self.ident)  # type: ignore[attr-defined]
-        return str(thread.name) if thread is not None else f"thread {self.number}"
+        thread = threading._active.get(self.ident)  # type: ignore[attr-defined]  # asks silently
+        return thread.name if thread is not None else f"thread {self.number}"
 
 
 class Scheduler:
@@ -105,17 +106,17 @@ class Scheduler:
         self.clock = clock
         self.limit_us = limit_us
         self.cost = cost or ComputeCost()
-        self.tasks: list[Task] = []
+        self.tasks: list[WorldThread] = []
         """Those that have not ended, in the order of their starts."""
-        self.current: Task | None = None
+        self.current: WorldThread | None = None
         """The one with the baton."""
         self.is_advancing = False
         """The cluster runs, in the thread of `current`, which must not wait now."""
         self.switches = 0
         self._rng = rng
-        self._by_ident: dict[int, Task] = {}
-        self._run_queue: deque[Task] = deque()
-        self._timers: list[tuple[int, int, Task, int]] = []
+        self._by_ident: dict[int, WorldThread] = {}
+        self._run_queue: deque[WorldThread] = deque()
+        self._timers: list[tuple[int, int, WorldThread, int]] = []
         """(µs, sequence number, task, token of the wait)."""
         self._sequence = 0
         self._started = 0
@@ -126,7 +127,7 @@ class Scheduler:
         self._was_interrupted = False
         self._last_reading_ns = 0
 
-    def task_here(self) -> Task | None:
+    def thread_here(self) -> WorldThread | None:
         """The task of the calling thread, if it is one of this world."""
         return self._by_ident.get(_get_ident())
 
@@ -139,7 +140,7 @@ class Scheduler:
 
     def enter(self) -> None:
         """Make the calling thread the first task."""
-        task = Task(self, 0, "")
+        task = WorldThread(self, 0, "")
         task.ident = _get_ident()
         self._by_ident[task.ident] = task
         self.tasks.append(task)
@@ -167,7 +168,7 @@ class Scheduler:
         return left
 
     @property
-    def _first(self) -> Task:
+    def _first(self) -> WorldThread:
         return self.tasks[0]
 
     def spawn(
@@ -176,11 +177,11 @@ class Scheduler:
         arguments: Sequence[Any],
         keywords: Mapping[str, Any],
         app: str | None = None,
-    ) -> Task:
+    ) -> WorldThread:
         """Start a thread of the world; it runs when its turn comes."""
         assert self.current is not None, "a thread of no world starts a thread of this one"
         self._started += 1
-        task = Task(self, self._started, self.current.app if app is None else app)
+        task = WorldThread(self, self._started, self.current.app if app is None else app)
         self.tasks.append(task)
         is_known = _allocate_lock()
         is_known.acquire()
@@ -203,7 +204,7 @@ class Scheduler:
         self._run_queue.append(task)
         return task
 
-    def _end(self, task: Task) -> None:
+    def _end(self, task: WorldThread) -> None:
         task.is_done = True
         self._by_ident.pop(task.ident, None)
         self.tasks.remove(task)
@@ -213,7 +214,7 @@ class Scheduler:
 
     # ----------------------------------------------------------------------------------- waiting
 
-    def park(self, deadline_us: int | None, wait: Wait) -> bool:
+    def park(self, deadline_us: int | None, wait: Waiting) -> bool:
         """The calling task waits until somebody wakes it, or until the deadline; returns whether it
         was woken."""
         assert not self.is_advancing, f"the cluster itself waits: {wait}"
@@ -227,7 +228,7 @@ class Scheduler:
         self._switch()
         return task.was_woken
 
-    def wake(self, task: Task) -> None:
+    def wake(self, task: WorldThread) -> None:
         """Let a task that waits go on."""
         if task.is_parked:
             task.is_parked, task.was_woken = False, True
@@ -238,7 +239,7 @@ class Scheduler:
         self._run_queue.append(self._current)
         self._switch()
 
-    def sleep(self, duration_us: int, wait: Wait) -> None:
+    def sleep(self, duration_us: int, wait: Waiting) -> None:
         """The calling task waits for this long."""
         if duration_us <= 0:
             self.let_others_run()
@@ -248,9 +249,10 @@ class Scheduler:
     def may_switch(self) -> None:
         """A place at which the calling thread could be interrupted: with random interleavings it
         is, now and then."""
-        if self._rng is not None and self._run_queue and not self.is_advancing:
-            if self._rng.random() < 0.2:
-                self.let_others_run()
+        if self._rng is None or not self._run_queue or self.is_advancing:
+            return
+        if self._rng.random() < 0.2:
+            self.let_others_run()
 
     def deadline_us(self, timeout_s: float) -> int | None:
         """The time at which a timeout from now on has passed, rounded up: what sleeps until then
@@ -269,6 +271,12 @@ class Scheduler:
             self.compute(cost_us)
         self._last_reading_ns = max(self._last_reading_ns + 1, self.now_us * 1000)
         return self._last_reading_ns
+
+    def poll(self) -> None:
+        """The calling thread looks whether something is ready, which costs as a reading does."""
+        cost_us = self.cost.of_reading()
+        if cost_us:
+            self.compute(cost_us)
 
     def compute(self, cost_us: int) -> None:
         """The calling task computes; the cluster and timers go on meanwhile."""
@@ -297,7 +305,7 @@ class Scheduler:
     # ------------------------------------------------------------------------------ who runs next
 
     @property
-    def _current(self) -> Task:
+    def _current(self) -> WorldThread:
         task = self.current
         assert task is not None, "the world is over"
         return task
@@ -317,7 +325,7 @@ class Scheduler:
             crash, self._crash = self._crash, None
             raise crash
 
-    def _await_baton(self, task: Task) -> None:
+    def _await_baton(self, task: WorldThread) -> None:
         while True:
             try:
                 task.baton.acquire()
@@ -329,18 +337,15 @@ class Scheduler:
                 self._was_interrupted = True
                 self._crash = interrupt
 
-    def _hand_to(self, task: Task) -> None:
+    def _hand_to(self, task: WorldThread) -> None:
         self.switches += 1
         self.current = task
         task.baton.release()
 
-    def _next(self) -> Task:
-        try:
+    def _next(self) -> WorldThread:
+        with _Crashes(self):
             while not self._run_queue and self._crash is None:
                 self._let_time_pass()
-        except Exception as error:
-            # A bug in a broker, a deadlock, the limit: the first task reports it.
-            self._crash = error
         if self._crash is not None:
             first = self._first
             first.is_parked = False
@@ -350,6 +355,10 @@ class Scheduler:
         if self._rng is not None and len(self._run_queue) > 1:
             self._run_queue.rotate(-self._rng.randrange(len(self._run_queue)))
         return self._run_queue.popleft()
+
+    def crash(self, error: BaseException) -> None:
+        """The first thread raises this when it has the baton."""
+        self._crash = error
 
     def _let_time_pass(self) -> None:
         self.cost.idle()
@@ -366,7 +375,7 @@ class Scheduler:
         if not self._run_queue and due_us == NEVER_US == self.limit_us:
             raise Deadlock(self.describe())
 
-    def describe(self, others_than: Task | None = None) -> list[StuckThread]:
+    def describe(self, others_than: WorldThread | None = None) -> list[StuckThread]:
         """What each task waits for, and where."""
         frames = sys._current_frames()
         return [
@@ -374,6 +383,29 @@ class Scheduler:
             for task in self.tasks
             if task is not others_than
         ]
+
+
+class _Crashes:
+    """A bug in a broker, a deadlock, the limit: the first thread reports it, whoever finds it."""
+
+    __slots__ = ("_scheduler",)
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._scheduler.crash(error)
+        return True
 
 
 def _never() -> bool:

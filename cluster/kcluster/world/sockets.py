@@ -4,80 +4,41 @@ Owns: blocking, timeouts, options, names of the sockets of a world; servers insi
 bytes pass (drivers/memory/ does), which threads run (scheduler.py).
 Kafka: no counterpart; the kernel's side of a client's sockets.
 
-A socket here has a number instead of a file descriptor, far above those of the process, and one end
-of a TCP connection in memory.
+A socket here has a number instead of a file descriptor, and one end of a TCP connection in memory.
 """
 
 from __future__ import annotations
 
+import _socket
 import errno
 import os
 import socket
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kcluster.drivers.memory.addresses import CLIENT_HOST
 from kcluster.drivers.memory.stream import StreamEnd, stream_pair
 from kcluster.world.active import scheduler_here, world_here
 from kcluster.world.errors import NotInVirtualTime
-from kcluster.world.scheduler import Task
-from kcluster.world.waits import Wait, WaitFor
+from kcluster.world.scheduler import WorldThread
+from kcluster.world.waits import WaitFor, Waiting
 
-if TYPE_CHECKING:
-    from kcluster.world.world import World
-
-RealSocket: Final = socket.socket
-FIRST_DESCRIPTOR: Final = 1_000_000
-FIRST_PORT: Final = 40_000
-CLIENT_HOST: Final = "192.0.2.200"
-"""The machine of all programs of a world (RFC 5737: an address that no real one has)."""
-_LOCAL: Final = frozenset({"", "0.0.0.0", "127.0.0.1", "localhost", "::", "::1", CLIENT_HOST})
-
-
-class WorldSockets:
-    """The sockets of one world."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.by_descriptor: dict[int, WorldSocket] = {}
-        self.listening: dict[int, WorldSocket] = {}
-        """By port."""
-        self._descriptors = FIRST_DESCRIPTOR
-        self._ports = FIRST_PORT
-
-    def new_descriptor(self, sock: WorldSocket) -> int:
-        """A number for a socket."""
-        self._descriptors += 1
-        self.by_descriptor[self._descriptors] = sock
-        return self._descriptors
-
-    def new_port(self) -> int:
-        """A port for a socket that is not bound to one."""
-        self._ports += 1
-        return self._ports
-
-    def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd | None:
-        """An end that is connected or being connected; None if nobody listens there."""
-        if host not in _LOCAL:
-            return self.world.connect(host, port, local)
-        listening = self.listening.get(port)
-        if listening is None:
-            return None
-        mine, theirs = stream_pair(local, (host, port))
-        listening.arrived(theirs)
-        return mine
+RealSocket = socket.socket
+_bare_socket: Final[Any] = _socket.socket.__new__
 
 
 class WorldSocket(RealSocket):
-    """socket.socket, for a thread of a world."""
+    """socket.socket, for a thread of a world.  Its methods behave as the standard library's."""
 
-    def __new__(cls, *arguments: Any, **keywords: Any) -> WorldSocket:  # noqa: D102
-        return super(RealSocket, cls).__new__(cls)
+    def __new__(cls, *arguments: Any, **keywords: Any) -> WorldSocket:
+        made: WorldSocket = _bare_socket(cls)
+        return made
 
     def __init__(
         self,
         family: int = -1,
-        type: int = -1,  # noqa: A002  # the standard library's name
+        type: int = -1,  # the standard library's name
         proto: int = -1,
         fileno: int | None = None,
     ) -> None:
@@ -87,6 +48,7 @@ class WorldSocket(RealSocket):
             raise NotInVirtualTime("a socket cannot be made from a file descriptor in virtual time")
         if type not in (-1, socket.SOCK_STREAM):
             raise NotInVirtualTime("only TCP sockets live in virtual time, no UDP or raw ones")
+        self._world = world
         self._sockets = world.sockets
         self._family = socket.AF_INET if family == -1 else family
         self._proto = max(proto, 0)
@@ -120,32 +82,32 @@ class WorldSocket(RealSocket):
         """Its number; -1 once it is closed."""
         return -1 if self._is_closed else self._fd
 
-    def setblocking(self, flag: bool) -> None:  # noqa: D102
+    def setblocking(self, flag: bool) -> None:
         self._timeout = None if flag else 0.0
 
-    def getblocking(self) -> bool:  # noqa: D102
+    def getblocking(self) -> bool:
         return self._timeout != 0.0
 
-    def settimeout(self, value: float | None) -> None:  # noqa: D102
+    def settimeout(self, value: float | None) -> None:
         if value is not None and value < 0:
             raise ValueError("Timeout value out of range")
         self._timeout = value
 
-    def gettimeout(self) -> float | None:  # noqa: D102
+    def gettimeout(self) -> float | None:
         return self._timeout
 
-    def setsockopt(self, level: int, name: int, value: Any, *rest: Any) -> None:  # noqa: D102
+    def setsockopt(self, level: int, name: int, value: Any, *rest: Any) -> None:
         self._options[level, name] = value
 
-    def getsockopt(self, level: int, name: int, *rest: Any) -> Any:  # noqa: D102
+    def getsockopt(self, level: int, name: int, *rest: Any) -> Any:
         if (level, name) == (socket.SOL_SOCKET, socket.SO_ERROR):
             return 0 if self._end is None else self._end.take_error()
         return self._options.get((level, name), 0)
 
-    def getsockname(self) -> Any:  # noqa: D102
+    def getsockname(self) -> Any:
         return self._local
 
-    def getpeername(self) -> Any:  # noqa: D102
+    def getpeername(self) -> Any:
         if self._end is None or not self._end.is_connected:
             raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
         return self._end.remote_address
@@ -181,14 +143,14 @@ class WorldSocket(RealSocket):
         for on_change in self._watchers:
             end.watchers[on_change] = None
 
-    def _wait(self, is_ready: Callable[[], bool], wait: Wait) -> None:
+    def _wait(self, is_ready: Callable[[], bool], wait: Waiting) -> None:
         """Block the calling thread until `is_ready()`, for the timeout at most."""
         scheduler = scheduler_here()
         if self._timeout == 0.0:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         if scheduler is None:
             raise NotInVirtualTime("a thread of no world uses a socket of one")
-        task = scheduler.task_here()
+        task = scheduler.thread_here()
         assert task is not None, "just found"
         deadline_us = None if self._timeout is None else scheduler.deadline_us(self._timeout)
         waking = Waking(task)
@@ -203,13 +165,13 @@ class WorldSocket(RealSocket):
 
     # ------------------------------------------------------------------------ making connections
 
-    def bind(self, address: Any) -> None:  # noqa: D102
+    def bind(self, address: Any) -> None:
         port = address[1] or self._sockets.new_port()
         if port in self._sockets.listening:
             raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
         self._local = (address[0], port)
 
-    def listen(self, backlog: int = 128) -> None:  # noqa: D102
+    def listen(self, backlog: int = 128) -> None:
         if not self._local[1]:
             self._local = (self._local[0], self._sockets.new_port())
         self._arrived = deque()
@@ -222,23 +184,23 @@ class WorldSocket(RealSocket):
         for on_change in tuple(self._watchers):
             on_change()
 
-    def accept(self) -> tuple[WorldSocket, Any]:  # noqa: D102
+    def accept(self) -> tuple[WorldSocket, Any]:
         arrived = self._arrived
         if arrived is None:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         if not arrived:
-            self._wait(lambda: bool(arrived), Wait(WaitFor.CLIENT))
+            self._wait(lambda: bool(arrived), Waiting(WaitFor.CLIENT))
         accepted = WorldSocket(self._family)
         accepted._attach(arrived.popleft())
         accepted._local = self._local
         return accepted, accepted.getpeername()
 
-    def connect_ex(self, address: Any) -> int:  # noqa: D102
+    def connect_ex(self, address: Any) -> int:
         end = self._end
         if end is None:
             host, port = address[0], int(address[1])
             local = self._local = (CLIENT_HOST, self._local[1] or self._sockets.new_port())
-            end = self._sockets.connect(host, port, local)
+            end = self._world.connect(host, port, local)
             if end is None:
                 return errno.ECONNREFUSED
             self._attach(end)
@@ -247,7 +209,7 @@ class WorldSocket(RealSocket):
                     return errno.EINPROGRESS
                 try:
                     self._wait(
-                        lambda: not end.is_connecting, Wait(WaitFor.CONNECTION, f"{host}:{port}")
+                        lambda: not end.is_connecting, Waiting(WaitFor.CONNECTION, f"{host}:{port}")
                     )
                 except TimeoutError:
                     return errno.EAGAIN
@@ -265,7 +227,7 @@ class WorldSocket(RealSocket):
             self._end = None
         return error
 
-    def connect(self, address: Any) -> None:  # noqa: D102
+    def connect(self, address: Any) -> None:
         error = self.connect_ex(address)
         if error == errno.EAGAIN:
             raise TimeoutError("timed out")
@@ -283,22 +245,22 @@ class WorldSocket(RealSocket):
             raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
         return self._end
 
-    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:  # noqa: D102
+    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
         end = self._connected()
         if not end.is_readable:
-            self._wait(lambda: end.is_readable, Wait(WaitFor.BYTES))
+            self._wait(lambda: end.is_readable, Waiting(WaitFor.BYTES))
         return end.peek(bufsize) if flags & socket.MSG_PEEK else end.read(bufsize)
 
-    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:  # noqa: D102
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
         view = memoryview(buffer).cast("B")
         data = self.recv(nbytes or len(view), flags)
         view[: len(data)] = data
         return len(data)
 
-    def recvfrom(self, bufsize: int, flags: int = 0, /) -> tuple[bytes, Any]:  # noqa: D102
+    def recvfrom(self, bufsize: int, flags: int = 0, /) -> tuple[bytes, Any]:
         return self.recv(bufsize, flags), None
 
-    def send(self, data: Any, flags: int = 0, /) -> int:  # noqa: D102
+    def send(self, data: Any, flags: int = 0, /) -> int:
         end = self._connected()
         if end.is_connecting:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
@@ -306,20 +268,20 @@ class WorldSocket(RealSocket):
         if not view:
             return 0
         if not end.is_writable:
-            self._wait(lambda: end.is_writable, Wait(WaitFor.ROOM))
+            self._wait(lambda: end.is_writable, Waiting(WaitFor.ROOM))
         return end.write(view)
 
-    def sendall(self, data: Any, flags: int = 0, /) -> None:  # noqa: D102
+    def sendall(self, data: Any, flags: int = 0, /) -> None:
         view = memoryview(data).cast("B")
         while view:
             view = view[self.send(view) :]
 
-    def sendmsg(self, buffers: Any, *rest: Any) -> int:  # noqa: D102
+    def sendmsg(self, buffers: Any, *rest: Any) -> int:
         return self.send(b"".join(bytes(buffer) for buffer in buffers))
 
     # ------------------------------------------------------------------------------------ the end
 
-    def shutdown(self, how: int, /) -> None:  # noqa: D102
+    def shutdown(self, how: int, /) -> None:
         end = self._connected()
         if not end.is_connected:
             raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
@@ -339,10 +301,10 @@ class WorldSocket(RealSocket):
         if self._end is not None:
             self._end.close()
 
-    def detach(self) -> int:  # noqa: D102
+    def detach(self) -> int:
         raise NotInVirtualTime("a socket cannot be detached in virtual time: it has no descriptor")
 
-    def dup(self) -> WorldSocket:  # noqa: D102
+    def dup(self) -> WorldSocket:
         raise NotInVirtualTime("a socket cannot be duplicated in virtual time")
 
 
@@ -351,7 +313,7 @@ class Waking:
 
     __slots__ = ("_task",)
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: WorldThread) -> None:
         self._task = task
 
     def __call__(self) -> None:

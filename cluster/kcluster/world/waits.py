@@ -1,6 +1,6 @@
 """What a thread of a world waits for, and where in the user's code.
 
-Owns: `Wait`, `StuckThread`, the search for the user's line.  Never: the words (errors.py).
+Owns: `Waiting`, `StuckThread`, the search for the user's line.  Never: the words (errors.py).
 Kafka: no counterpart; a thread dump.
 """
 
@@ -35,7 +35,7 @@ class WaitFor(enum.Enum):
     CLUSTER = "the cluster"
 
 
-class Wait(Struct, frozen=True):
+class Waiting(Struct, frozen=True):
     """One wait.  `what`: which lock, socket or time, in a few words."""
 
     kind: WaitFor
@@ -47,10 +47,10 @@ class Wait(Struct, frozen=True):
         return self.kind not in (WaitFor.LOCK, WaitFor.TURN)
 
 
-FOREVER: Final = Wait(WaitFor.TURN)
+FOREVER: Final = Waiting(WaitFor.TURN)
 
 
-class Place(Struct, frozen=True):
+class CodeLine(Struct, frozen=True):
     """A line of a program."""
 
     file: str
@@ -62,18 +62,18 @@ class StuckThread(Struct, frozen=True):
     """A thread, what it waits for, and the user's line that does; None if it has none."""
 
     name: str
-    wait: Wait
-    place: Place | None
+    wait: Waiting
+    place: CodeLine | None
 
 
-def place_of(frame: FrameType | None) -> Place | None:
+def place_of(frame: FrameType | None) -> CodeLine | None:
     """The innermost line outside of this package and the standard library, or else the innermost
     outside of this package."""
     found = None
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith((_PACKAGE, "<")):
-            place = Place(file, frame.f_lineno, frame.f_code.co_name)
+            place = CodeLine(file, frame.f_lineno, frame.f_code.co_name)
             if not _is_library(file):
                 return place
             found = found or place

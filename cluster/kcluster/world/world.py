@@ -8,22 +8,18 @@ Kafka: no counterpart; FoundationDB's simulation, for code that does not know of
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
 from contextlib import ExitStack
 from random import Random
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Final, Self
 
-from kcluster.drivers.memory.stream import StreamEnd
 from kcluster.timers import NEVER_US
 from kcluster.world import libraries
-from kcluster.world.active import set_world
+from kcluster.world.active import ActiveWorld, WorldNetwork, set_world
 from kcluster.world.compute import ComputeCost
-from kcluster.world.errors import UnknownHost
 from kcluster.world.replaced import clocks, network, randomness, threads
-from kcluster.world.replacing import Pair, Replacing
-from kcluster.world.scheduler import Scheduler, WorldClock
-from kcluster.world.sockets import CLIENT_HOST, WorldSockets
+from kcluster.world.replacing import Replacement, Replacing
+from kcluster.world.scheduler import Scheduler
 from kcluster.world.waits import StuckThread
 
 START_MS: Final = clocks.EPOCH_S * 1000
@@ -31,18 +27,7 @@ START_MS: Final = clocks.EPOCH_S * 1000
 LIMIT_S: Final = 3600.0
 
 
-class WorldNetwork(WorldClock, Protocol):
-    """What a world needs from the driver of a cluster."""
-
-    def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd:
-        """A connection that is being made to a broker, from this address."""
-
-    @property
-    def hosts(self) -> dict[str, str]:
-        """The brokers' addresses by name."""
-
-
-def _pairs() -> list[Pair]:
+def _pairs() -> list[Replacement]:
     found = [*clocks.PAIRS, *threads.PAIRS, *randomness.PAIRS, *network.PAIRS]
     return found + libraries.pairs()
 
@@ -50,7 +35,7 @@ def _pairs() -> list[Pair]:
 _REPLACING: Final = Replacing(_pairs)
 
 
-class World:
+class World(ActiveWorld):
     """`with World(driver, seed=1): …` in the thread that enters, whose threads belong to it.
 
     `limit_s`: of virtual time.  `schedule`: "fifo", or "random" for interleavings from the seed.
@@ -66,22 +51,17 @@ class World:
         schedule: str = "fifo",
         compute: float | None = 1.0,
     ) -> None:
-        self.seed = seed
-        self.entropy = Random(f"{seed}/entropy")
-        """What the system's random numbers are drawn from."""
-        self.at_exit: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []
-        """What atexit has to call, in the order of registrations."""
-        self.sockets = WorldSockets(self)
-        self.left: list[StuckThread] = []
-        """Threads that had not ended at the end."""
         rng = Random(f"{seed}/compute")
-        self.scheduler = Scheduler(
+        scheduler = Scheduler(
             cluster,
             limit_us=cluster.now_us + round(limit_s * 1e6) if limit_s else NEVER_US,
             cost=ComputeCost.drawn(rng) if compute is None else ComputeCost(compute),
             rng=Random(f"{seed}/schedule") if schedule == "random" else None,
         )
-        self._cluster = cluster
+        super().__init__(cluster, scheduler, Random(f"{seed}/entropy"))
+        self.seed = seed
+        self.left: list[StuckThread] = []
+        """Threads that had not ended at the end."""
         self._undo = ExitStack()
 
     def __enter__(self) -> Self:
@@ -98,15 +78,11 @@ class World:
 
     def enter(self) -> None:
         """Make the calling thread the first of this world."""
-        undo = self._undo
-        try:
-            # A finalizer must not run at a moment that differs from run to run.
-            gc.collect()
-            if gc.isenabled():
-                gc.disable()
-                undo.callback(gc.enable)
+        with ExitStack() as undo:
+            _collect(undo)
             _REPLACING.put_in(undo)
             libraries.adapt(undo)
+            gc.freeze()
             clocks.replace_calendar(undo)
             network.replace_classes(undo)
             threads.report_no_forced_ends(undo)
@@ -114,34 +90,29 @@ class World:
             set_world(self)
             undo.callback(set_world, None)
             self.scheduler.enter()
-        except BaseException:
-            undo.close()
-            raise
+            self._undo = undo.pop_all()
 
     def leave(self) -> None:
         """Run what was registered for the exit, end the threads that are left, and put everything
         back."""
         try:
-            while self.at_exit:
-                function, arguments, keywords = self.at_exit.pop()
-                function(*arguments, **keywords)
+            self.at_exit.run()
         finally:
             try:
                 self.left = self.scheduler.leave()
             finally:
                 self._undo.close()
 
-    def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd:
-        """A connection that is being made to a broker, from this address."""
-        return self._cluster.connect(host, port, local)
 
-    def resolve(self, host: str) -> str:
-        """The address of a name; UnknownHost for hosts of the real world."""
-        if host in ("localhost", "127.0.0.1", "0.0.0.0", "::1", CLIENT_HOST):
-            return host if host != "localhost" else "127.0.0.1"
-        hosts = self._cluster.hosts
-        if host in hosts:
-            return hosts[host]
-        if host in hosts.values():
-            return host
-        raise UnknownHost(host)
+def _collect(undo: ExitStack) -> None:
+    """Collect what is garbage now, and nothing by itself until the end: finalizers would run at
+    moments that differ from run to run.  A collection that the program asks for looks at its own
+    objects only, so the rest is frozen."""
+    if gc.get_freeze_count():
+        gc.unfreeze()  # nothing finds the holders of an original among what is frozen
+    else:
+        undo.callback(gc.unfreeze)
+    gc.collect()
+    if gc.isenabled():
+        gc.disable()
+        undo.callback(gc.enable)

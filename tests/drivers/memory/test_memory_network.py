@@ -165,6 +165,20 @@ def test_connect__across_a_cut_waits_until_it_heals_or_for_two_minutes(world: Wo
     assert world.now_us == began_us + 127 * SECOND_US
 
 
+def test_connect__over_a_very_bad_link_takes_long_and_holds() -> None:
+    world = World(seed=3)
+    world.cluster.lose("clients", 1, share=0.9)
+    ends = [world.begin_to_connect() for _ in range(30)]
+    world.pass_us(126 * SECOND_US)
+    connected = [end for end in ends if end.is_connected]
+    assert len(connected) > 10
+    world.cluster.heal()
+    for end in connected:
+        assert not end.is_readable, "nothing has reset it"
+        end.write(question())
+        assert world.read(end)
+
+
 def test_connect__a_client_may_give_up(world: World) -> None:
     end = world.begin_to_connect()
     end.close()
@@ -360,3 +374,12 @@ def test_add_broker__is_reached_like_the_others(world: World) -> None:
     end.write(question())
     assert world.read(end)
     assert world.now_us == before_us + 800
+
+
+def test_network__lists_clients_once_somebody_has_named_them(world: World) -> None:
+    end = world.connect()
+    end.write(question())
+    assert world.read(end)
+    assert world.cluster.status().clients == {}
+    with world.cluster.isolate("client shop", 1):
+        assert list(world.cluster.status().clients.values()) == ["shop"]

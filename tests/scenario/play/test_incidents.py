@@ -27,6 +27,7 @@ def test_incident__ends_as_its_file_states_in_virtual_time(file: Path) -> None:
     assert run_scenario(scenario, "virtual").trace_hash == first.trace_hash
 
 
+@pytest.mark.waits
 @pytest.mark.timeout_s(120)
 @pytest.mark.parametrize("file", LIVE_FILES, ids=lambda file: file.stem)
 def test_incident__ends_as_its_file_states_live(file: Path) -> None:

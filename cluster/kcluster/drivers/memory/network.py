@@ -61,7 +61,7 @@ class StreamConnection(CarriedConnection):
 
     __slots__ = (
         "_head", "_network", "_seen_changes", "broker_end", "client_end", "client_id",
-        "is_accepted", "number",
+        "number", "syn_was_dropped",
     )  # fmt: skip
 
     def __init__(
@@ -73,8 +73,8 @@ class StreamConnection(CarriedConnection):
         self.broker_end: StreamEnd | None = None
         self.client_end = StreamEnd(here, there, self, False)
         self._network = network
-        self.is_accepted = False
-        """A SYN has arrived at the broker's machine."""
+        self.syn_was_dropped = True
+        """No SYN was sent yet, or the backlog was full when it arrived."""
         self._head: bytes | None = b""
         """What the client has sent, until its client.id is known."""
         self._seen_changes = -1
@@ -114,7 +114,7 @@ class StreamConnection(CarriedConnection):
     def begin_again(self) -> None:
         """It broke before it was made: the next SYN meets no trace of it."""
         self.is_open = self.broker_end_is_open = True
-        self.is_accepted = self.is_reset = self.lost_to_broker = self.lost_to_client = False
+        self.is_reset = self.lost_to_broker = self.lost_to_client = False
 
 
 class MemoryNetwork:
@@ -132,7 +132,7 @@ class MemoryNetwork:
         )
         dispatcher.heal_sinks = (*dispatcher.heal_sinks, self._transit.link_healed)
         self._clients = ClientNodes(dispatcher.fabric)
-        self._everybody = self.find(EVERYBODY, by_host=False)
+        self._everybody = self._clients.add(EVERYBODY, by_host=False)
         self._count = 0
         self._ports = 0
         self.packet_sinks: tuple[PacketSink, ...] = ()
@@ -172,13 +172,14 @@ class MemoryNetwork:
         if attempt > SYN_RETRIES:
             end.time_out()
             return
-        self.carry(connection, True, Signal.SYN)
+        if connection.syn_was_dropped:
+            # Others are under way, or lost: the fabric itself sends them again.
+            connection.syn_was_dropped = False
+            self.carry(connection, True, Signal.SYN)
         again_us = self._clock.now_us + (SYN_TIMEOUT_US << attempt)
         self._clock.at(again_us, partial(self._send_syn, connection, attempt + 1))
 
     def _on_syn(self, connection: StreamConnection) -> None:
-        if connection.is_accepted:
-            return  # it was sent again because the answer takes long
         acceptor = self._acceptors.get(connection.broker_id)
         if acceptor is None:
             self.carry(connection, False, Signal.RESET)
@@ -186,9 +187,10 @@ class MemoryNetwork:
             client = connection.client_end
             end = StreamEnd(client.remote_address, client.local_address, connection, True)
             connection.broker_end = end
-            connection.is_accepted = True
             self.carry(connection, False, Signal.SYN_ACK)
             acceptor.arrived(end)
+        else:
+            connection.syn_was_dropped = True
 
     # -------------------------------------------------------------------------------- carrying
 

@@ -13,8 +13,8 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 from kcluster.world.active import scheduler_here
-from kcluster.world.replacing import Pair, set_in_builtin_type
-from kcluster.world.waits import Wait, WaitFor
+from kcluster.world.replacing import Replacement, set_in_builtin_type
+from kcluster.world.waits import WaitFor, Waiting
 
 EPOCH_S: Final = 1_767_225_600
 """When every world begins: 2026-01-01, 00:00 UTC.  The cluster's clock shows this time, too."""
@@ -37,9 +37,9 @@ def _clock(real: Callable[[], Any], back_ns: int, is_ns: bool) -> Callable[[], A
     return read
 
 
-def _replaced_clock(name: str, back_ns: int) -> Pair:
+def _replaced_clock(name: str, back_ns: int) -> Replacement:
     real = getattr(time, name)
-    return Pair(real, _clock(real, back_ns, name.endswith("_ns")))
+    return Replacement(real, _clock(real, back_ns, name.endswith("_ns")))
 
 
 def sleep(seconds: float) -> None:
@@ -52,11 +52,12 @@ def sleep(seconds: float) -> None:
     until_us = scheduler.deadline_us(seconds) if seconds else scheduler.now_us
     if until_us is None:
         raise OverflowError("timestamp too large to convert to C _PyTime_t")
-    scheduler.sleep(until_us - scheduler.now_us, Wait(WaitFor.TIME, f"{seconds:g} s"))
+    scheduler.sleep(until_us - scheduler.now_us, Waiting(WaitFor.TIME, f"{seconds:g} s"))
 
 
 def _of_now(real: Callable[..., Any], position: int) -> Callable[..., Any]:
     """A function whose argument at `position` is the time, by default now."""
+    takes_fields = real.__name__ in ("strftime", "asctime")
 
     def convert(*arguments: Any) -> Any:
         scheduler = scheduler_here()
@@ -64,7 +65,7 @@ def _of_now(real: Callable[..., Any], position: int) -> Callable[..., Any]:
         if scheduler is None or not is_now:
             return real(*arguments)
         now_s = scheduler.read_clock_ns() / 1e9
-        now = _localtime(now_s) if real in (time.strftime, time.asctime) else now_s
+        now = _localtime(now_s) if takes_fields else now_s
         return real(*arguments[:position], now)
 
     convert.__name__ = real.__name__
@@ -73,7 +74,7 @@ def _of_now(real: Callable[..., Any], position: int) -> Callable[..., Any]:
 
 _localtime: Final = time.localtime
 _CALENDAR: Final = tuple(
-    Pair(getattr(time, name), _of_now(getattr(time, name), int(name == "strftime")))
+    Replacement(getattr(time, name), _of_now(getattr(time, name), int(name == "strftime")))
     for name in ("localtime", "gmtime", "ctime", "asctime", "strftime")
 )
 PAIRS: Final = (
@@ -84,7 +85,7 @@ PAIRS: Final = (
         for suffix in ("", "_ns")
     ),
     *_CALENDAR,
-    Pair(_sleep, sleep),
+    Replacement(_sleep, sleep),
 )
 
 
@@ -104,7 +105,7 @@ def replace_calendar(undo: ExitStack) -> None:
         if scheduler is None:
             return real_utcnow() if cls is calendar.datetime else _as(cls, real_utcnow())
         now_s = scheduler.read_clock_ns() / 1e9
-        return cls.fromtimestamp(now_s, calendar.timezone.utc).replace(tzinfo=None)
+        return cls.fromtimestamp(now_s, calendar.UTC).replace(tzinfo=None)
 
     def today(cls: Any) -> Any:
         scheduler = scheduler_here()

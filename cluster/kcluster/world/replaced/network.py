@@ -13,10 +13,11 @@ import socket
 from contextlib import ExitStack
 from typing import Any, Final
 
+from kcluster.drivers.memory.addresses import CLIENT_HOST
 from kcluster.world import selecting, sockets
 from kcluster.world.active import scheduler_here, world_here
-from kcluster.world.replacing import Pair, set_attribute
-from kcluster.world.sockets import CLIENT_HOST, RealSocket, WorldSocket
+from kcluster.world.replacing import Replacement, set_attribute
+from kcluster.world.sockets import RealSocket, WorldSocket
 
 _select: Final = real_select.select
 _socketpair: Final = socket.socketpair
@@ -65,10 +66,10 @@ def gethostname() -> str:
 
 
 PAIRS: Final = (
-    Pair(_select, select),
-    Pair(_socketpair, socketpair),
-    Pair(_getaddrinfo, getaddrinfo),
-    Pair(_gethostname, gethostname),
+    Replacement(_select, select),
+    Replacement(_socketpair, socketpair),
+    Replacement(_getaddrinfo, getaddrinfo),
+    Replacement(_gethostname, gethostname),
 )
 
 

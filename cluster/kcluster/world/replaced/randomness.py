@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 from kcluster.world.active import world_here
-from kcluster.world.replacing import Pair, set_attribute
+from kcluster.world.replacing import Replacement, set_attribute
 
 _urandom: Final = os.urandom
 _seed: Final = random.Random.seed
@@ -38,10 +38,10 @@ def seed(self: random.Random, a: Any = None, version: int = 2) -> None:
 
 def seed_of_all(a: Any = None, version: int = 2) -> None:
     """random.seed."""
-    seed(random._inst, a, version)  # type: ignore[attr-defined]
+    seed(random._inst, a, version)
 
 
-PAIRS: Final = (Pair(_urandom, urandom), Pair(_seed_of_all, seed_of_all))
+PAIRS: Final = (Replacement(_urandom, urandom), Replacement(_seed_of_all, seed_of_all))
 
 
 def replace_generators(undo: ExitStack, first_seed: str) -> None:

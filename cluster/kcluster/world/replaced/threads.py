@@ -18,14 +18,16 @@ from typing import Any, Final
 
 from kcluster.world.active import scheduler_here, world_here
 from kcluster.world.errors import WorldEnded
+from kcluster.world.exits import AtExit
 from kcluster.world.primitives import WorldLock, WorldRLock
-from kcluster.world.replacing import Pair, set_attribute
-from kcluster.world.scheduler import Task
+from kcluster.world.replacing import Replacement, set_attribute
+from kcluster.world.scheduler import WorldThread
 
 _allocate_lock: Final = _thread.allocate_lock
 _rlock: Final = threading.RLock
 _start_new_thread: Final = _thread.start_new_thread
 _simple_queue: Final = queue.SimpleQueue
+_python_simple_queue: Final = vars(queue)["_PySimpleQueue"]
 _register: Final = atexit.register
 _unregister: Final = atexit.unregister
 
@@ -73,7 +75,9 @@ def register(function: Callable[..., Any], /, *arguments: Any, **keywords: Any) 
     world = world_here()
     if world is None:
         return _register(function, *arguments, **keywords)
-    world.at_exit.append((function, arguments, keywords))
+    task = world.scheduler.thread_here()
+    app = "" if task is None else task.app
+    world.at_exit.register(AtExit(app, function, arguments, keywords))
     return function
 
 
@@ -81,28 +85,28 @@ def unregister(function: Callable[..., Any]) -> None:
     """atexit.unregister."""
     world = world_here()
     if world is not None:
-        world.at_exit[:] = [entry for entry in world.at_exit if entry[0] != function]
+        world.at_exit.unregister(function)
     _unregister(function)
 
 
 PAIRS: Final = [
-    Pair(_allocate_lock, allocate_lock),
-    Pair(_rlock, rlock),
-    Pair(_start_new_thread, start_new_thread),
-    Pair(_simple_queue, _choose(_simple_queue, queue._PySimpleQueue)),  # type: ignore[attr-defined]
-    Pair(_register, register),
-    Pair(_unregister, unregister),
+    Replacement(_allocate_lock, allocate_lock),
+    Replacement(_rlock, rlock),
+    Replacement(_start_new_thread, start_new_thread),
+    Replacement(_simple_queue, _choose(_simple_queue, _python_simple_queue)),
+    Replacement(_register, register),
+    Replacement(_unregister, unregister),
 ]
 
 if sys.version_info < (3, 13):
-    _set_sentinel: Final = _thread._set_sentinel
+    _set_sentinel: Final = vars(_thread)["_set_sentinel"]
 
     def set_sentinel() -> Any:
         """The lock that a thread holds until it has ended; Thread.join waits for it."""
         scheduler = scheduler_here()
         if scheduler is None:
             return _set_sentinel()
-        task, lock = scheduler.task_here(), WorldLock()
+        task, lock = scheduler.thread_here(), WorldLock()
         assert task is not None, "called by a thread of the world"
 
         def release() -> None:
@@ -112,9 +116,9 @@ if sys.version_info < (3, 13):
         task.sentinel = release
         return lock
 
-    PAIRS.append(Pair(_set_sentinel, set_sentinel))
+    PAIRS.append(Replacement(_set_sentinel, set_sentinel))
 else:
-    PAIRS.append(Pair(threading.Lock, _choose(threading.Lock, WorldLock)))
+    PAIRS.append(Replacement(threading.Lock, _choose(threading.Lock, WorldLock)))
     _thread_handle: Final = _thread._ThreadHandle
     _start_joinable_thread: Final = _thread.start_joinable_thread
 
@@ -125,7 +129,7 @@ else:
             self.ident: int | None = None
             self._ended = WorldLock()
 
-        def begun(self, task: Task) -> None:
+        def begun(self, task: WorldThread) -> None:
             """It runs from now on."""
             self.ident = task.ident
             self._ended.acquire()
@@ -159,8 +163,8 @@ else:
         handle.begun(scheduler.spawn(function, (), {}))
         return handle
 
-    PAIRS.append(Pair(_thread_handle, thread_handle))
-    PAIRS.append(Pair(_start_joinable_thread, start_joinable_thread))
+    PAIRS.append(Replacement(_thread_handle, thread_handle))
+    PAIRS.append(Replacement(_start_joinable_thread, start_joinable_thread))
 
 
 def report_no_forced_ends(undo: ExitStack) -> None:
