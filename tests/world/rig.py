@@ -24,6 +24,7 @@ class Emptiness:
     def __init__(self) -> None:
         self.now_us = EPOCH_S * 1_000_000
         self.hosts: dict[str, str] = {}
+        self.is_inhabited = False
 
     def advance(self, limit_us: int, condition: Callable[[], bool]) -> bool:
         """Nothing happens."""

@@ -90,8 +90,13 @@ class World(ActiveWorld):
             randomness.replace_generators(undo, f"{self.seed}/random")
             set_world(self)
             undo.callback(set_world, None)
+            self._network.is_inhabited = True
+            undo.callback(self._depart)
             self.scheduler.enter()
             self._undo = undo.pop_all()
+
+    def _depart(self) -> None:
+        self._network.is_inhabited = False
 
     def leave(self) -> None:
         """Run what was registered for the exit, end the threads that are left, and put everything
