@@ -21,8 +21,8 @@ from types import ModuleType
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-from kcluster.world.active import world_here
-from kcluster.world.errors import NotInVirtualTime
+from kcluster.world import refusals
+from kcluster.world.active import refused, world_here
 from kcluster.world.holders import Replacement
 from kcluster.world.replacing import set_attribute
 
@@ -138,6 +138,7 @@ def _records_in_python(records: ModuleType, undo: ExitStack) -> None:
 
 
 ADAPTATIONS: Final[dict[str, Adapt]] = {
+    **dict.fromkeys(refusals.MODULES, refusals.refuse_methods),
     "threading": _count_threads,
     "concurrent.futures._base": _order_futures,
     "concurrent.futures.thread": _own_pools,
@@ -159,7 +160,7 @@ def _refusing(made_by: Callable[..., Any], reason: str) -> Callable[..., Any]:
 
     def refuse(cls: type, *arguments: Any, **keywords: Any) -> Any:
         if world_here() is not None:
-            raise NotInVirtualTime(reason)
+            raise refused(reason)
         return made_by(cls, *arguments, **keywords)
 
     return refuse
