@@ -88,6 +88,18 @@ def scheduler_here() -> Scheduler | None:
     return world.scheduler
 
 
+def scheduler_of_process() -> Scheduler | None:
+    """The scheduler of the world of this process, whoever asks."""
+    return None if _world is None else _world.scheduler
+
+
+def app_here() -> str:
+    """The program that the calling thread belongs to, "" for none."""
+    scheduler = scheduler_here()
+    thread = None if scheduler is None else scheduler.thread_here()
+    return "" if thread is None else thread.app
+
+
 def set_world(world: ActiveWorld | None) -> None:
     """From now on this is the world of the process."""
     global _world
