@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
-aiokafka = pytest.importorskip("aiokafka")
-kafka = pytest.importorskip("kafka")
+pytest.importorskip("aiokafka")
+pytest.importorskip("kafka")
+
+import aiokafka
+import kafka
 
 from tests.world.bodies import findings
 from tests.world.rig import in_virtual_time
@@ -59,5 +62,4 @@ def test_kafka_python_takes_seconds_for_milliseconds() -> None:
 
 def test_kafka_python_spins_in_poll_while_its_coordinator_is_silent() -> None:
     figures = counted(findings.silent_coordinator)
-    assert figures["passes a poll, healthy"] < 5
-    assert figures["most in one poll, silent"] > 20
+    assert figures["most in one poll, silent"] > 20, "without waiting"
