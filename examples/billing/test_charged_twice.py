@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 
 import pytest
 from billing import Bank, Worker
 from kafka import KafkaProducer
-from kafka.errors import KafkaError
 
 
 class ChargesAll(Worker):

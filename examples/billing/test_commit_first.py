@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import random
 import time
-from typing import Any
 
 import pytest
-from kafka import KafkaProducer
-
 from billing import Bank, Worker
+from kafka import KafkaProducer
 
 
 class CommitsFirst(Worker):

@@ -6,11 +6,13 @@ import random
 import time
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaProducer
 
 
 def careless(servers):
-    return KafkaProducer(bootstrap_servers=servers, acks="all", enable_idempotence=False, retries=10)
+    return KafkaProducer(
+        bootstrap_servers=servers, acks="all", enable_idempotence=False, retries=10
+    )
 
 
 def idempotent(servers):

@@ -8,7 +8,6 @@ import time
 import pytest
 from billing import Bank, Worker
 from kafka import KafkaProducer
-from kafka.errors import CommitFailedError
 
 
 class TakesAll(Worker):
