@@ -27,6 +27,9 @@ _THIS_MACHINE: Final = frozenset(
 class WorldNetwork(WorldClock, Protocol):
     """What a world needs from the driver of a cluster."""
 
+    is_inhabited: bool
+    """Threads live in its time, and only they let it pass."""
+
     def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd:
         """A connection that is being made to a broker, from this address."""
 
@@ -83,6 +86,18 @@ def scheduler_here() -> Scheduler | None:
     if world is None or world.scheduler.thread_here() is None:
         return None
     return world.scheduler
+
+
+def scheduler_of_process() -> Scheduler | None:
+    """The scheduler of the world of this process, whoever asks."""
+    return None if _world is None else _world.scheduler
+
+
+def app_here() -> str:
+    """The program that the calling thread belongs to, "" for none."""
+    scheduler = scheduler_here()
+    thread = None if scheduler is None else scheduler.thread_here()
+    return "" if thread is None else thread.app
 
 
 def set_world(world: ActiveWorld | None) -> None:

@@ -36,6 +36,10 @@ class AtExits:
         """Do not call this function."""
         self._entries[:] = [entry for entry in self._entries if entry.function != function]
 
+    def forget(self) -> None:
+        """Call none of them: whoever registered them has been killed."""
+        self._entries.clear()
+
     def run(self, app: str | None = None) -> None:
         """Call the entries of a program, by default all; the last one first."""
         while wanted := [entry for entry in self._entries if app in (None, entry.app)]:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable
-from typing import IO, Any, Final
+from typing import IO, Any
 
-from kcluster.world.active import scheduler_here
+from kcluster.world.active import app_here
 
 Prefix = Callable[[str], str]
 """The beginning of a line of this program, now."""
-NO_PROGRAM: Final = ""
 
 
 class ProgramOutput(io.TextIOBase):
@@ -28,6 +27,7 @@ class ProgramOutput(io.TextIOBase):
         self._out = out
         self._prefix = prefix
         self._unfinished: dict[str, str] = {}
+        self._is_over = False
         self.buffer = _Bytes(self)
 
     encoding = "utf-8"
@@ -35,7 +35,9 @@ class ProgramOutput(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Text of the calling thread's program; whole lines are printed."""
-        app = _app_here()
+        if self._is_over:
+            return len(text)
+        app = app_here()
         whole, newline, rest = (self._unfinished.pop(app, "") + text).rpartition("\n")
         if newline:
             # Line by line, and not by splitlines(): it knows more ends of lines than files do.
@@ -49,7 +51,9 @@ class ProgramOutput(io.TextIOBase):
         self._out.write(f"{text}\n")
 
     def finish(self) -> None:
-        """Print what is left of lines that have no end."""
+        """Print what is left of lines that have no end, and from now on nothing: what threads
+        print that are ended by force is nothing that a program says."""
+        self._is_over = True
         unfinished, self._unfinished = self._unfinished, {}
         for app, text in unfinished.items():
             self._print(app, [text])
@@ -88,9 +92,3 @@ class _Bytes(io.RawIOBase):
 
     def flush(self) -> None:
         self._output.flush()
-
-
-def _app_here() -> str:
-    scheduler = scheduler_here()
-    task = None if scheduler is None else scheduler.thread_here()
-    return NO_PROGRAM if task is None else task.app

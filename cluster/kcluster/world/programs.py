@@ -16,24 +16,30 @@ import importlib.machinery
 import importlib.util
 import io
 import os
-import queue
+import signal
 import sys
 import threading
 import types
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from types import CodeType, ModuleType
+from types import CodeType, ModuleType, TracebackType
 from typing import Any, Final
 
 from msgspec import Struct
 
-from kcluster.world.active import scheduler_here
+from kcluster.world.active import app_here
 from kcluster.world.errors import WorldEnded
 from kcluster.world.replacing import set_attribute
+from kcluster.world.signals import ProgramSignals
+from kcluster.world.waits import WaitFor, Waiting
 from kcluster.world.world import World
 
 FAILED: Final = 1
 """The exit code of a program that an exception ended."""
+GRACE_S: Final = 30
+"""What a program that handles SIGTERM has from then on, in virtual time.  As in Kubernetes."""
+_FOR_PROGRAMS: Final = Waiting(WaitFor.LOCK, "programs to end")
+_FOR_TIME: Final = Waiting(WaitFor.CLUSTER, "programs to end, or time to be up")
 
 
 class Program(Struct, frozen=True):
@@ -56,13 +62,17 @@ class ProgramEnd(Struct, frozen=True):
 
 
 class Programs:
-    """Programs of one world.  `run` is called by the world's first thread."""
+    """Programs of one world.  `is_timed`: somebody will call `time_is_up`."""
 
-    def __init__(self, programs: Sequence[Program], world: World) -> None:
+    def __init__(self, programs: Sequence[Program], world: World, is_timed: bool = False) -> None:
         self.ends: list[ProgramEnd] = []
         """Of those that have ended, in this order."""
+        self._world = world
         self._lives = [_Life(program, world, self._on_end) for program in programs]
-        self._ended: queue.SimpleQueue[ProgramEnd] | None = None
+        self._signals = ProgramSignals(world, self._on_handler)
+        self._is_timed = is_timed
+        self._news: list[ProgramEnd | None] = []
+        """What `run` has not seen; None: time is up."""
 
     @property
     def running(self) -> list[str]:
@@ -70,25 +80,71 @@ class Programs:
         over = {end.name for end in self.ends}
         return [life.program.name for life in self._lives if life.program.name not in over]
 
+    def time_is_up(self) -> None:
+        """End programs by SIGTERM: those that handle it have GRACE_S to end, the others end at
+        once.  Called while the cluster runs."""
+        self._tell(None)
+
     def run(self) -> None:
-        """Run all programs until each has ended, or one has failed."""
+        """Run all programs until each has ended, or one has failed, or time is up.  Called by the
+        world's first thread."""
         with ExitStack() as undo:
+            undo.callback(self._world.at_exit.forget)
+            self._signals.replace(undo)
             set_attribute(undo, sys, "stdin", io.StringIO())
             undo.callback(sys.path.__setitem__, slice(None), sys.path[:])
             sys.path[:0] = dict.fromkeys(folder_of(life.program) for life in self._lives)
             _give_each_its_own(undo, self._lives)
-            self._ended = queue.SimpleQueue()
             for life in self._lives:
                 threading.Thread(target=life.live, name=life.program.name).start()
             while self.running:
-                end = self._ended.get()
-                self.ends.append(end)
-                if end.exit_code:
+                news = self._next_news()
+                if news is None:
+                    self._terminate()
+                    return
+                self.ends.append(news)
+                if news.exit_code:
                     return
 
+    def _next_news(self, deadline_us: int | None = None) -> ProgramEnd | None:
+        scheduler = self._world.scheduler
+        while not self._news:
+            # A program that waits for nothing but SIGTERM is no deadlock if that will come.
+            wait = _FOR_TIME if self._is_timed and self._signals.is_handled else _FOR_PROGRAMS
+            scheduler.park(deadline_us, wait)
+            if deadline_us is not None and scheduler.now_us >= deadline_us:
+                return None
+        return self._news.pop(0)
+
+    def _on_handler(self) -> None:
+        scheduler = self._world.scheduler
+        scheduler.wake(scheduler.tasks[0])
+
+    def _tell(self, news: ProgramEnd | None) -> None:
+        scheduler = self._world.scheduler
+        self._news.append(news)
+        scheduler.wake(scheduler.tasks[0])
+
+    def _terminate(self) -> None:
+        handling = [x for x in self.running if self._signals.handles(x, signal.SIGTERM)]
+        for life in self._lives:
+            if life.program.name in handling:
+                threading.Thread(target=self._deliver, args=(life,), name="SIGTERM").start()
+        deadline_us = self._world.scheduler.now_us + GRACE_S * 1_000_000
+        while set(handling) & set(self.running):
+            news = self._next_news(deadline_us)
+            if news is None:
+                return
+            self.ends.append(news)
+
+    def _deliver(self, life: _Life) -> None:
+        name = life.program.name
+        exit_code, reason = life.run_in(lambda: self._signals.deliver(name, signal.SIGTERM))
+        if exit_code is not None:
+            self._on_end(ProgramEnd(name, exit_code, self._world.scheduler.now_us, reason))
+
     def _on_end(self, end: ProgramEnd) -> None:
-        assert self._ended is not None
-        self._ended.put(end)
+        self._tell(end)
 
 
 class _Life:
@@ -105,31 +161,22 @@ class _Life:
 
     def live(self) -> None:
         """In a thread of its own."""
-        task = self._world.scheduler.thread_here()
-        assert task is not None
-        task.app = self.program.name
-        exit_code, reason = self._run(self._execute)
-        late_code, late_reason = self._run(self._wind_up)
+        exit_code, reason = self.run_in(self._execute)
+        late_code, late_reason = self.run_in(self._wind_up)
         end_us = self._world.scheduler.now_us
-        self._on_end(
-            ProgramEnd(self.program.name, exit_code or late_code, end_us, reason or late_reason)
-        )
+        code = exit_code or late_code or 0
+        self._on_end(ProgramEnd(self.program.name, code, end_us, reason or late_reason))
 
-    def _run(self, work: Callable[[], None]) -> tuple[int, str]:
-        """The exit code, as Python's, and what ended it."""
-        try:
+    def run_in(self, work: Callable[[], None]) -> tuple[int | None, str]:
+        """Do something as this program.  The exit code, as Python's, and what ended it; None if
+        nothing did."""
+        thread = self._world.scheduler.thread_here()
+        assert thread is not None
+        thread.app = self.program.name
+        ending = _ProgramEnding()
+        with ending:
             work()
-        except WorldEnded:
-            raise
-        except SystemExit as error:
-            return _exit_code(error.code), ""
-        except BaseException as error:
-            trace = error.__traceback__
-            while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-                trace = trace.tb_next
-            sys.excepthook(type(error), error.with_traceback(trace), trace)
-            return FAILED, f"{type(error).__name__}: {error}".partition("\n")[0]
-        return 0, ""
+        return ending.exit_code, ending.reason
 
     def _execute(self) -> None:
         program, namespace = self.program, self.main.__dict__
@@ -158,7 +205,7 @@ class _Life:
 
     def _threads(self) -> list[threading.Thread]:
         app, here = self.program.name, threading.current_thread()
-        mine = {task.ident for task in self._world.scheduler.tasks if task.app == app}
+        mine = {each.ident for each in self._world.scheduler.tasks if each.app == app}
         return [x for x in threading.enumerate() if x.ident in mine and x is not here]
 
     def _end_pools(self) -> None:
@@ -173,6 +220,35 @@ class _Life:
                 thread.join()
         finally:
             pools._shutdown = was_over
+
+
+class _ProgramEnding:
+    """What an interpreter does with what its program raises."""
+
+    def __init__(self) -> None:
+        self.exit_code: int | None = None
+        self.reason = ""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if error is None or isinstance(error, WorldEnded):
+            return False
+        if isinstance(error, SystemExit):
+            self.exit_code = _exit_code(error.code)
+            return True
+        while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+            trace = trace.tb_next
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        self.exit_code = FAILED
+        self.reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+        return True
 
 
 def find_module(name: str) -> importlib.machinery.ModuleSpec | None:
@@ -224,10 +300,7 @@ def _give_each_its_own(undo: ExitStack, lives: Sequence[_Life]) -> None:
 
 
 def _here(lives: dict[str, _Life]) -> _Life:
-    scheduler = scheduler_here()
-    task = None if scheduler is None else scheduler.thread_here()
-    life = None if task is None else lives.get(task.app)
-    return life or next(iter(lives.values()))
+    return lives.get(app_here()) or next(iter(lives.values()))
 
 
 class _MainOfEach(ModuleType):

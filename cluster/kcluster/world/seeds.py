@@ -20,6 +20,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
 from typing import IO, Final, NoReturn
 
 import msgspec
@@ -202,6 +203,27 @@ def _how_it_ended(exit_code: int) -> str:
         return f"was ended by signal {-exit_code}"
 
 
+class _ChildEnding:
+    """How a run ended in a child: whatever it raises is its result."""
+
+    def __init__(self) -> None:
+        self.result = SeedResult(True)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if error is not None:
+            lines = "".join(traceback.format_exception(error))
+            self.result = SeedResult(True, lines.encode(errors="replace"))
+        return True
+
+
 def _live(seed: int, run: Callable[[int], SeedResult], sending: int, output: IO[bytes]) -> NoReturn:
     """The life of a child, which never returns to its parent's code."""
     exit_code = 1
@@ -210,14 +232,13 @@ def _live(seed: int, run: Callable[[int], SeedResult], sending: int, output: IO[
         os.dup2(output.fileno(), 2)
         faulthandler.register(WHERE_SIGNAL, file=2)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        try:
-            result = run(seed)
-        except BaseException:
-            result = SeedResult(True, traceback.format_exc().encode(errors="replace"))
+        ending = _ChildEnding()
+        with ending:
+            ending.result = run(seed)
         sys.stdout.flush()
         sys.stderr.flush()
         with os.fdopen(sending, "wb") as pipe:
-            pipe.write(msgspec.msgpack.encode(result))
+            pipe.write(msgspec.msgpack.encode(ending.result))
         exit_code = 0
     finally:
         os._exit(exit_code)

@@ -13,15 +13,16 @@ import os
 import sys
 from typing import Final
 
-VARIABLE: Final = "PYTHONHASHSEED"
-HASH_SEED: Final = "0"
+from kcluster.world.environment import HASH_SEED, hash_seed
+
+CHOSEN: Final = "0"
 
 
 def fix_hash_seed() -> None:
     """Go on in a process with a known hash seed; returns in one."""
-    if os.environ.get(VARIABLE, "random") != "random":
+    if hash_seed() != "random":
         return
-    print(f"kcluster: started again with {VARIABLE}={HASH_SEED}", file=sys.stderr)
+    print(f"kcluster: started again with {HASH_SEED}={CHOSEN}", file=sys.stderr)
     sys.stderr.flush()
-    environment = {**os.environ, VARIABLE: HASH_SEED}
+    environment = {**os.environ, HASH_SEED: CHOSEN}
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)

@@ -48,7 +48,7 @@ class SimulateOptions(Struct, frozen=True):
     check_determinism: bool = False
 
 
-class Setting(Struct, frozen=True):
+class SimulationSetting(Struct, frozen=True):
     """What is to be simulated.  `scenario`: without steps if none is given.  `duration_s`: when it
     is over even if programs still run, or None; `limit_s`: when they must have ended.  `compute`:
     None to draw it from the seed."""
@@ -64,12 +64,12 @@ class Setting(Struct, frozen=True):
     environment: dict[str, str]
 
 
-def setting_of(options: SimulateOptions) -> Setting:
+def setting_of(options: SimulateOptions) -> SimulationSetting:
     """The setting; ControlError, TopologyError or ScenarioError for what cannot be."""
     programs = _programs(options)
     _check_modules(programs)
     scenario = _scenario(options, programs)
-    return Setting(
+    return SimulationSetting(
         programs=programs,
         scenario=scenario,
         has_scenario=options.scenario is not None,

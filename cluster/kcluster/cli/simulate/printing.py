@@ -33,16 +33,19 @@ class SimulationOutput:
             simulation.on_note(self._notes.append)
 
     @contextmanager
-    def programs(self) -> Iterator[None]:
-        """What programs print goes through here."""
-        out = ProgramOutput(sys.stdout, self._prefix)
-        errors = ProgramOutput(sys.stderr, self._prefix)
+    def programs(self) -> Iterator[Callable[[], None]]:
+        """What programs print goes through here, until the function that this yields is called."""
+        streams = ProgramOutput(sys.stdout, self._prefix), ProgramOutput(sys.stderr, self._prefix)
+
+        def finish() -> None:
+            for stream in streams:
+                stream.finish()
+
         try:
-            with redirect_stdout(out), redirect_stderr(errors):
-                yield
+            with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
+                yield finish
         finally:
-            out.finish()
-            errors.finish()
+            finish()
             self._show_events()
 
     def _prefix(self, app: str) -> str:
@@ -75,8 +78,8 @@ def play(simulation: Simulation, shows_events: bool, say: Callable[[str], object
     """Run a simulation and print it."""
     output = SimulationOutput(simulation, shows_events)
     say(f"brokers: {simulation.cluster.bootstrap}  (KCLUSTER_BOOTSTRAP)")
-    with output.programs():
-        simulated = simulation.play()
+    with output.programs() as finish:
+        simulated = simulation.play(on_over=finish)
     say("")
     for line in result_lines(simulated):
         say(line)

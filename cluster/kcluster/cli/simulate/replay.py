@@ -5,14 +5,14 @@ Owns: its text.  Never: runs it.  Kafka: no counterpart.
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator
 
 from msgspec.structs import fields
 
-from kcluster.cli.simulate.hash_seed import HASH_SEED, VARIABLE
+from kcluster.cli.simulate.hash_seed import CHOSEN
 from kcluster.cli.simulate.options import SimulateOptions
+from kcluster.world.environment import HASH_SEED, hash_seed
 
 _OPTIONS = {
     "topology": "--topology", "brokers": "--brokers", "profile": "--profile",
@@ -23,8 +23,7 @@ _OPTIONS = {
 
 def replay_command(options: SimulateOptions, seed: int) -> str:
     """The command, without what only says where output goes."""
-    hash_seed = os.environ.get(VARIABLE, HASH_SEED)
-    before = [] if hash_seed == HASH_SEED else [f"{VARIABLE}={hash_seed}"]
+    before = [] if hash_seed() == CHOSEN else [f"{HASH_SEED}={hash_seed()}"]
     return shlex.join([*before, "kcluster", "simulate", *_words(options, seed)])
 
 

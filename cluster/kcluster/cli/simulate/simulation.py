@@ -11,6 +11,7 @@ flight completes, and the run is judged, as with a scenario's own clients.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -18,7 +19,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kcluster.cli.simulate.options import Setting
+from kcluster.cli.simulate.options import SimulationSetting
 from kcluster.clients.ledger import Ledger
 from kcluster.config.files.durations import in_seconds
 from kcluster.contract import Note
@@ -28,6 +29,7 @@ from kcluster.scenario.outcome import FailedCheck
 from kcluster.scenario.play.phases import CALM_LIMIT_MS, RunResult, ScenarioRun
 from kcluster.scenario.play.virtual import LEAVE_LIMIT_MS
 from kcluster.scenario.play.world import WorldStage
+from kcluster.world.environment import run_environment
 from kcluster.world.errors import Deadlock, NotInVirtualTime, TimeLimit, thread_line
 from kcluster.world.programs import ProgramEnd, Programs
 from kcluster.world.trace import WireTrace
@@ -36,7 +38,11 @@ from kcluster.world.world import START_MS, World
 
 PROGRAMS: Final = "programs"
 """Stands for a check: all programs ended, and none failed."""
+PROGRAMS_ENDED: Final = "the programs ended with {left} steps of the scenario left"
 BOOTSTRAP_VARIABLE: Final = "KCLUSTER_BOOTSTRAP"
+
+
+_SUPERVISOR: Final = threading.main_thread().name
 
 
 class Simulated(Struct):
@@ -73,6 +79,7 @@ class Simulated(Struct):
         """The run as written to a run directory."""
         record = self.run.record()
         record.info.replay = self.replay
+        record.info.environment = run_environment()
         return record
 
 
@@ -82,7 +89,7 @@ class Simulation:
     `began_ms`: the cluster's time when the programs begin.
     """
 
-    def __init__(self, setting: Setting, replay: str) -> None:
+    def __init__(self, setting: SimulationSetting, replay: str) -> None:
         self._began_s = time.perf_counter()
         self.setting = setting
         self.cluster = WorldCluster(setting.scenario.topology, setting.seed, start_ms=START_MS)
@@ -104,29 +111,36 @@ class Simulation:
         dispatcher = self.cluster.driver.dispatcher
         dispatcher.note_sinks = (*dispatcher.note_sinks, sink)
 
-    def play(self) -> Simulated:
-        """Run the programs to their end, and judge."""
+    def play(self, on_over: Callable[[], None] = lambda: None) -> Simulated:
+        """Run the programs to their end, and judge.  `on_over`: called before what still runs is
+        ended by force."""
         setting, driver = self.setting, self.cluster.driver
         network = driver.network
         network.packet_sinks = (*network.packet_sinks, self.trace.on_packet)
         world = World(
             driver,
             seed=setting.seed,
-            limit_s=setting.duration_s or setting.limit_s,
+            limit_s=setting.limit_s,
             schedule=setting.schedule,
             compute=setting.compute,
         )
-        programs = Programs(setting.programs, world)
+        programs = Programs(setting.programs, world, is_timed=setting.duration_s is not None)
         with ExitStack() as undo:
             self._set_environment(undo)
             self._run.begin()
+            if setting.duration_s is not None:
+                driver.at(self.began_us + round(setting.duration_s * 1e6), programs.time_is_up)
             with world:
                 try:
                     programs.run()
                 except TimeLimit as limit:
                     self._on_limit(limit)
-                except (Deadlock, NotInVirtualTime) as error:
+                except Deadlock as error:
+                    self._stuck("deadlock: no thread can go on; what each waits for:", error)
+                except NotInVirtualTime as error:
                     self._failed.append(FailedCheck(PROGRAMS, str(error)))
+                finally:
+                    on_over()
         self._failed += [FailedCheck(PROGRAMS, _end_text(e)) for e in programs.ends if e.exit_code]
         self.trace.end(driver.now_us, world.scheduler.switches, f"{world.entropy.random():.9f}")
         return Simulated(
@@ -149,24 +163,25 @@ class Simulation:
             os.environ[key] = value
 
     def _on_limit(self, limit: TimeLimit) -> None:
-        setting = self.setting
-        if setting.duration_s is not None:
-            return  # it was to be over now
-        wanted = in_seconds(round(setting.limit_s * 1000))
-        lines = "\n".join(thread_line(thread) for thread in limit.threads)
-        text = f"not all programs ended within {wanted} (--limit; --for ends them)\n{lines}"
+        wanted = in_seconds(round(self.setting.limit_s * 1000))
+        self._stuck(f"not all programs ended within {wanted} (--limit; --for ends them)", limit)
+
+    def _stuck(self, text: str, error: TimeLimit | Deadlock) -> None:
+        threads = (thread for thread in error.threads if thread.name != _SUPERVISOR)
+        text = "\n".join([text, *map(thread_line, threads)])
         self._failed.append(FailedCheck(PROGRAMS, text))
 
     def _judged(self) -> RunResult:
         run, driver = self._run, self.cluster.driver
         duration_ms = self.now_ms
-        run.calm_down()
+        run.calm_down(PROGRAMS_ENDED)
         is_quiet = driver.advance(driver.now_us + CALM_LIMIT_MS * 1000, run.is_quiet)
         unfinished = [] if is_quiet else list(run.unfinished())
         run.stop_consumers()
         driver.advance(driver.now_us + LEAVE_LIMIT_MS * 1000, run.are_consumers_gone)
         wall_s = time.perf_counter() - self._began_s
-        result = run.result("virtual", wall_s, unfinished, self.trace.hash)
+        may_be_unknown = True  # programs need not use Kafka
+        result = run.result("virtual", wall_s, unfinished, self.trace.hash, may_be_unknown)
         result.duration_ms = duration_ms
         result.failed[:0] = self._failed
         return result

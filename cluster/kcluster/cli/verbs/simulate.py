@@ -83,6 +83,9 @@ def command(**options: Any) -> None:
     brokers.kcluster:9092, and in the environment variable KCLUSTER_BOOTSTRAP. The exit code is that
     of a program that fails, 1 if the verdict is not as expected, and 2 if a file is wrong.
     """
+    from kcluster.cli.simulate.hash_seed import fix_hash_seed
+
+    fix_hash_seed()  # before all that is imported twice
     from kcluster.cli.simulate.command import run
     from kcluster.cli.simulate.options import SimulateOptions
     from kcluster.config.files.problems import ProblemsError
