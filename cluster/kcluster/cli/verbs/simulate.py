@@ -34,6 +34,11 @@ from kcluster.cli.control.protocol import ControlError
 @click.option("--brokers", type=click.IntRange(1, 100), metavar="N", help="The number of brokers.")
 @click.option("--profile", type=click.Choice(["kafka", "fast", "slow"]), help="Time constants.")
 @click.option(
+    "--host",
+    metavar="NAME",
+    help="The brokers' host name, if programs have one in their settings.",
+)
+@click.option(
     "--scenario", metavar="FILE|NAME", help="Its steps and clients run beside the programs."
 )
 @click.option("--seed", type=click.IntRange(0), help="Of the run.  [default: the scenario's, or 1]")
@@ -90,10 +95,11 @@ def command(**options: Any) -> None:
     from kcluster.cli.simulate.options import SimulateOptions
     from kcluster.config.files.problems import ProblemsError
     from kcluster.operations.errors import ClusterError
+    from kcluster.scenario.language.loader import ScenarioError
 
     try:
         exit_code = run(SimulateOptions(**options))
-    except ProblemsError as error:
+    except (ProblemsError, ScenarioError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
     except ControlError as error:
