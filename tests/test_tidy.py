@@ -54,7 +54,7 @@ LAYERS = {
     "handle": f"version {_JUDGED}",
     "scenario": f"version {_JUDGED} handle",
     "learn": f"{_JUDGED} handle scenario",
-    "world": "version protocol timers operations drivers",
+    "world": "version timers protocol operations drivers",
     "testing": f"version {_JUDGED} handle scenario world",
     "web": f"version {_JUDGED} handle scenario testing",
     "pipeline": f"{_JUDGED} handle scenario",

@@ -1,4 +1,4 @@
-"""The verbs of Cluster in virtual time.  AloneCluster lets time pass itself where a verb waits."""
+"""The verbs of Cluster in virtual time, where no client code runs: they let time pass."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import pytest
 
 from kcluster import do
 from kcluster.config.topology.model import Topology
+from kcluster.handle.world_cluster import WorldCluster
 from kcluster.operations.errors import ClusterError, NotInTime
 from kcluster.runs.directory import read_run
 from kcluster.scenario.started import clients_started, start_client, stop_client
-from tests.rig.byte_worlds import AloneCluster
 
 TOPICS = {"orders": {"assignment": [[1, 2, 3]]}}
 
 
 @pytest.fixture
-def cluster() -> AloneCluster:
-    made = AloneCluster(Topology.of(brokers=3, topics=TOPICS, profile="kafka"), 1)
+def cluster() -> WorldCluster:
+    made = WorldCluster(Topology.of(brokers=3, topics=TOPICS, profile="kafka"), 1)
     made.open()
     return made
 
 
-def test_verbs__take_the_time_that_the_cluster_takes(cluster: AloneCluster) -> None:
+def test_verbs__take_the_time_that_the_cluster_takes(cluster: WorldCluster) -> None:
     assert cluster.bootstrap.startswith("brokers.kcluster:9092,")
     assert cluster.kill(1) == (1,)
     assert cluster.driver.now_ms() == 9_000, "the session of broker 1 has expired"
@@ -36,7 +36,7 @@ def test_verbs__take_the_time_that_the_cluster_takes(cluster: AloneCluster) -> N
     assert "leader_elected" in {entry.kind for entry in cluster.events()}
 
 
-def test_wait__ends_after_its_virtual_time(cluster: AloneCluster) -> None:
+def test_wait__ends_after_its_virtual_time(cluster: WorldCluster) -> None:
     before_ms = cluster.driver.now_ms()
     with pytest.raises(NotInTime, match=r"isr\(orders-0\) = 2"):
         cluster.wait_for("isr(orders-0) = 2", within="5m")
@@ -46,7 +46,7 @@ def test_wait__ends_after_its_virtual_time(cluster: AloneCluster) -> None:
 
 
 def test_a_run__is_judged_and_saved_as_one_in_virtual_time(
-    cluster: AloneCluster, tmp_path: Path
+    cluster: WorldCluster, tmp_path: Path
 ) -> None:
     name = start_client(cluster, {"producer": {"topic": "orders", "rate": "20/s"}})
     undo = do(cluster, "isolate", nodes="leader(orders-0)")
@@ -62,7 +62,7 @@ def test_a_run__is_judged_and_saved_as_one_in_virtual_time(
     assert (info.clock, info.seed) == ("virtual", 1)
 
 
-def test_steering__is_refused_in_one_line(cluster: AloneCluster) -> None:
+def test_steering__is_refused_in_one_line(cluster: WorldCluster) -> None:
     for steer in (cluster.pause_clock, cluster.step, lambda: cluster.set_speed(0.5)):
         with pytest.raises(ClusterError, match="the clock of virtual time cannot be"):
             steer()
@@ -71,7 +71,7 @@ def test_steering__is_refused_in_one_line(cluster: AloneCluster) -> None:
     assert (status.paused, status.speed) == (False, 1.0)
 
 
-def test_close__ends_what_waits_and_refuses_the_rest(cluster: AloneCluster) -> None:
+def test_close__ends_what_waits_and_refuses_the_rest(cluster: WorldCluster) -> None:
     future = cluster.driver.when(lambda: False)
     cluster.close()
     assert "stopped" in str(future.exception(0))

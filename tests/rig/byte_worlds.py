@@ -16,9 +16,8 @@ import select
 import socket
 import struct
 from collections.abc import Callable
-from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.memory.driver import InMemoryDriver
@@ -26,21 +25,8 @@ from kcluster.drivers.memory.stream import StreamEnd
 from kcluster.drivers.sockets.listener import Listener
 from kcluster.handle.cluster import Cluster
 from kcluster.handle.world_cluster import WorldCluster
-from kcluster.operations.errors import NotInTime
-
-T = TypeVar("T")
 
 LONG_US = 3_600_000_000
-
-
-class AloneCluster(WorldCluster):
-    """Lets time pass itself when a verb waits: there is no other thread."""
-
-    def _result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
-        limit_us = LONG_US if timeout_s is None else round(timeout_s * 1_000_000)
-        if not self.driver.advance(self.driver.now_us + limit_us, future.done):
-            raise NotInTime(f"{failure} within {timeout_s:g} s")
-        return future.result(0)
 
 
 class MemorySocket:
@@ -113,7 +99,7 @@ class MemoryBytes:
 
     def __init__(self, topology: Topology, seed: int = 1) -> None:
         self.lines: list[str] = []
-        self.cluster = AloneCluster(topology, seed, log=self.lines.append)
+        self.cluster = WorldCluster(topology, seed, log=self.lines.append)
         self.cluster.open()
 
     def connect(self, broker_id: int = 1, timeout_s: float = 5) -> Any:

@@ -41,13 +41,14 @@ from kcluster.contract import CONTROLLER_ID, Event, Note
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.handle.cluster import Cluster
+from kcluster.handle.world_cluster import WorldCluster
 from kcluster.operations.status import ClusterStatus, PartitionStatus, cluster_status
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.records import read_records
-from tests.rig.byte_worlds import AloneCluster, MemorySocket
+from tests.rig.byte_worlds import MemorySocket
 from tests.rig.lines import ByteLine, VirtualLine
 from tests.rig.requests import ACKS_ALL, batch, fetch_partition, fetch_request, produce_request
 
@@ -290,11 +291,11 @@ class LiveRig(ByteRig, Cluster):
         self.__exit__(None, None, None)
 
 
-class MemoryRig(ByteRig, AloneCluster):
+class MemoryRig(ByteRig, WorldCluster):
     """A cluster in virtual time, asked in bytes."""
 
     def __init__(self, topology: Topology, seed: int = 1) -> None:
-        AloneCluster.__init__(self, topology, seed)
+        WorldCluster.__init__(self, topology, seed)
         self.open()
 
     def line(self, broker: int) -> ByteLine:

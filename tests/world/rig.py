@@ -5,14 +5,42 @@ Owns: making both.  Never: a client.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from kcluster.config.topology.model import Topology
+from kcluster.drivers.memory.stream import StreamEnd
 from kcluster.handle.cluster import Cluster
 from kcluster.handle.world_cluster import WorldCluster
+from kcluster.timers import NEVER_US
+from kcluster.world.replaced.clocks import EPOCH_S
 from kcluster.world.world import START_MS, World
+
+
+class Emptiness:
+    """A clock of no cluster: nothing is ever due."""
+
+    def __init__(self) -> None:
+        self.now_us = EPOCH_S * 1_000_000
+        self.hosts: dict[str, str] = {}
+        self.is_inhabited = False
+
+    def advance(self, limit_us: int, condition: Callable[[], bool]) -> bool:
+        """Nothing happens."""
+        if not condition() and limit_us < NEVER_US:
+            self.now_us = max(self.now_us, limit_us)
+        return condition()
+
+    def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd:
+        """Refused."""
+        raise AssertionError("there are no brokers")
+
+
+def empty_world(**keys: Any) -> World:
+    """A world without a cluster."""
+    return World(Emptiness(), **keys)
+
 
 ORDERS: Mapping[str, Any] = {"orders": {"partitions": 3, "replication_factor": 3}}
 

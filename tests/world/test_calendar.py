@@ -6,13 +6,13 @@ import time
 
 import pytest
 
-from tests.world.test_world import world
+from tests.world.rig import empty_world
 
 pytestmark = pytest.mark.pure_python
 
 
 def test_every_function_that_means_now_means_the_worlds_now() -> None:
-    with world():
+    with empty_world():
         time.sleep(90)
         shown = (
             time.asctime(),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kcluster.world.errors import NotInVirtualTime
-from tests.world.test_world import world
+from tests.world.rig import empty_world
 
 pytestmark = pytest.mark.pure_python
 
@@ -26,7 +26,7 @@ def test_confluent_kafka_is_refused_in_one_line_whoever_holds_its_classes() -> N
         """As applications derive their own."""
 
     settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "billing"}
-    with world():
+    with empty_world():
         for cls in (confluent_kafka.Producer, confluent_kafka.Consumer, admin.AdminClient, Derived):
             with pytest.raises(NotInVirtualTime) as refused:
                 cls(settings)
@@ -44,7 +44,7 @@ def test_a_library_imported_in_a_world_is_refused_as_well() -> None:
         if name != "confluent_kafka.cimpl":  # C modules are not loaded twice
             del sys.modules[name]
     try:
-        with world():
+        with empty_world():
             again = importlib.import_module("confluent_kafka")
             with pytest.raises(NotInVirtualTime, match="librdkafka"):
                 again.Producer({"bootstrap.servers": "127.0.0.1:1"})
@@ -66,7 +66,7 @@ def test_sets_of_tasks_and_futures_have_the_same_order_in_each_world() -> None:
         )
 
     def orders() -> list[Any]:
-        with world():
+        with empty_world():
             results = [concurrent.futures.Future[None]() for _ in range(50)]
             kept.append(set(results))
             return [results.index(x) for x in kept[-1]] + asyncio.run(made())
@@ -78,7 +78,7 @@ def test_sets_of_tasks_and_futures_have_the_same_order_in_each_world() -> None:
 
 def test_names_are_counted_anew_in_each_world() -> None:
     def names() -> list[str]:
-        with world(), concurrent.futures.ThreadPoolExecutor() as pool:
+        with empty_world(), concurrent.futures.ThreadPoolExecutor() as pool:
             thread = threading.Thread()
             return [thread.name, pool.submit(lambda: threading.current_thread().name).result()]
 
@@ -89,13 +89,13 @@ def test_aiokafka_builds_records_in_python() -> None:
     records: Any = pytest.importorskip("aiokafka.record.default_records")
     accumulator: Any = pytest.importorskip("aiokafka.producer.message_accumulator")
     before = accumulator.DefaultRecordBatchBuilder
-    with world():
+    with empty_world():
         assert accumulator.DefaultRecordBatchBuilder is records._DefaultRecordBatchBuilderPy
     assert accumulator.DefaultRecordBatchBuilder is before
 
 
 def test_clients_take_an_unknown_host_for_an_answer_of_the_resolver() -> None:
     kafka = pytest.importorskip("kafka")
-    with world(), pytest.raises(kafka.errors.KafkaError) as failed:
+    with empty_world(), pytest.raises(kafka.errors.KafkaError) as failed:
         kafka.KafkaProducer(bootstrap_servers="kafka.example.org:9092", bootstrap_timeout_ms=1000)
     assert failed.value is not None

@@ -11,44 +11,21 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic as monotonic_by_name
-from typing import Any
 
 import pytest
 
-from kcluster.drivers.memory.stream import StreamEnd
 from kcluster.world.errors import Deadlock, NotInVirtualTime, TimeLimit
 from kcluster.world.replaced.clocks import EPOCH_S
-from kcluster.world.world import World
+from tests.world.rig import empty_world
 
 pytestmark = pytest.mark.pure_python
 
 
-class Emptiness:
-    """A clock of no cluster: nothing is ever due."""
-
-    def __init__(self) -> None:
-        self.now_us = EPOCH_S * 1_000_000
-        self.hosts: dict[str, str] = {}
-
-    def advance(self, limit_us: int, condition: Callable[[], bool]) -> bool:
-        if not condition() and limit_us < 1 << 60:
-            self.now_us = max(self.now_us, limit_us)
-        return condition()
-
-    def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd:
-        raise AssertionError("there are no brokers")
-
-
-def world(**keys: Any) -> World:
-    return World(Emptiness(), **keys)
-
-
 def test_an_hour_passes_at_once() -> None:
     real = time.monotonic()
-    with world(limit_s=10_000):
+    with empty_world(limit_s=10_000):
         began, now = time.monotonic(), time.time()
         time.sleep(3600)
         assert 3600 <= time.monotonic() - began < 3600.1
@@ -68,7 +45,7 @@ def test_threads_wait_for_each_other() -> None:
             time.sleep(0.1 if name == "a" else 0.25)
             out.put(f"{name}{step}")
 
-    with world():
+    with empty_world():
         out: queue.Queue[str] = queue.Queue(maxsize=1)
         threads = [threading.Thread(target=work, args=(name, out)) for name in "ab"]
         for thread in threads:
@@ -91,7 +68,7 @@ def test_a_deadlock_names_the_threads_and_their_lines() -> None:
             time.sleep(1)
             second.acquire()
 
-    with world():
+    with empty_world():
         one, other = threading.Lock(), threading.Lock()
         threads = [
             threading.Thread(target=take, args=pair, name=name)
@@ -112,12 +89,12 @@ def test_the_limit_ends_a_test_that_waits_for_ever() -> None:
         while True:
             time.sleep(1)
 
-    with world(limit_s=60), pytest.raises(TimeLimit):
+    with empty_world(limit_s=60), pytest.raises(TimeLimit):
         wait_for_ever()
 
 
 def test_a_thread_that_spins_gets_there() -> None:
-    with world():
+    with empty_world():
         until = time.monotonic() + 1
         while time.monotonic() < until:
             pass
@@ -130,7 +107,7 @@ def test_threads_that_are_left_are_ended_and_named() -> None:
         event = threading.Event()
         event.wait()
 
-    with world() as here:
+    with empty_world() as here:
         threading.Thread(target=serve, name="server", daemon=True).start()
         time.sleep(1)
     assert [thread.name for thread in here.left] == ["server"]
@@ -138,7 +115,7 @@ def test_threads_that_are_left_are_ended_and_named() -> None:
 
 
 def test_a_server_and_a_client_inside() -> None:
-    with world():
+    with empty_world():
         listening = socket.create_server(("127.0.0.1", 0))
 
         def serve() -> None:
@@ -177,13 +154,13 @@ def test_asyncio_as_it_is() -> None:
         server.close()
         return answer
 
-    with world():
+    with empty_world():
         assert asyncio.run(main()) == b"hello"
 
 
 def test_random_numbers_come_from_the_seed() -> None:
     def draw(seed: int) -> list[object]:
-        with world(seed=seed):
+        with empty_world(seed=seed):
             return [random.random(), random.Random().random(), uuid.uuid4(), uuid.uuid1()]
 
     state = random.getstate()
@@ -194,7 +171,7 @@ def test_random_numbers_come_from_the_seed() -> None:
 
 
 def test_selectors_see_sockets() -> None:
-    with world(), selectors.DefaultSelector() as selector:
+    with empty_world(), selectors.DefaultSelector() as selector:
         one, other = socket.socketpair()
         selector.register(one, selectors.EVENT_READ, "one")
         began = time.monotonic()

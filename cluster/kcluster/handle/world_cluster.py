@@ -1,16 +1,18 @@
 """WorldCluster: the handle of a cluster in virtual time whose clients are real client code.
 
-Owns: the life of a cluster on the in-memory driver.  Never: lets time pass (whoever runs the
-clients' threads does, with `driver.advance`), knows what a verb does (verbs.py).
+Owns: the life of a cluster on the in-memory driver, who lets time pass while a verb waits.  Never:
+runs clients (world/ does), knows what a verb does (verbs.py).
 Kafka: kafka-server-start.sh.
 
-A verb that waits blocks on a Future, so its thread must be one that others let time pass for.
+A verb that waits lets time pass itself.  Once threads of client code live in the cluster's time, it
+blocks on a Future instead, as it does live: its thread waits, and the others go on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from concurrent.futures import Future
+from typing import Final, TypeVar
 
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.memory.addresses import in_memory
@@ -18,10 +20,13 @@ from kcluster.drivers.memory.driver import InMemoryDriver
 from kcluster.drivers.virtual_time import virtual_ports
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.verbs import ClusterVerbs
-from kcluster.operations.errors import ClusterError
+from kcluster.operations.errors import NotInTime
 from kcluster.runtime.build import build
+from kcluster.timers import NEVER_US
 
-START_LIMIT_US: Final = 60_000_000
+T = TypeVar("T")
+
+START_TIMEOUT_S: Final = 30.0
 
 
 class WorldCluster(ClusterVerbs):
@@ -51,13 +56,18 @@ class WorldCluster(ClusterVerbs):
             self._recorder = Recorder(self.driver.dispatcher, plan)
 
     def open(self) -> None:
-        """Start the cluster, and let time pass until all brokers serve clients.  Before any thread
-        of a client runs."""
+        """Start the cluster; returns when all brokers serve clients."""
         self.driver.open()
-        now_us = self.driver.now_us
-        if not self.driver.advance(now_us + START_LIMIT_US, self._settled.all_serving):
-            raise ClusterError(f"not all brokers started within {START_LIMIT_US // 1_000_000} s")
+        self._wait(self._settled.all_serving, START_TIMEOUT_S, "not all brokers started")
 
     def close(self) -> None:
         """End it: whoever waits for something gets a ClusterError."""
         self.driver.stop()
+
+    def _result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
+        driver = self.driver
+        if not driver.is_inhabited and not future.done():
+            limit_us = NEVER_US if timeout_s is None else round(timeout_s * 1_000_000)
+            if not driver.advance(driver.now_us + limit_us, future.done):
+                raise NotInTime(f"{failure} within {timeout_s:g} s")
+        return super()._result(future, timeout_s, failure)

@@ -107,11 +107,12 @@ def running_stage(cluster: ClusterVerbs) -> RunningStage:
     the driver's thread."""
     stage: RunningStage | None = cluster.belongings.get(_STAGE)
     if stage is None:
-        stage = cluster.belongings[_STAGE] = _new_stage(cluster)
+        stage = cluster.belongings[_STAGE] = new_stage(cluster)
     return stage
 
 
-def _new_stage(cluster: ClusterVerbs) -> RunningStage:
+def new_stage(cluster: ClusterVerbs) -> RunningStage:
+    """A stage whose time begins now.  Called in the driver's thread."""
     if isinstance(cluster, Cluster):
         return LiveStage(cluster, cluster.seed, Ledger())
     # Imported here: a live cluster has no use for virtual time.

@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kcluster.config.files.durations import milliseconds
 from kcluster.config.files.problems import show, unknown
@@ -58,6 +58,10 @@ class MarkArguments(Struct, frozen=True):
     compute: float | None = 1.0
     limit_s: float = DEFAULT_LIMIT_S
     scenario: str = ""
+
+    def with_seed(self, seed: int) -> MarkArguments:
+        """The same with another seed."""
+        return structs.replace(self, seed=seed)
 
 
 def arguments_of(mark: Any, clock: str) -> MarkArguments:

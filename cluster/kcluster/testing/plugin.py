@@ -15,13 +15,25 @@ Kafka: EmbeddedKafkaCluster, ClusterTestExtensions.
 from __future__ import annotations
 
 import os
-import shlex
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pytest
+
+from kcluster.testing import hash_seed
+from kcluster.testing.items import (
+    FIXTURE,
+    HASH_SEED_INI,
+    MARK,
+    SEED,
+    clock_of,
+    replay_of,
+    seeds_of,
+    wide_fixtures,
+)
+from kcluster.testing.reports import RUNS_DIRECTORY, add_stories, remember
 
 if TYPE_CHECKING:
     from kcluster.testing.handles import TestedCluster, VirtualCluster
@@ -29,15 +41,6 @@ if TYPE_CHECKING:
     from kcluster.testing.world_handle import TestedWorldCluster
 
 T = TypeVar("T")
-
-MARK: Final = "kafka_cluster"
-FIXTURE: Final = "kafka_cluster"
-SEED: Final = pytest.StashKey[int]()
-"""The seed with which an item runs now, if it is not its mark's own."""
-_WORLD: Final = str(Path(__file__).parents[1] / "world") + os.sep
-RUNS_DIRECTORY: Final = ".kcluster/runs"
-_HANDLES: Final = pytest.StashKey[list[Any]]()
-"""The clusters that an item's report covers."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,6 +53,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "kcluster_runs", "Where failed tests write their run directories.", default=RUNS_DIRECTORY
+    )
+    parser.addini(
+        HASH_SEED_INI,
+        "PYTHONHASHSEED of sessions with tests in virtual time, which start again if it is not set;"
+        " empty: leave it as it is.",
+        default="0",
     )
     group = parser.getgroup("kcluster", "Kafka clusters")
     group.addoption(
@@ -66,16 +75,42 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="SEED",
         help="The seed of all tests in virtual time, instead of the mark's own: one run each.",
     )
+    group.addoption(
+        "--kcluster-seeds",
+        type=int,
+        default=None,
+        metavar="N",
+        help="Run each test in virtual time with N seeds, instead of the mark's own number.",
+    )
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the mark."""
+    """Register the mark; start again with a hash seed if one is needed."""
+    hash_seed.start_again_early(config)
     config.addinivalue_line(
         "markers",
         f"{MARK}(brokers, topology, topics, profile, config, seed, clock, seeds, ...): the cluster"
         " that the kcluster fixtures start; keys as in a topology file.  clock='virtual': the test"
         " and its clients run in virtual time, with `seeds=N` once for each of N seeds.",
     )
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """The hash seed, if the session has started again for it."""
+    return hash_seed.header(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Workers begin with the hash seed."""
+    hash_seed.give_to_workers(config)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Start again with a hash seed if tests in virtual time were found."""
+    hash_seed.start_again_after(session)
 
 
 # ----------------------------------------------------------------------------- the clock
@@ -87,17 +122,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(FIXTURE, ("live", "virtual"), indirect=True)
 
 
-def clock_of(item: Any) -> str:
-    """The clock of an item's kafka_cluster, "live" or "virtual"; what the mark says may be
-    wrong."""
-    callspec = getattr(item, "callspec", None)
-    if callspec is not None and FIXTURE in callspec.params:
-        return str(callspec.params[FIXTURE])
-    chosen = item.config.getoption("--kcluster-clock")
-    if chosen in ("live", "virtual"):
-        return str(chosen)
-    mark = item.get_closest_marker(MARK)
-    return "live" if mark is None else str(mark.kwargs.get("clock", "live"))
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """A test with many seeds runs in children."""
+    seeds = seeds_of(item)
+    if len(seeds) <= 1:
+        return None
+    from kcluster.testing.seeds import run_with_seeds
+
+    run_with_seeds(item, nextitem, seeds)
+    return True
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -106,15 +140,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     it."""
     names: list[str] = getattr(item, "fixturenames", [])
     if FIXTURE in names and clock_of(item) == "virtual":
-        scopes = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
         names.remove(FIXTURE)
-        at = (i for i, name in enumerate(names) if name in scopes and is_of_function(scopes[name]))
-        names.insert(next(at, len(names)), FIXTURE)
-
-
-def is_of_function(definitions: Sequence[Any]) -> bool:
-    """Whether a fixture with these definitions, of which the last counts, is made for each test."""
-    return bool(definitions[-1].scope == "function")
+        names.insert(len(wide_fixtures(item)), FIXTURE)
 
 
 # ----------------------------------------------------------------------------------- fixtures
@@ -150,7 +177,7 @@ def kafka_topic(request: pytest.FixtureRequest) -> Iterator[str]:
     names = ("kafka_cluster", "kafka_cluster_module", "kafka_cluster_session")
     used = next((name for name in names if name in request.fixturenames), names[-1])
     cluster: TestedCluster = request.getfixturevalue(used)
-    _remember(request.node, cluster)
+    remember(request.node, cluster)
     yield cluster.new_topic()
     if used != names[0]:
         cluster.repair()
@@ -163,7 +190,7 @@ def virtual_cluster(request: pytest.FixtureRequest) -> VirtualCluster:
 
     arguments = _arguments(request, request.node.get_closest_marker(MARK), "virtual")
     cluster = VirtualCluster(arguments.topology, arguments.seed, request.node.name)
-    _remember(request.node, cluster)
+    remember(request.node, cluster)
     return cluster
 
 
@@ -176,9 +203,10 @@ def _live(request: pytest.FixtureRequest, mark: pytest.Mark | None) -> Iterator[
     cluster = _or_refused(
         request, lambda: TestedCluster(arguments.topology, arguments.seed, request.node.name)
     )
-    _remember(request.node, cluster)
+    remember(request.node, cluster)
     with cluster:
         yield cluster
+    cluster.check_steps()
 
 
 def _stays_live(request: pytest.FixtureRequest, clock: str) -> None:
@@ -201,26 +229,20 @@ def _in_world(
     item = request.node
     replay = replay_of(item, arguments.seed)
     cluster = _or_refused(request, lambda: TestedWorldCluster(arguments, item.name, replay))
-    _remember(item, cluster)
+    remember(item, cluster)
     cluster.open()
     left: list[str] = []
     try:
+        if arguments.scenario:
+            _or_refused(request, lambda: cluster.play(arguments.scenario))
         yield cluster
         left = cluster.threads_left()
     finally:
         cluster.close()
+    cluster.check_steps()
     if left and not cluster.has_failed:
         text = f"{item.name} left threads, which were ended: {', '.join(left)}"
         warnings.warn(pytest.PytestWarning(text), stacklevel=1)
-
-
-def replay_of(item: pytest.Item, seed: int) -> str:
-    """The command that runs a test in virtual time again with this seed."""
-    mark = item.get_closest_marker(MARK)
-    is_said = mark is not None and mark.kwargs.get("clock") == "virtual"
-    chosen = item.config.getoption("--kcluster-clock")
-    clock = "" if is_said and chosen is None else f" --kcluster-clock {chosen or 'virtual'}"
-    return f"pytest {shlex.quote(item.nodeid)}{clock} --kcluster-seed {seed}"
 
 
 def _arguments(
@@ -230,22 +252,19 @@ def _arguments(
 
     arguments = _or_refused(request, lambda: arguments_of(mark, clock))
     seed = request.node.stash.get(SEED, request.config.getoption("--kcluster-seed"))
-    if seed is None or clock == "live":
-        return arguments
-    from msgspec import structs
-
-    return structs.replace(arguments, seed=seed)
+    return arguments if seed is None or clock == "live" else arguments.with_seed(seed)
 
 
 def _or_refused(request: pytest.FixtureRequest, make: Callable[[], T]) -> T:
     """What `make` makes of a mark.  If the mark is wrong (or its port taken), the test fails with
     one line per problem, without frames."""
     from kcluster.config.files.problems import ProblemsError
+    from kcluster.scenario.language.loader import ScenarioError
     from kcluster.testing.marks import MarkError
 
     try:
         return make()
-    except (MarkError, ProblemsError) as error:
+    except (MarkError, ProblemsError, ScenarioError) as error:
         problems = str(error).splitlines()
     # After the except clause, so that pytest shows no other error with this one.
     _refuse(request, problems)
@@ -258,66 +277,16 @@ def _refuse(request: pytest.FixtureRequest, problems: list[str]) -> NoReturn:
     pytest.fail("\n".join(f"{at}: {MARK}: {problem}" for problem in problems), pytrace=False)
 
 
-def _remember(node: Any, cluster: Any) -> None:
-    handles = node.stash.setdefault(_HANDLES, [])
-    if cluster not in handles:
-        handles.append(cluster)
-
-
 # ------------------------------------------------------------------------------------ reports
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, Any, Any]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """Add to a failed test's report what happened to its clusters, and write run directories."""
-    if call.excinfo is not None and FIXTURE in getattr(item, "fixturenames", ()):
-        call.excinfo.traceback = call.excinfo.traceback.filter(_is_of_users)
     report = yield
     if report.failed and report.when == "call":
-        parent = _runs_directory(item.config)
-        handles = [x for node in item.listchain() for x in node.stash.get(_HANDLES, [])]
-        for cluster in {id(handle): handle for handle in handles}.values():
-            if cluster.last_verdict is not None:
-                _break_lines(report.longrepr, repr(cluster.last_verdict))
-            report.sections.append(("kcluster", "\n".join(cluster.story(parent))))
-            cluster.after_failure()
+        add_stories(item, report)
     return report
-
-
-def _is_of_users(entry: Any) -> bool:
-    """Not the inside of a world: a thread that waits shows where it does."""
-    return not str(entry.path).startswith(_WORLD)
-
-
-def _break_lines(longrepr: Any, text: str) -> None:
-    """Pytest shows the value of `assert value` on one line, shortened.  If that value is shown as
-    `text`, show the lines of `text` instead."""
-    entries = getattr(getattr(longrepr, "reprtraceback", None), "reprentries", [])
-    first, *others = text.split("\n")
-    shown = f"assert {first}"
-    for entry in entries:
-        lines = getattr(entry, "lines", [])
-        at = next((i for i, x in enumerate(lines) if x.startswith("E") and shown in x), None)
-        if at is None or not others:
-            continue
-        indent = lines[at].index(shown)
-        # pytest goes on with `+  where ... = ...`, which has the same text again.
-        rest = [x for x in lines[at + 1 :] if not x.lstrip("E ").startswith("+")]
-        own = [lines[at][:indent] + shown, *(f"E{' ' * (indent - 1)}{x}" for x in others)]
-        entry.lines = [*lines[:at], *own, *rest]
-
-
-def _runs_directory(config: pytest.Config) -> Path:
-    """Where run directories go.  As pytest's cache does, `.kcluster` tells git to ignore it."""
-    named = config.getini("kcluster_runs")
-    runs = Path(config.rootpath, named)
-    ignored = runs.parent / ".gitignore"
-    if named == RUNS_DIRECTORY and not ignored.exists():
-        runs.mkdir(parents=True, exist_ok=True)
-        ignored.write_text("# Created by kcluster.\n*\n")
-    return runs
 
 
 # ---------------------------------------------------------------------------- scenario files

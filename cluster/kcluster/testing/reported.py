@@ -113,7 +113,7 @@ class ReportedRun(ABC):
             environment=self._environment(),
         )
 
-    def after_failure(self) -> None:  # noqa: B027
+    def after_failure(self) -> None:  # noqa: B027  # of a world only
         """The test has failed, and was reported; its fixtures end now."""
 
     def _replay(self) -> str:

@@ -7,6 +7,7 @@ Kafka: ClusterInstance of ClusterTestExtensions.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -17,10 +18,12 @@ from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.verbs import ClusterVerbs
 from kcluster.operations.errors import ClusterError
+from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.perform import do
 from kcluster.scenario.play.runner import repair_all
 from kcluster.scenario.started import clients_started, stop_client
 from kcluster.testing.reported import ReportedRun
+from kcluster.testing.steps import PlayedSteps
 
 T = TypeVar("T")
 
@@ -31,7 +34,18 @@ class TestVerbs(ReportedRun, ClusterVerbs):
     """The methods of `kafka_cluster` that a Cluster has not."""
 
     __test__ = False
+    playing: list[PlayedSteps]
+    """What `play` has begun."""
     _topics_made = 0
+
+    def _begin_report(self) -> None:
+        super()._begin_report()
+        self.playing = []
+
+    def check_steps(self) -> None:
+        """ClusterError if a step that was played could not be performed, and nobody was told."""
+        for steps in self.playing:
+            steps.check()
 
     def clock_ms(self) -> int:
         """The cluster's time at this moment."""
@@ -61,6 +75,15 @@ class TestVerbs(ReportedRun, ClusterVerbs):
     def do(self, verb: str, short: Any = None, **keys: Any) -> Callable[[], None]:
         """Perform an action of scenario files; returns the function that undoes it."""
         return do(self, verb, short, **keys)
+
+    def play(self, scenario: str | os.PathLike[str] | Scenario) -> PlayedSteps:
+        """Perform the steps of a scenario file at their times from now on, while the test goes on.
+        Its topology, workload and checks are the test's own matter.  ScenarioError, with the places
+        of all problems, for a wrong file."""
+        read = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
+        steps = PlayedSteps(self, read)
+        self.playing.append(steps)
+        return steps
 
     def new_topic(
         self,

@@ -10,6 +10,7 @@ and every thread that they start.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Final
@@ -19,12 +20,17 @@ from kcluster.handle.world_cluster import WorldCluster
 from kcluster.testing.callers import notes_its_callers
 from kcluster.testing.marks import MarkArguments
 from kcluster.testing.verbs import TestVerbs
-from kcluster.world.environment import run_environment
+from kcluster.world.environment import HASH_SEED, UNKNOWN, run_environment
 from kcluster.world.errors import thread_line
 from kcluster.world.world import START_MS, World
 
 GRACE_US: Final = 600_000_000
 """How long a test that has failed may take to end its fixtures."""
+
+for _name in [name for name in sys.modules if name.startswith("kcluster.world.")]:
+    # pytest's word for a module whose frames no traceback shows: that of a thread that waits ends
+    # at the line that waits.
+    vars(sys.modules[_name])["__tracebackhide__"] = True
 
 
 @notes_its_callers
@@ -101,4 +107,7 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
 
     def _seed_lines(self) -> Iterator[str]:
         yield f"seed: {self.seed}"
-        yield ", ".join(f"{name} {value}" for name, value in self._environment().items())
+        found = self._environment()
+        yield ", ".join(f"{name} {value}" for name, value in found.items())
+        if found[HASH_SEED] == UNKNOWN:
+            yield f"another process may order sets of strings differently; set {HASH_SEED}=0"

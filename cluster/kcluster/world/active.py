@@ -27,6 +27,9 @@ _THIS_MACHINE: Final = frozenset(
 class WorldNetwork(WorldClock, Protocol):
     """What a world needs from the driver of a cluster."""
 
+    is_inhabited: bool
+    """Threads live in its time, and only they let it pass."""
+
     def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd:
         """A connection that is being made to a broker, from this address."""
 
@@ -86,6 +89,11 @@ def scheduler_here() -> Scheduler | None:
     if world is None or world.scheduler.thread_here() is None:
         return None
     return world.scheduler
+
+
+def scheduler_of_process() -> Scheduler | None:
+    """The scheduler of the world of this process, whoever asks."""
+    return None if _world is None else _world.scheduler
 
 
 def app_here() -> str:

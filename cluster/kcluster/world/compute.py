@@ -8,6 +8,10 @@ In virtual time computing is free, and code that spins until a time has passed w
 each reading of the clock is a nanosecond later than the one before.  After `READINGS` of them in
 which nobody waited, reading costs: the first step, doubled at each further one up to a maximum,
 until all threads wait again.
+
+A thread may also spin with waits in between: it looks whether something is there, finds nothing,
+and asks a server the next moment.  In each second `POLLS` such looks are free; further ones cost,
+the more the longer it goes on.  Waiting in vain for a millisecond is such a look, too.
 """
 
 from __future__ import annotations
@@ -18,6 +22,21 @@ from typing import Final, final
 READINGS: Final = 50
 FIRST_STEP_US: Final = 200
 LONGEST_STEP_US: Final = 10_000
+POLLS: Final = 100
+FIRST_POLL_US: Final = 2_000
+LONGEST_POLL_US: Final = 16_000
+
+
+@final
+class Polls:
+    """How often a thread has looked for something in vain in this second, and what that costs."""
+
+    __slots__ = ("cost_us", "count", "second")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.second = -1
+        self.cost_us = FIRST_POLL_US
 
 
 @final
@@ -47,6 +66,16 @@ class ComputeCost:
         self._in_a_row = 0
         self._step_us = min(self._step_us * 2, LONGEST_STEP_US) if self._step_us else FIRST_STEP_US
         return round(self._step_us * self._factor)
+
+    def of_poll(self, polls: Polls, now_us: int) -> int:
+        """A thread finds nothing and does not wait for it; returns what that costs, in µs."""
+        second = now_us // 1_000_000
+        if second != polls.second:
+            is_busy = polls.count > POLLS and second == polls.second + 1
+            polls.cost_us = min(polls.cost_us * 2, LONGEST_POLL_US) if is_busy else FIRST_POLL_US
+            polls.second, polls.count = second, 0
+        polls.count += 1
+        return 0 if polls.count <= POLLS else round(polls.cost_us * self._factor)
 
     def idle(self) -> None:
         """All threads wait."""

@@ -15,6 +15,7 @@ from typing import Final
 from kcluster.version import __version__
 
 HASH_SEED: Final = "PYTHONHASHSEED"
+UNKNOWN: Final = "random"
 _LIBRARIES: Final = {"kafka": "kafka-python", "aiokafka": "aiokafka"}
 """Distributions of client libraries, by the modules that they have."""
 
@@ -35,7 +36,7 @@ def hash_seed() -> str:
     if not sys.flags.hash_randomization:
         return "0"
     value = os.environ.get(HASH_SEED, "")
-    return value if value.isdigit() else "random"
+    return value if value.isdigit() else UNKNOWN
 
 
 def _version_of(distribution: str) -> str:

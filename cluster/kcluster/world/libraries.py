@@ -23,14 +23,13 @@ from weakref import WeakKeyDictionary
 
 from kcluster.world.active import world_here
 from kcluster.world.errors import NotInVirtualTime
-from kcluster.world.primitives import WorldLock
 from kcluster.world.replacing import Replacement, set_attribute
 
 _HEAP_TYPE: Final = 1 << 9
 """Py_TPFLAGS_HEAPTYPE: of classes whose attributes can be set."""
 
 
-class Refusal(NamedTuple):
+class RefusedLibrary(NamedTuple):
     """Classes of a library that cannot be used by a thread of a world."""
 
     module: str
@@ -39,13 +38,13 @@ class Refusal(NamedTuple):
 
 
 REFUSALS: Final = (
-    Refusal(
+    RefusedLibrary(
         "confluent_kafka.cimpl",
         ("Producer", "Consumer", "ShareConsumer", "_AdminClientImpl"),
         "confluent_kafka does its I/O in C (librdkafka), which virtual time cannot reach: "
         'use clock="live", or kafka-python or aiokafka',
     ),
-    Refusal(
+    RefusedLibrary(
         "uvloop.loop",
         ("Loop",),
         "uvloop does its I/O in C (libuv), which virtual time cannot reach: use asyncio's own loop",
@@ -125,8 +124,6 @@ def _own_pools(thread: ModuleType, undo: ExitStack) -> None:
     """Pools of a world: the process neither counts them nor waits for them at its exit."""
     set_attribute(undo, thread.ThreadPoolExecutor, "_counter", itertools.count().__next__)
     set_attribute(undo, thread, "_threads_queues", WeakKeyDictionary())
-    # One thread of a world may wait while it holds this, and another for it.
-    set_attribute(undo, thread, "_global_shutdown_lock", WorldLock())
 
 
 # ---------------------------------------------------------------------------- written in C
@@ -167,7 +164,7 @@ def _refusing(made_by: Callable[..., Any], reason: str) -> Callable[..., Any]:
     return refuse
 
 
-def _refuse(module: ModuleType, refusal: Refusal, undo: ExitStack) -> None:
+def _refuse(module: ModuleType, refusal: RefusedLibrary, undo: ExitStack) -> None:
     """Classes of Python refuse by themselves, whoever holds them: also those that users derived."""
     for name in refusal.classes:
         cls = getattr(module, name, None)

@@ -23,11 +23,14 @@ from types import TracebackType
 from typing import Any, Final, Protocol, final
 
 from kcluster.timers import NEVER_US
-from kcluster.world.compute import ComputeCost
+from kcluster.world.compute import ComputeCost, Polls
 from kcluster.world.errors import Deadlock, TimeLimit, WorldEnded
+from kcluster.world.lines import WaitingLines
 from kcluster.world.waits import FOREVER, StuckThread, Waiting, place_of
 
 _allocate_lock: Final = _thread.allocate_lock
+_acquire: Final[Callable[[Any], bool]] = _thread.LockType.acquire
+_release: Final[Callable[[Any], None]] = _thread.LockType.release
 _start_new_thread: Final = _thread.start_new_thread
 _get_ident: Final = _thread.get_ident
 # Bound before anything is replaced: the scheduler itself needs the real ones.
@@ -58,8 +61,8 @@ class WorldThread:
     """
 
     __slots__ = (
-        "app", "baton", "ident", "is_done", "is_ended_by_force", "is_parked", "number", "scheduler",
-        "sentinel", "token", "wait", "was_woken",
+        "app", "baton", "ident", "is_done", "is_ended_by_force", "is_parked", "number", "polls",
+        "scheduler", "sentinel", "token", "wait", "was_woken",
     )  # fmt: skip
 
     def __init__(self, scheduler: Scheduler, number: int, app: str) -> None:
@@ -68,7 +71,7 @@ class WorldThread:
         self.app = app
         """The program that it belongs to; "" for a test."""
         self.baton = _allocate_lock()
-        self.baton.acquire()
+        _acquire(self.baton)
         self.ident = 0
         """Of its OS thread."""
         self.is_parked = False
@@ -79,6 +82,7 @@ class WorldThread:
         self.token = 0
         """Counts its waits: a timer of an earlier wait does not end a later one."""
         self.wait: Waiting = FOREVER
+        self.polls = Polls()
         self.sentinel: Callable[[], object] | None = None
 
     @property
@@ -113,6 +117,7 @@ class Scheduler:
         self.is_advancing = False
         """The cluster runs, in the thread of `current`, which must not wait now."""
         self.switches = 0
+        self.lines: WaitingLines[WorldThread] = WaitingLines()
         self._rng = rng
         self._by_ident: dict[int, WorldThread] = {}
         self._run_queue: deque[WorldThread] = deque()
@@ -130,6 +135,11 @@ class Scheduler:
     def thread_here(self) -> WorldThread | None:
         """The task of the calling thread, if it is one of this world."""
         return self._by_ident.get(_get_ident())
+
+    @property
+    def here(self) -> WorldThread:
+        """The calling thread, which is one of this world."""
+        return self._by_ident[_get_ident()]
 
     @property
     def now_us(self) -> int:
@@ -184,13 +194,13 @@ class Scheduler:
         task = WorldThread(self, self._started, self.current.app if app is None else app)
         self.tasks.append(task)
         is_known = _allocate_lock()
-        is_known.acquire()
+        _acquire(is_known)
 
         def live() -> None:
             task.ident = _get_ident()
             self._by_ident[task.ident] = task
-            is_known.release()
-            task.baton.acquire()
+            _release(is_known)
+            _acquire(task.baton)
             try:
                 if not task.is_ended_by_force:
                     function(*arguments, **keywords)
@@ -200,16 +210,16 @@ class Scheduler:
                 self._end(task)
 
         _start_new_thread(live, ())
-        is_known.acquire()
+        _acquire(is_known)
         self._run_queue.append(task)
         return task
 
     def _end(self, task: WorldThread) -> None:
+        if task.sentinel is not None:
+            task.sentinel()
         task.is_done = True
         self._by_ident.pop(task.ident, None)
         self.tasks.remove(task)
-        if task.sentinel is not None:
-            task.sentinel()
         self._hand_to(self._next())
 
     # ----------------------------------------------------------------------------------- waiting
@@ -234,6 +244,13 @@ class Scheduler:
             task.is_parked, task.was_woken = False, True
             self._run_queue.append(task)
 
+    def pass_on(self, lock: Any) -> None:
+        """A lock is free: the first thread that waits for it is next."""
+        thread = self.lines.first(lock)
+        if thread is not None:
+            self.lines.reserved[lock] = thread
+            self.wake(thread)
+
     def let_others_run(self) -> None:
         """The calling task goes to the end of the run queue."""
         self._run_queue.append(self._current)
@@ -242,6 +259,7 @@ class Scheduler:
     def sleep(self, duration_us: int, wait: Waiting) -> None:
         """The calling task waits for this long."""
         if duration_us <= 0:
+            self.polled()
             self.let_others_run()
         else:
             self.park(self.now_us + duration_us, wait)
@@ -255,11 +273,12 @@ class Scheduler:
             self.let_others_run()
 
     def deadline_us(self, timeout_s: float) -> int | None:
-        """The time at which a timeout from now on has passed, rounded up: what sleeps until then
-        must find it past.  None for timeouts longer than anything."""
+        """The time at which a timeout has passed that begins at the last reading of the clock,
+        rounded up: who sleeps until then finds it past.  None for timeouts longer than anything."""
         if timeout_s >= 1e9:
             return None
-        return self.now_us + max(1, -(-int(timeout_s * 1e9) // 1000))
+        last_ns = max(self._last_reading_ns, self.now_us * 1000)
+        return max(self.now_us + 1, -(-(last_ns + int(timeout_s * 1e9)) // 1000))
 
     # ----------------------------------------------------------------------------------- the clock
 
@@ -272,10 +291,10 @@ class Scheduler:
         self._last_reading_ns = max(self._last_reading_ns + 1, self.now_us * 1000)
         return self._last_reading_ns
 
-    def poll(self) -> None:
-        """The calling thread looks whether something is ready, which costs as a reading does."""
-        cost_us = self.cost.of_reading()
-        if cost_us:
+    def polled(self) -> None:
+        """The calling thread looked for something in vain, and does not wait for it."""
+        cost_us = self.cost.of_poll(self._current.polls, self.now_us)
+        if cost_us and not self.is_advancing:
             self.compute(cost_us)
 
     def compute(self, cost_us: int) -> None:
@@ -328,7 +347,7 @@ class Scheduler:
     def _await_baton(self, task: WorldThread) -> None:
         while True:
             try:
-                task.baton.acquire()
+                _acquire(task.baton)
                 return
             except KeyboardInterrupt as interrupt:
                 # Another thread has the baton; it hands it over at its next wait.
@@ -340,7 +359,7 @@ class Scheduler:
     def _hand_to(self, task: WorldThread) -> None:
         self.switches += 1
         self.current = task
-        task.baton.release()
+        _release(task.baton)
 
     def _next(self) -> WorldThread:
         with _Crashes(self):
@@ -362,6 +381,10 @@ class Scheduler:
 
     def _let_time_pass(self) -> None:
         self.cost.idle()
+        while self.lines.freed:
+            self.pass_on(self.lines.freed.popleft())
+        if self._run_queue:
+            return
         timers = self._timers
         while timers and (timers[0][2].token != timers[0][3] or not timers[0][2].is_parked):
             heappop(timers)

@@ -20,6 +20,8 @@ from kcluster.world.waits import WaitFor, Waiting
 
 _READ: Final = selectors.EVENT_READ
 _WRITE: Final = selectors.EVENT_WRITE
+SHORT_S: Final = 0.001
+"""Who waits for no longer than this is spinning."""
 _FOR_SOCKETS: Final = Waiting(WaitFor.SOCKETS)
 
 
@@ -93,12 +95,12 @@ class WorldSelector(selectors.BaseSelector):
         scheduler = scheduler_here()
         if scheduler is None:
             raise NotInVirtualTime("a thread of no world uses a selector of one")
-        scheduler.poll()
         ready = self._ready()
         if ready:
             scheduler.may_switch()
             return ready
         if timeout is not None and timeout <= 0:
+            scheduler.polled()
             scheduler.let_others_run()
             return self._ready()
         deadline_us = None
@@ -113,6 +115,8 @@ class WorldSelector(selectors.BaseSelector):
                 ready = self._ready()
         finally:
             self._waiting = None
+        if not ready and timeout is not None and timeout <= SHORT_S:
+            scheduler.polled()
         return ready
 
     def close(self) -> None:

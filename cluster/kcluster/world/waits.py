@@ -26,6 +26,7 @@ class WaitFor(enum.Enum):
 
     TURN = "its turn"
     LOCK = "a lock"
+    QUEUE = "an item in a queue"
     TIME = "a time to pass"
     SOCKETS = "sockets to be ready"
     CONNECTION = "a connection to be made"
@@ -44,7 +45,7 @@ class Waiting(Struct, frozen=True):
     @property
     def is_for_cluster(self) -> bool:
         """Whether something in the cluster can end it."""
-        return self.kind not in (WaitFor.LOCK, WaitFor.TURN)
+        return self.kind not in (WaitFor.LOCK, WaitFor.QUEUE, WaitFor.TURN)
 
 
 FOREVER: Final = Waiting(WaitFor.TURN)

@@ -17,7 +17,7 @@ from kcluster.timers import NEVER_US
 from kcluster.world import libraries
 from kcluster.world.active import ActiveWorld, WorldNetwork, set_world
 from kcluster.world.compute import ComputeCost
-from kcluster.world.replaced import clocks, network, randomness, threads
+from kcluster.world.replaced import clocks, locks, network, randomness, threads
 from kcluster.world.replacing import Replacement, Replacing
 from kcluster.world.scheduler import Scheduler
 from kcluster.world.waits import StuckThread
@@ -27,12 +27,12 @@ START_MS: Final = clocks.EPOCH_S * 1000
 LIMIT_S: Final = 3600.0
 
 
-def _pairs() -> list[Replacement]:
+def _replacements() -> list[Replacement]:
     found = [*clocks.PAIRS, *threads.PAIRS, *randomness.PAIRS, *network.PAIRS]
     return found + libraries.pairs()
 
 
-_REPLACING: Final = Replacing(_pairs)
+_REPLACING: Final = Replacing(_replacements)
 
 
 class World(ActiveWorld):
@@ -85,12 +85,18 @@ class World(ActiveWorld):
             gc.freeze()
             clocks.replace_calendar(undo)
             network.replace_classes(undo)
+            locks.replace_locks(undo)
             threads.report_no_forced_ends(undo)
             randomness.replace_generators(undo, f"{self.seed}/random")
             set_world(self)
             undo.callback(set_world, None)
+            self._network.is_inhabited = True
+            undo.callback(self._depart)
             self.scheduler.enter()
             self._undo = undo.pop_all()
+
+    def _depart(self) -> None:
+        self._network.is_inhabited = False
 
     def leave(self) -> None:
         """Run what was registered for the exit, end the threads that are left, and put everything

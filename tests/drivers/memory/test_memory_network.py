@@ -13,10 +13,10 @@ from kcluster import do, rule
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.memory.acceptor import BACKLOG
 from kcluster.drivers.memory.stream import StreamEnd
+from kcluster.handle.world_cluster import WorldCluster
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import encode_request_frame
-from tests.rig.byte_worlds import AloneCluster
 from tests.rig.requests import batch, fetch_partition, fetch_request, produce_request
 
 SECOND_US = 1_000_000
@@ -29,7 +29,7 @@ class World:
     def __init__(self, seed: int = 1, **keys: Any) -> None:
         self.lines: list[str] = []
         topology = Topology.of(**{"brokers": 3, "topics": ORDERS, **keys})
-        self.cluster = AloneCluster(topology, seed, log=self.lines.append)
+        self.cluster = WorldCluster(topology, seed, log=self.lines.append)
         self.driver = self.cluster.driver
         self.packets: list[str] = []
         self.driver.network.packet_sinks = (self._on_packet,)

@@ -68,6 +68,8 @@ class InMemoryDriver(SocketDriver):
         self.network = MemoryNetwork(self.time, self.dispatcher, self._acceptors)
         for node_id in plan.addresses:
             self._set_latency(node_id)
+        self.is_inhabited = False
+        """Threads of real client code live in this time: they let it pass, and nobody else may."""
         self._is_stopped = False
         self._sweep_due_us = 0
         self.time.beside = self

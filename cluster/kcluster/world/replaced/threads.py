@@ -1,7 +1,7 @@
-"""Threads and locks of a world.
+"""Threads of a world: their start, their end, and who joins them.
 
-Owns: the replacements of what threading, queue and atexit are built from.  Never: a lock itself
-(primitives.py), the order of threads (scheduler.py).
+Owns: the replacements of what threading starts threads with, and of atexit.  Never: locks
+(locks.py), the order of threads (scheduler.py).
 Kafka: no counterpart.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import _thread
 import atexit
-import queue
 import sys
 import threading
 from collections.abc import Callable
@@ -19,47 +18,13 @@ from typing import Any, Final
 from kcluster.world.active import scheduler_here, world_here
 from kcluster.world.errors import WorldEnded
 from kcluster.world.exits import AtExit
-from kcluster.world.primitives import WorldLock, WorldRLock
 from kcluster.world.replacing import Replacement, set_attribute
 from kcluster.world.scheduler import WorldThread
 
 _allocate_lock: Final = _thread.allocate_lock
-_rlock: Final = threading.RLock
 _start_new_thread: Final = _thread.start_new_thread
-_simple_queue: Final = queue.SimpleQueue
-_python_simple_queue: Final = vars(queue)["_PySimpleQueue"]
 _register: Final = atexit.register
 _unregister: Final = atexit.unregister
-
-
-class _Chosen(type):
-    """A class that makes the real thing, or in a world its subclass' own.  `real`: what it replaces
-    and accepts as an instance."""
-
-    real: Any
-
-    def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
-        if "real" in vars(cls) and scheduler_here() is None:
-            return cls.real(*arguments, **keywords)
-        return super().__call__(*arguments, **keywords)
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, cls.real) or super().__instancecheck__(instance)
-
-
-def _choose(real: type, twin: type) -> Any:
-    """A class in the place of `real` that makes a `twin` for the threads of a world."""
-    return _Chosen(real.__name__, (twin,), {"real": real, "__module__": real.__module__})
-
-
-def allocate_lock() -> Any:
-    """_thread.allocate_lock."""
-    return _allocate_lock() if scheduler_here() is None else WorldLock()
-
-
-def rlock(*arguments: Any, **keywords: Any) -> Any:
-    """threading.RLock."""
-    return _rlock(*arguments, **keywords) if scheduler_here() is None else WorldRLock()
 
 
 def start_new_thread(function: Callable[..., object], arguments: Any, keywords: Any = None) -> int:
@@ -90,10 +55,7 @@ def unregister(function: Callable[..., Any]) -> None:
 
 
 PAIRS: Final = [
-    Replacement(_allocate_lock, allocate_lock),
-    Replacement(_rlock, rlock),
     Replacement(_start_new_thread, start_new_thread),
-    Replacement(_simple_queue, _choose(_simple_queue, _python_simple_queue)),
     Replacement(_register, register),
     Replacement(_unregister, unregister),
 ]
@@ -106,7 +68,7 @@ if sys.version_info < (3, 13):
         scheduler = scheduler_here()
         if scheduler is None:
             return _set_sentinel()
-        task, lock = scheduler.thread_here(), WorldLock()
+        task, lock = scheduler.thread_here(), _allocate_lock()
         assert task is not None, "called by a thread of the world"
 
         def release() -> None:
@@ -118,7 +80,6 @@ if sys.version_info < (3, 13):
 
     PAIRS.append(Replacement(_set_sentinel, set_sentinel))
 else:
-    PAIRS.append(Replacement(threading.Lock, _choose(threading.Lock, WorldLock)))
     _thread_handle: Final = _thread._ThreadHandle
     _start_joinable_thread: Final = _thread.start_joinable_thread
 
@@ -127,7 +88,7 @@ else:
 
         def __init__(self) -> None:
             self.ident: int | None = None
-            self._ended = WorldLock()
+            self._ended = _allocate_lock()
 
         def begun(self, task: WorldThread) -> None:
             """It runs from now on."""
