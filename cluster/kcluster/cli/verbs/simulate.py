@@ -34,9 +34,7 @@ from kcluster.cli.control.protocol import ControlError
 @click.option("--brokers", type=click.IntRange(1, 100), metavar="N", help="The number of brokers.")
 @click.option("--profile", type=click.Choice(["kafka", "fast", "slow"]), help="Time constants.")
 @click.option(
-    "--host",
-    metavar="NAME",
-    help="The brokers' host name, if programs have one in their settings.",
+    "--host", metavar="NAME", help="The brokers' host name, if programs have one in their settings."
 )
 @click.option(
     "--scenario", metavar="FILE|NAME", help="Its steps and clients run beside the programs."
@@ -85,8 +83,9 @@ def command(**options: Any) -> None:
     """Run whole programs, unmodified, in virtual time against simulated brokers.
 
     FILE.py is a Python program that uses kafka-python or aiokafka. It finds the brokers at
-    brokers.kcluster:9092, and in the environment variable KCLUSTER_BOOTSTRAP. The exit code is that
-    of a program that fails, 1 if the verdict is not as expected, and 2 if a file is wrong.
+    localhost:9092, at brokers.kcluster:9092, and in the environment variable KCLUSTER_BOOTSTRAP.
+    The exit code is that of a program that fails, 1 if the verdict is not as expected, and 2 if a
+    file is wrong.
     """
     from kcluster.cli.simulate.hash_seed import fix_hash_seed
 
