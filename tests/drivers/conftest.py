@@ -8,20 +8,24 @@ from typing import Any
 import pytest
 
 from kcluster.config.topology.model import Topology
-from tests.rig.cluster import LiveRig, SettledRig
+from tests.rig.cluster import LiveRig, MemoryRig, SettledRig
 
 ORDERS = {
     "orders": {"partitions": 2, "replication_factor": 3, "assignment": [[1, 2, 3], [2, 3, 1]]}
 }
+KINDS: dict[str, Callable[[Topology], Any]] = {
+    "live": LiveRig,
+    "memory": MemoryRig,
+    "virtual": SettledRig,
+}
 
 
-@pytest.fixture(params=["live", "virtual"])
+@pytest.fixture(params=KINDS)
 def make_world(request: pytest.FixtureRequest) -> Iterator[Callable[[Topology], Any]]:
     made: list[Any] = []
 
     def make(topology: Topology) -> Any:
-        kind = LiveRig if request.param == "live" else SettledRig
-        made.append(kind(topology))
+        made.append(KINDS[request.param](topology))
         return made[-1]
 
     yield make

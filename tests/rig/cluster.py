@@ -7,8 +7,9 @@
     assert rig.values(2) == [b"m1"]            # what broker 2's log holds
 
 The words are produce, fetch, ask, line; kill, start, pause, resume, cut, heal, move, elect and the
-rest of what a driver does; wait.  On `LiveRig` and `SettledRig` a word returns when what it says
-has happened.  On `VirtualRig` and `Simulated` it returns at once, and the test lets time pass.
+rest of what a driver does; wait.  On `LiveRig`, `MemoryRig` and `SettledRig` a word returns when
+what it says has happened.  On `VirtualRig` and `Simulated` it returns at once, and the test lets
+time pass.
 
 Owns: the words.  Never: asserts what a test is about.
 
@@ -28,6 +29,7 @@ And this one has a subject for which its words are of no use:
 
 from __future__ import annotations
 
+import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -39,13 +41,15 @@ from kcluster.contract import CONTROLLER_ID, Event, Note
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.handle.cluster import Cluster
+from kcluster.handle.world_cluster import WorldCluster
 from kcluster.operations.status import ClusterStatus, PartitionStatus, cluster_status
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.records import read_records
-from tests.rig.lines import LiveLine, VirtualLine
+from tests.rig.byte_worlds import MemorySocket
+from tests.rig.lines import ByteLine, VirtualLine
 from tests.rig.requests import ACKS_ALL, batch, fetch_partition, fetch_request, produce_request
 
 E = TypeVar("E", bound=Event)
@@ -235,12 +239,10 @@ class Rig(ABC):
         self.wait(lambda: self.isr == sorted(members), f"ISR {members}")
 
 
-class LiveRig(Rig, Cluster):
-    """A live cluster, asked over TCP."""
+class ByteRig(Rig):
+    """A cluster that is asked in bytes."""
 
-    def __init__(self, topology: Topology, seed: int = 1) -> None:
-        Cluster.__init__(self, topology, seed=seed)
-        self.open()
+    _wait: Callable[..., None]
 
     def ask(self, broker: int, api_key: ApiKey, version: int, body: Any) -> Answer:
         """Send one request on a connection of its own; the answer has come."""
@@ -253,14 +255,22 @@ class LiveRig(Rig, Cluster):
         assert not isinstance(answer.body, str), answer.body
         return answer
 
-    def line(self, broker: int) -> LiveLine:
-        return LiveLine(self, broker)
-
     def wait(
         self, condition: Callable[[], bool], what: str = "", limit_ms: int | None = None
     ) -> None:
         """Return when `condition()` holds, which the driver's thread looks at."""
         self._wait(condition, (limit_ms or LIVE_LIMIT_MS) / 1000, f"no {what}")
+
+
+class LiveRig(ByteRig, Cluster):
+    """A live cluster, asked over TCP."""
+
+    def __init__(self, topology: Topology, seed: int = 1) -> None:
+        Cluster.__init__(self, topology, seed=seed)
+        self.open()
+
+    def line(self, broker: int) -> ByteLine:
+        return ByteLine(socket.create_connection(self.plan.addresses[broker], timeout=5))
 
     def status(self) -> ClusterStatus:
         """The state at this moment, also for a condition in the driver's thread."""
@@ -279,6 +289,32 @@ class LiveRig(Rig, Cluster):
     def finish(self) -> None:
         """Stop the cluster; a bug of the simulator is an error."""
         self.__exit__(None, None, None)
+
+
+class MemoryRig(ByteRig, WorldCluster):
+    """A cluster in virtual time, asked in bytes."""
+
+    def __init__(self, topology: Topology, seed: int = 1) -> None:
+        WorldCluster.__init__(self, topology, seed)
+        self.open()
+
+    def line(self, broker: int) -> ByteLine:
+        return ByteLine(MemorySocket(self.driver, self.plan.addresses[broker], 5))
+
+    def status(self) -> ClusterStatus:
+        """The state at this moment, also for a condition."""
+        return cluster_status(self.plan, self.driver.dispatcher)
+
+    @property
+    def notes(self) -> list[Note]:
+        return [entry.note for entry in self.events()]
+
+    @property
+    def now_ms(self) -> int:
+        return self.driver.now_ms()
+
+    def finish(self) -> None:
+        """Nothing runs by itself in virtual time."""
 
 
 class VirtualRig(Rig, VirtualDriver):

@@ -1,28 +1,26 @@
 """One connection to one broker, on either driver.
 
-Owns: LiveLine, VirtualLine.  Never: decides what to send; asserts what a test is about.
+Owns: ByteLine, VirtualLine.  Never: decides what to send; asserts what a test is about.
 Kafka: a broker answers the requests of one connection in their order.
 """
 
 from __future__ import annotations
 
-import socket
 import struct
 from typing import Any
 
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.drivers.wires.virtual import ClientWire
-from kcluster.handle.cluster import Cluster
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
 
 CLOSED, SILENT = "closed", "silent"
 
 
-class LiveLine:
-    """A socket."""
+class ByteLine:
+    """A blocking socket, of the kernel or in memory."""
 
-    def __init__(self, cluster: Cluster, broker_id: int) -> None:
-        self.sock = socket.create_connection(cluster.plan.addresses[broker_id], timeout=5)
+    def __init__(self, sock: Any) -> None:
+        self.sock = sock
         self.asked: list[tuple[int, int]] = []
 
     def send(self, api_key: int, version: int, body: Any) -> None:
@@ -87,13 +85,13 @@ class VirtualLine:
         self.wire.disconnect(self.broker_id)
 
 
-def read_frame(sock: socket.socket) -> bytes:
+def read_frame(sock: Any) -> bytes:
     """One response frame, without its size."""
     (size,) = struct.unpack(">i", _read_exactly(sock, 4))
     return _read_exactly(sock, size)
 
 
-def _read_exactly(sock: socket.socket, size: int) -> bytes:
+def _read_exactly(sock: Any, size: int) -> bytes:
     data = bytearray()
     while len(data) < size:
         chunk = sock.recv(min(size - len(data), 1 << 20))

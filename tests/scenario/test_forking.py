@@ -14,7 +14,7 @@ from kcluster.operations.errors import ClusterError
 from kcluster.scenario.forking import fork_cluster, shorten
 from kcluster.scenario.language.loader import parse_action
 from kcluster.scenario.language.model import ProducerSpec
-from kcluster.scenario.perform import do, live_stage
+from kcluster.scenario.perform import do, running_stage
 from kcluster.scenario.play.workload import make_producer
 from kcluster.scenario.recorded import RecordedClient, RecordedStep
 from kcluster.scenario.started import start_client, stop_client
@@ -63,7 +63,7 @@ def test_fork__actions_so_far_are_part_of_the_past(cluster: Cluster) -> None:
 def test_fork__says_what_stands_in_for_clients_from_outside(cluster: Cluster) -> None:
     spec = ProducerSpec(topic="orders", name="shop", rate_per_s=200.0, count=20)
     shop = make_producer(spec, "fast", Ledger())
-    cluster.call(lambda: live_stage(cluster).add_outside_client("shop", shop))
+    cluster.call(lambda: running_stage(cluster).add_outside_client("shop", shop))
     cluster.wait_for("high_watermark(orders-0) >= 20")
     futures = fork_cluster(cluster, [], None, 500)
     (line,) = futures.assumptions

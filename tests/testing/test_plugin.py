@@ -9,7 +9,7 @@ import pytest
 
 from kcluster.runs.directory import read_run
 from kcluster.runs.explain import explain
-from kcluster.testing.handles import arguments_of
+from kcluster.testing.marks import arguments_of
 
 pytest_plugins = ["pytester"]
 
@@ -125,7 +125,7 @@ def test_kafka_cluster__a_wrong_mark_is_one_line(pytester: pytest.Pytester, fixt
 )
 def test_mark__configs_may_be_spelled_as_keywords(topic: dict[str, Any]) -> None:
     mark = pytest.mark.kafka_cluster(topics={"orders": topic}, config={"num_partitions": 2}).mark
-    topology, _ = arguments_of(mark, "fast")
+    topology = arguments_of(mark, "live").topology
     assert topology.topics["orders"].config["min.insync.replicas"] == "2"
     assert topology.config["num.partitions"] == "2"
 
@@ -134,7 +134,7 @@ def test_mark__a_config_that_is_given_in_both_spellings_is_refused() -> None:
     config = {"min_insync_replicas": 2, "min.insync.replicas": 3}
     mark = pytest.mark.kafka_cluster(topics={"orders": {"config": config}}).mark
     with pytest.raises(ValueError, match="given twice"):
-        arguments_of(mark, "fast")
+        arguments_of(mark, "live")
 
 
 def test_kafka_topic__differs_per_test_of_one_cluster(pytester: pytest.Pytester) -> None:

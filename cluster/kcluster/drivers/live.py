@@ -23,18 +23,15 @@ import gevent
 from gevent.event import Event
 from gevent.hub import Hub
 
-from kcluster.broker.channel import Channel
-from kcluster.broker.quotas.connection_quotas import ConnectionQuotas
-from kcluster.contract import Input, Note, Reply, Request
-from kcluster.deaths import ProcessState
+from kcluster.contract import Note
 from kcluster.drivers.live_clock import LiveClock
 from kcluster.drivers.outside import Outside
-from kcluster.drivers.sockets.connection import BrokerConnection
-from kcluster.drivers.sockets.listener import Limits, Listener, ReservedPort
+from kcluster.drivers.serving import SocketDriver
+from kcluster.drivers.sockets.acceptor import ReservedPort, SocketAcceptor
+from kcluster.drivers.sockets.listener import Acceptor
 from kcluster.operations.errors import ClusterError
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.runtime.process import Process
 from kcluster.timers import NEVER_US
 
 __all__ = ["ClusterError", "LiveDriver"]
@@ -52,26 +49,17 @@ LONGEST_SWEEP_S: Final = 1.0
 a network thread does that when it next wakes."""
 
 
-class LiveDriver:
+class LiveDriver(SocketDriver):
     """Runs a plan's nodes.  `run` takes over the calling thread; other threads use `call` and
     `stop`."""
 
     def __init__(
         self, plan: Plan, ports: dict[int, ReservedPort], log: Callable[[str], None] | None = None
     ) -> None:
-        self.plan = plan
+        super().__init__(plan, log)
         self.ports = ports
-        self.dispatcher = Dispatcher(plan.fabric, plan.processes, self)
-        self.outside: Outside | None = None  # only while links of such clients are cut or shaped
         self._outside = Outside(self)
-        self.listeners: dict[int, Listener] = {}
-        self.bugs: list[BaseException] = []
-        """Exceptions raised by steps.  Each is a bug in the simulator, so the test that hit it must
-        fail."""
-        self._log = log
         self.clock = LiveClock((time.time_ns() - time.monotonic_ns()) // 1000)
-        self.is_clock_paused = False
-        """Sockets are to be left alone; each that is ready looks here."""
         self.clock_sinks: tuple[Callable[[], object], ...] = ()
         """Called when the clock was paused, resumed, or has another speed: timers are set again."""
         self._held: list[Callable[[], object]] = []
@@ -79,13 +67,8 @@ class LiveDriver:
         self._step: tuple[Callable[[Note], bool], Future[Note]] | None = None
         """The event at which the clock is to stop, while somebody waits for one."""
         self._connection_ids = 0
-        self._dirty: deque[BrokerConnection] = deque()
-        self._unflushed: list[BrokerConnection] = []
-        self._deferred: deque[tuple[int, Input]] = deque()
-        self._settling = False
         self._settle_is_due = False
         self._is_called_before_waiting = False
-        self._conditions: list[tuple[Callable[[], bool], Future[None]]] = []
         self._commands: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._commands_lock = threading.Lock()
         self._accepts_commands = False
@@ -96,6 +79,9 @@ class LiveDriver:
         self._armed_us = NEVER_US
         self._stopped: Event | None = None
         self.thread_id: int | None = None
+
+    def _make_dispatcher(self) -> Dispatcher:
+        return Dispatcher(self.plan.fabric, self.plan.processes, self)
 
     # ----------------------------------------------------------------------------- run and stop
 
@@ -160,20 +146,6 @@ class LiveDriver:
             self._alarm.send()
         return future
 
-    def when(self, condition: Callable[[], bool]) -> Future[None]:
-        """A future that completes when `condition()` holds between two dispatches.  Call this in
-        the driver's thread."""
-        future: Future[None] = Future()
-        if condition():
-            future.set_result(None)
-        else:
-            self._conditions.append((condition, future))
-        return future
-
-    def forget_condition(self, future: Future[None]) -> None:
-        """Stop checking the condition of a future from `when`."""
-        self._conditions = [entry for entry in self._conditions if entry[1] is not future]
-
     def _run_commands(self) -> None:
         if self._stop_wanted:
             assert self._stopped is not None
@@ -209,9 +181,6 @@ class LiveDriver:
 
     # ------------------------------------------------------------------------ time and dispatch
 
-    def now_ms(self) -> int:
-        return self.dispatcher.now_us // 1000
-
     def clock_ms(self) -> int:
         """The cluster's clock at this moment, whatever the last dispatch; from any thread."""
         return self.clock.at(time.monotonic_ns() // 1000) // 1000
@@ -240,23 +209,6 @@ class LiveDriver:
             if due_us >= now_us:
                 return
 
-    def deliver(self, node_id: int, event: Input) -> None:
-        gate, outside = self.dispatcher.gate, self.outside
-        if (
-            outside is not None
-            and isinstance(event, Request)
-            and outside.takes_request(node_id, event)
-        ):
-            return
-        if gate is None or not isinstance(event, Request) or gate.admit(node_id, event):
-            self.dispatcher.hand_in(node_id, event)
-
-    def gave_up(self, node_id: int, request: Request) -> None:
-        self.dispatcher.gave_up(node_id, request)
-
-    def defer(self, node_id: int, event: Input) -> None:
-        self._deferred.append((node_id, event))
-
     def settle_soon(self) -> None:
         if not self._settle_is_due:
             self._settle_is_due = True
@@ -268,49 +220,6 @@ class LiveDriver:
         if self._settle_is_due:
             self._settle_is_due = False
             self.settle()
-
-    def settle(self) -> None:
-        if self._settling:
-            return
-        self._settling = True
-        dispatcher, dirty = self.dispatcher, self._dirty
-        try:
-            while dirty or self._deferred or self._unflushed or not dispatcher.is_quiet:
-                while self._deferred:
-                    node_id, event = self._deferred.popleft()
-                    dispatcher.hand_in(node_id, event)
-                while dirty:
-                    connection = dirty.popleft()
-                    connection.is_dirty = False
-                    connection.pump()
-                dispatcher.run()
-                if not dirty:
-                    self._flush()
-        finally:
-            self._settling = False
-        if self._conditions:
-            self._check_conditions()
-        if self.dispatcher.quiet_until_us < self._armed_us:
-            self._arm()
-
-    def _flush(self) -> None:
-        unflushed, self._unflushed = self._unflushed, []
-        for connection in unflushed:
-            connection.is_unflushed = False
-            connection.flush()
-
-    def _check_conditions(self) -> None:
-        for entry in tuple(self._conditions):
-            condition, future = entry
-            try:
-                holds = condition()
-            except ClusterError as error:
-                self._conditions.remove(entry)
-                future.set_exception(error)
-                continue
-            if holds:
-                self._conditions.remove(entry)
-                future.set_result(None)
 
     def _arm(self) -> None:
         self._timer.stop()
@@ -422,42 +331,19 @@ class LiveDriver:
         if self._timer is not None:
             self._arm()
 
-    # ------------------------------------------------------------------- connections of clients
-
-    def pump_later(self, connection: BrokerConnection) -> None:
-        if not connection.is_dirty:
-            connection.is_dirty = True
-            self._dirty.append(connection)
-
-    def flush_later(self, connection: BrokerConnection) -> None:
-        if not connection.is_unflushed:
-            connection.is_unflushed = True
-            self._unflushed.append(connection)
+    # ----------------------------------------------------------------------------- as an Outlet
 
     def next_connection_id(self) -> int:
         self._connection_ids += 1
         return self._connection_ids
 
-    def log(self, line: str) -> None:
-        if self._log is not None:
-            self._log(line)
+    def _acceptor(self, node_id: int) -> Acceptor:
+        return SocketAcceptor(self.ports[node_id], self, node_id)
 
-    def reply(self, node_id: int, reply: Reply) -> None:
-        """Outlet: a broker has answered."""
-        if self.outside is None or not self.outside.takes_reply(node_id, reply):
-            self.write_reply(node_id, reply)
-
-    def write_reply(self, node_id: int, reply: Reply) -> None:
-        """Write a reply to its connection, if that is still open."""
-        connection = self.listeners[node_id].connections.get(reply.request.connection_id)
-        if connection is not None:
-            connection.take_reply(reply)
-
-    def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
-        """Outlet: a broker closes a client's connection."""
-        connection = self.listeners[node_id].connections.get(connection_id)
-        if connection is not None:
-            connection.close(reason)
+    def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
+        """Outlet: the network node of these clients, created on first use."""
+        self.outside = self._outside
+        return (self._outside.find(pattern, by_host),)
 
     def new_port(self, node_id: int) -> int:
         """Outlet: a port for a broker that is down, or new."""
@@ -467,35 +353,6 @@ class LiveDriver:
         if old is not None:
             old.release()
         return fresh.port
-
-    def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
-        """Outlet: the network node of these clients, created on first use."""
-        self.outside = self._outside
-        return (self._outside.find(pattern, by_host),)
-
-    def process_changed(self, process: Process, was: ProcessState) -> None:
-        """Outlet: open, close, pause or resume the broker's sockets."""
-        node_id = process.node_id
-        port = self.ports.get(node_id)
-        if port is None:
-            return
-        if process.state is ProcessState.DOWN:
-            self.listeners.pop(node_id).close()
-        elif process.state is ProcessState.PAUSED:
-            self.listeners[node_id].pause()
-        elif was is ProcessState.PAUSED:
-            self.listeners[node_id].resume()
-        else:
-            node: Any = process.node
-            self.listeners[node_id] = Listener(
-                node_id,
-                port,
-                Channel(node, lambda: self.dispatcher.gate is None and self.outside is None),
-                lambda: Limits.of(node.config),
-                ConnectionQuotas(node.view, node.quotas),
-                self,
-                gevent.get_hub(),
-            )
 
 
 def prepare_watcher(hub: Hub) -> Any:

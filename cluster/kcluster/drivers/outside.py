@@ -1,7 +1,8 @@
 """Clients from outside as nodes of the network, by client.id or address, so links can be cut.
 
-Owns: their node ids, and their requests and replies while these are delayed.  Never: reads a socket
-(drivers/sockets/connection.py), decides how a message passes over a link (network/transit.py).
+Owns: their requests and replies while these are delayed.  Never: reads a socket
+(drivers/sockets/connection.py), decides how a message passes over a link (network/transit.py),
+gives them their node ids (client_nodes.py).
 Kafka: iptables and tc on the machines of clients.
 
 A request names its client, so it is read from the socket first and then withheld from the broker
@@ -17,16 +18,14 @@ broken connection is closed, as with the project's own clients.
 from __future__ import annotations
 
 from collections.abc import Callable
-from fnmatch import fnmatchcase
-from typing import Final, Protocol
+from typing import Protocol
 
 from kcluster.contract import Reply, Request
+from kcluster.drivers.client_nodes import MAX_REMEMBERED, ClientNodes
 from kcluster.network.fabric import Link
 from kcluster.network.node_ids import FIRST_CLIENT_ID, FIRST_OUTSIDE_ID
 from kcluster.network.transit import CarriedConnection, Transit
 from kcluster.runtime.dispatch import Dispatcher
-
-MAX_REMEMBERED: Final = 10_000
 
 
 class OutsideHost(Protocol):
@@ -64,10 +63,7 @@ class Outside:
         self._fabric = driver.dispatcher.fabric
         self._seen_changes = -1
         """`Fabric.changes` when the links were last checked."""
-        self._ids: dict[tuple[bool, str], int] = {}
-        """Node id by (whether the pattern matches addresses, pattern)."""
-        self._nodes_found: dict[tuple[str | None, str], tuple[int, ...]] = {}
-        """By client.id and address: the nodes whose patterns match."""
+        self._clients = ClientNodes(self._fabric)
         self._connections: dict[tuple[int, int], OutsideConnection] = {}
         """By broker and connection id."""
         self._transit: Transit[OutsideConnection] = Transit(self._fabric, self, self, self._on_lost)
@@ -75,16 +71,8 @@ class Outside:
 
     def find(self, pattern: str, by_host: bool) -> int:
         """The node of all clients whose client.id, or address, matches a pattern."""
-        key = (by_host, pattern)
-        node = self._ids.get(key)
-        if node is None:
-            node = self._ids[key] = FIRST_OUTSIDE_ID + len(self._ids)
-            self._fabric.clients[node] = f"at {pattern}" if by_host else pattern
-            for broker_id in self._dispatcher.processes:
-                # TCP itself adds the real latency.
-                self._fabric.set_latency(node, broker_id, 0)
-            self._nodes_found.clear()
-        return node
+        # TCP itself adds the real latency.
+        return self._clients.find(pattern, by_host, self._dispatcher.processes)
 
     def takes_request(self, node_id: int, request: Request) -> bool:
         """Whether this takes over a request: it travels over a link, and the driver must not
@@ -107,7 +95,7 @@ class Outside:
     def _check_links(self) -> None:
         """Detach from the driver once none of their links is cut or shaped."""
         self._seen_changes = self._fabric.changes
-        ids = self._ids.values()
+        ids = self._clients.ids.values()
         links = (*self._fabric.cuts, *self._fabric.shaped)
         if not any(source in ids or end in ids for source, end in links):
             self._driver.outside = None
@@ -175,21 +163,9 @@ class Outside:
         return connection
 
     def _nodes(self, request: Request) -> tuple[int, ...]:
-        key = (request.client_id, request.client_host)
-        nodes = self._nodes_found.get(key)
-        if nodes is None:
-            if len(self._nodes_found) >= MAX_REMEMBERED:
-                self._nodes_found.clear()
-            nodes = () if self._is_ours(request) else self._matching(*key)
-            self._nodes_found[key] = nodes
-        return nodes
-
-    def _matching(self, client_id: str | None, host: str) -> tuple[int, ...]:
-        return tuple(
-            node
-            for (by_host, pattern), node in self._ids.items()
-            if fnmatchcase(host if by_host else client_id or "", pattern)
-        )
+        if self._is_ours(request):
+            return ()
+        return self._clients.matching(request.client_id, request.client_host)
 
     def _is_ours(self, request: Request) -> bool:
         """Whether this is one of the project's own clients: they have their own nodes, over TCP

@@ -12,14 +12,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from random import Random
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from kcluster.clients.wire import ClientStateMachine
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Input, Note, PeerRequest, PeerResponse, Request
-from kcluster.drivers.virtual_time import VirtualTime
+from kcluster.drivers.virtual_time import VirtualTime, virtual_ports
 from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.events.render import note_line
 from kcluster.faults.rules import Rule
@@ -44,8 +44,6 @@ from kcluster.runtime.gate import RuleStatus
 
 T = TypeVar("T")
 
-FIRST_VIRTUAL_PORT: Final = 9092
-
 
 class VirtualDriver(NetworkVerbs):
     """A cluster in virtual time.  Times in ms are those that nodes see, from `start_ms` on.
@@ -57,9 +55,7 @@ class VirtualDriver(NetworkVerbs):
     def __init__(
         self, topology: Topology, seed: int, *, start_ms: int = 0, trace_deliveries: bool = False
     ) -> None:
-        specs = sorted(topology.brokers, key=lambda spec: spec.id)
-        ports = {spec.id: spec.port or FIRST_VIRTUAL_PORT + at for at, spec in enumerate(specs)}
-        self.plan: Plan = build(topology, seed, ports)
+        self.plan: Plan = build(topology, seed, virtual_ports(topology))
         self.trace: list[Note | str] = []
         self.time = VirtualTime(
             self.plan.fabric, self.plan.processes, self.plan.addresses, self.trace
@@ -88,14 +84,7 @@ class VirtualDriver(NetworkVerbs):
 
     def add_client(self, client: ClientStateMachine) -> ClientWire:
         """Start a client; returns its wire, whose `client_id` names its links."""
-        client_id = FIRST_CLIENT_ID + len(self.clients)
-        rng = Random(f"{self.plan.seed}/{client_id}")
-        wire = ClientWire(self.time, client_id, tuple(self.plan.addresses), rng)
-        self.clients[client_id] = client
-        self.plan.fabric.clients[client_id] = getattr(client, "name", "")
-        client.start(wire, self.now_ms)
-        self.time.settle()
-        return wire
+        return start_client(self.time, self.plan, client)
 
     @property
     def now_ms(self) -> int:
@@ -267,6 +256,21 @@ class VirtualDriver(NetworkVerbs):
 
     def _trace_delivery(self, now_us: int, node_id: int, event: Input) -> None:
         self.trace.append(f"{now_us - self._start_us} us  {node_id} gets {_described(event)}")
+
+
+def start_client(
+    time: VirtualTime, plan: Plan, client: ClientStateMachine, kafka_id: str = ""
+) -> ClientWire:
+    """Start a client; returns its wire, whose `client_id` names its links.  `kafka_id`: its
+    client.id; without it, one that shows that the client keeps a ledger."""
+    client_id = FIRST_CLIENT_ID + len(time.clients)
+    rng = Random(f"{plan.seed}/{client_id}")
+    wire = ClientWire(time, client_id, tuple(plan.addresses), rng, kafka_id)
+    time.clients[client_id] = client
+    plan.fabric.clients[client_id] = getattr(client, "name", "")
+    client.start(wire, time.now_ms)
+    time.settle()
+    return wire
 
 
 def _described(event: Input) -> str:

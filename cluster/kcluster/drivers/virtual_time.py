@@ -18,17 +18,19 @@ from heapq import heappop, heappush
 from typing import Final, final
 
 from kcluster.clients.wire import ClientStateMachine
+from kcluster.config.topology.model import Topology
 from kcluster.contract import ConnectionClosed, Note, Reply, Request
 from kcluster.deaths import ProcessState
 from kcluster.drivers.wires.virtual import ClientConnection
 from kcluster.network.fabric import Fabric, Link
 from kcluster.network.transit import Transit
 from kcluster.runtime.dispatch import MAX_IDLE, Dispatcher
-from kcluster.runtime.process import Process
+from kcluster.runtime.process import Outlet, Process
 from kcluster.timers import NEVER_US
 
 Callback = Callable[[], object]
 
+FIRST_VIRTUAL_PORT: Final = 9092
 _DOWN: Final = ProcessState.DOWN
 
 
@@ -47,6 +49,8 @@ class VirtualTime:
         self.dispatcher = Dispatcher(fabric, processes, self)
         self.dispatcher.heal_sinks = (self._on_link_healed,)
         self.clients: dict[int, ClientStateMachine] = {}
+        self.beside: Outlet | None = None
+        """Who has the connections that are not of simulated clients, if somebody does."""
         self._transit: Transit[ClientConnection] = Transit(fabric, self, self, self._on_lost)
         self._addresses = addresses
         self._trace = trace
@@ -149,10 +153,14 @@ class VirtualTime:
 
     # ----------------------------------------------------------------------- for clients' wires
 
+    def next_connection_id(self) -> int:
+        """A new id, unique in this run."""
+        self._connection_ids += 1
+        return self._connection_ids
+
     def connect(self, client_id: int, broker_id: int) -> ClientConnection:
         """Open a connection; the first request shows whether the broker accepts it."""
-        self._connection_ids += 1
-        connection = ClientConnection(self._connection_ids, client_id, broker_id)
+        connection = ClientConnection(self.next_connection_id(), client_id, broker_id)
         self._connections[connection.connection_id] = connection
         return connection
 
@@ -211,6 +219,8 @@ class VirtualTime:
         """Outlet: a broker has answered."""
         connection = self._connections.get(reply.request.connection_id)
         if connection is None:
+            if self.beside is not None:
+                self.beside.reply(node_id, reply)
             return
         connection.in_broker = None
         if connection.waiting:
@@ -227,14 +237,18 @@ class VirtualTime:
             # The broker may be in the middle of a step, so it gets the event afterwards.
             closed = ConnectionClosed(connection_id)
             self.at(self.now_us, partial(self.dispatcher.deliver, node_id, closed))
+        elif self.beside is not None:
+            self.beside.close_connection(node_id, connection_id, reason)
 
     def new_port(self, node_id: int) -> int:
         """Outlet: a port that no broker has."""
+        if self.beside is not None:
+            return self.beside.new_port(node_id)
         return max(port for _, port in self._addresses.values()) + 1
 
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
-        """Outlet: there are none in virtual time."""
-        return ()
+        """Outlet: there are none, unless they connect beside the simulated clients."""
+        return () if self.beside is None else self.beside.outside_clients(pattern, by_host)
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
         """Outlet: the connections of a process end with it."""
@@ -242,3 +256,11 @@ class VirtualTime:
             for connection in tuple(self._connections.values()):
                 if connection.broker_id == process.node_id and connection.is_accepted:
                     self._close_from_broker(connection)
+        if self.beside is not None:
+            self.beside.process_changed(process, was)
+
+
+def virtual_ports(topology: Topology) -> dict[int, int]:
+    """By broker id: the port of the topology, or one that does not depend on the machine."""
+    specs = sorted(topology.brokers, key=lambda spec: spec.id)
+    return {spec.id: spec.port or FIRST_VIRTUAL_PORT + at for at, spec in enumerate(specs)}

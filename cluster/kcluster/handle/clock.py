@@ -25,7 +25,7 @@ from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
 
 if TYPE_CHECKING:
-    from kcluster.drivers.live import LiveDriver
+    from kcluster.handle.driver import HandleDriver
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class ClockStatus(Struct, frozen=True):
 class ClockVerbs(ABC):
     """Steering the clock: `cluster.pause_clock()`, `cluster.step("leader_elected")`."""
 
-    driver: LiveDriver
+    driver: HandleDriver
 
     @abstractmethod
     def call(self, function: Callable[[], T]) -> T:

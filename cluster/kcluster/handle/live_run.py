@@ -1,13 +1,14 @@
-"""A live cluster as a run: its verdict, its facts, its whole record.
+"""A running cluster as a run: its verdict, its facts, its whole record.
 
-Owns: when the record is complete enough to be judged, what a run directory says of a live cluster.
+Owns: when the record is complete enough to be judged, what a run directory says of a running
+cluster.
 Never: finds anomalies (checks/ does), looks into a broker (evidence/ does).
 Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
-from kcluster.checks.verdict import VALID, Verdict, judge
+from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, VALID, Verdict, judge
 from kcluster.clients.ledger import Ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.operations.verbs import Verbs
@@ -16,16 +17,22 @@ from kcluster.runs.record import RunInfo, RunRecord
 from kcluster.version import __version__
 
 
-def live_verdict(recorder: Recorder, ledger: Ledger, verbs: Verbs) -> Verdict:
+def live_verdict(recorder: Recorder, ledger: Ledger, verbs: Verbs, clock: str = "live") -> Verdict:
     """The verdict on everything so far; called in the driver's thread."""
-    return judge(recorder, ledger, healed=verbs.settled.all_in_sync(), began_ms=recorder.first_ms)
+    return judge(
+        recorder,
+        ledger,
+        healed=verbs.settled.all_in_sync(),
+        began_ms=recorder.first_ms,
+        late_ms=LATE_MS if clock == "live" else LATE_VIRTUAL_MS,
+    )
 
 
-def live_info(recorder: Recorder, name: str, seed: int) -> RunInfo:
-    """The facts about a live cluster as a run."""
+def live_info(recorder: Recorder, name: str, seed: int, clock: str = "live") -> RunInfo:
+    """The facts about a running cluster as a run."""
     return RunInfo(
         name=name,
-        clock="live",
+        clock=clock,
         seed=seed,
         began_ms=recorder.first_ms,
         ended_ms=recorder.dispatcher.now_ms,
@@ -35,6 +42,6 @@ def live_info(recorder: Recorder, name: str, seed: int) -> RunInfo:
 
 def live_record(recorder: Recorder, ledger: Ledger, verbs: Verbs, info: RunInfo) -> RunRecord:
     """The whole record so far; called in the driver's thread."""
-    verdict = live_verdict(recorder, ledger, verbs)
+    verdict = live_verdict(recorder, ledger, verbs, info.clock)
     info.passed = verdict.outcome == VALID
     return record_of(info, recorder, ledger, verdict)

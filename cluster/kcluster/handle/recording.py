@@ -8,7 +8,8 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from kcluster.operations.errors import ClusterError
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
     from kcluster.checks.verdict import Verdict
     from kcluster.clients.ledger import Ledger
-    from kcluster.drivers.live import LiveDriver
     from kcluster.evidence.recorder import Recorder
+    from kcluster.handle.driver import HandleDriver
     from kcluster.operations.status import NoteEntry
     from kcluster.operations.verbs import Verbs
     from kcluster.runs.journal import Rows
@@ -36,14 +37,16 @@ class RecordVerbs(ABC):
     """What was recorded of this cluster: verdict, run directory, rows.
 
     `name`: of its run directories.  `ledger`: what the project's own clients sent and read here.
+    `clock_name`: of the clock that it runs on, "live" or "virtual".
     """
 
-    driver: LiveDriver
+    driver: HandleDriver
     plan: Plan
     ledger: Ledger
     name: str
     seed: int
-    _events: Iterable[NoteEntry]
+    clock_name = "live"
+    _events: deque[NoteEntry]
     _recorder: Recorder | None = None
 
     @property
@@ -96,7 +99,7 @@ class RecordVerbs(ABC):
         from kcluster.handle.live_run import live_verdict
 
         recorder = self.recorder
-        return self.call(lambda: live_verdict(recorder, self.ledger, self.verbs))
+        return self.call(lambda: live_verdict(recorder, self.ledger, self.verbs, self.clock_name))
 
     def save(self, directory: str | os.PathLike[str], *, into: Path | None = None) -> Path:
         """Write the run so far to a new run directory below `directory`, with its verdict and
@@ -107,7 +110,7 @@ class RecordVerbs(ABC):
         recorder = self.recorder
 
         def read() -> RunRecord:
-            info = live_info(recorder, self.name, self.seed)
+            info = live_info(recorder, self.name, self.seed, self.clock_name)
             return live_record(recorder, self.ledger, self.verbs, info)
 
         record = self.call(read)
@@ -121,7 +124,7 @@ class RecordVerbs(ABC):
         from kcluster.handle.live_run import live_info
 
         recorder = self.recorder
-        return self.call(lambda: live_info(recorder, self.name, self.seed))
+        return self.call(lambda: live_info(recorder, self.name, self.seed, self.clock_name))
 
     def recorded_since(self, after_ms: int) -> tuple[Rows, int]:
         """The rows after `after_ms` of all tables that are kept while a cluster runs, and until

@@ -12,6 +12,7 @@ import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from time import time
 from typing import Any, Final
 
 import msgspec
@@ -43,7 +44,8 @@ def new_run(parent: str | os.PathLike[str], info: RunInfo) -> Path:
     """Make the directory of a run below `parent`; returns its path."""
     parent = Path(parent)
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", info.name)[:MAX_NAME] or "run"
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    # datetime.now would be that of the simulation in a thread of one; time() stays the machine's.
+    stamp = datetime.fromtimestamp(time(), UTC).strftime("%Y%m%dT%H%M%S")
     return _free(parent, f"{name}-{info.clock}-{info.seed}-{stamp}")
 
 

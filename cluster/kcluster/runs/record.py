@@ -39,6 +39,8 @@ class RunInfo(Struct):
     story: str = ""
     trace_hash: str = ""
     version: str = ""
+    environment: dict[str, str] = {}
+    """What a run of real client code depends on besides its seed: versions, the hash seed."""
     topology: dict[str, Any] = {}
     format: int = FORMAT
 

@@ -17,10 +17,12 @@ from msgspec import Struct
 
 from kcluster.clients.ledger import Ledger
 from kcluster.handle.cluster import Cluster
+from kcluster.handle.verbs import ClusterVerbs
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.loader import action_of
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.play.live import LiveStage
+from kcluster.scenario.play.running_stage import RunningStage
 from kcluster.scenario.play.stage import Stage
 
 _STAGE: Final = "stage"
@@ -37,7 +39,7 @@ class Performed(Struct):
 
 
 def do(
-    cluster: Cluster, verb: str, short: Any = None, *, undone_after: Any = None, **keys: Any
+    cluster: ClusterVerbs, verb: str, short: Any = None, *, undone_after: Any = None, **keys: Any
 ) -> Callable[[], None]:
     """Perform an action, with its keys as in a scenario file or with its one value; returns the
     function that undoes it.  Raises ScenarioError for an unknown action or wrong keys, ClusterError
@@ -45,19 +47,19 @@ def do(
     return perform(cluster, action_of(verb, short, keys, undone_after))
 
 
-def perform(cluster: Cluster, step: Step) -> Callable[[], None]:
+def perform(cluster: ClusterVerbs, step: Step) -> Callable[[], None]:
     """Perform the action of a step now; returns the function that undoes it.  With `for` it is also
     undone after that time."""
     performed = perform_step(cluster, step)
     return lambda: undo(cluster, performed)
 
 
-def perform_step(cluster: Cluster, step: Step) -> Performed:
+def perform_step(cluster: ClusterVerbs, step: Step) -> Performed:
     """Perform the action of a step now.  With `for` it is also undone after that time."""
-    return cluster.call(lambda: _perform_on(live_stage(cluster), step))
+    return cluster.call(lambda: _perform_on(running_stage(cluster), step))
 
 
-def undo(cluster: Cluster, performed: Performed) -> None:
+def undo(cluster: ClusterVerbs, performed: Performed) -> None:
     """Undo an action, unless it is undone already."""
     cluster.call(performed.undo)
 
@@ -89,24 +91,36 @@ def _perform_on(stage: Stage, step: Step) -> Performed:
     return performed
 
 
-def late_problem(cluster: Cluster) -> str | None:
+def late_problem(cluster: ClusterVerbs) -> str | None:
     """Why an action could not be performed, if that was known only after `perform`; reported
     once."""
 
     def take() -> str | None:
-        problems = live_stage(cluster).problems
+        problems = running_stage(cluster).problems
         return problems.pop() if problems else None
 
     return cluster.call(take)
 
 
-def live_stage(cluster: Cluster) -> LiveStage:
+def running_stage(cluster: ClusterVerbs) -> RunningStage:
     """The cluster's stage, created once, so that names and the random sequence persist.  Called in
     the driver's thread."""
-    stage: LiveStage | None = cluster.belongings.get(_STAGE)
+    stage: RunningStage | None = cluster.belongings.get(_STAGE)
     if stage is None:
-        stage = cluster.belongings[_STAGE] = LiveStage(cluster, cluster.seed, Ledger())
+        stage = cluster.belongings[_STAGE] = new_stage(cluster)
     return stage
+
+
+def new_stage(cluster: ClusterVerbs) -> RunningStage:
+    """A stage whose time begins now.  Called in the driver's thread."""
+    if isinstance(cluster, Cluster):
+        return LiveStage(cluster, cluster.seed, Ledger())
+    # Imported here: a live cluster has no use for virtual time.
+    from kcluster.handle.world_cluster import WorldCluster
+    from kcluster.scenario.play.world import WorldStage
+
+    assert isinstance(cluster, WorldCluster), cluster
+    return WorldStage(cluster, cluster.seed, Ledger())
 
 
 def _nothing() -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kcluster.deaths import DeathKind
-from kcluster.handle.cluster import Cluster
+from kcluster.handle.verbs import ClusterVerbs
 from kcluster.operations.prediction import Leaving, Prediction, predict
 from kcluster.operations.prediction_facts import cluster_state
 from kcluster.operations.prediction_words import answer_reason, choice_text, question_text
 from kcluster.scenario.actions.brokers import KillBrokers, PauseBrokers, StopBrokers
 from kcluster.scenario.actions.network import Isolate
 from kcluster.scenario.language.model import Step
-from kcluster.scenario.perform import live_stage
+from kcluster.scenario.perform import running_stage
 from kcluster.scenario.play.stage import Stage
 
 _DEATHS: Final = {
@@ -27,11 +27,11 @@ _DEATHS: Final = {
 }
 
 
-def questions(cluster: Cluster, step: Step) -> list[Prediction]:
+def questions(cluster: ClusterVerbs, step: Step) -> list[Prediction]:
     """The questions about an action on a live cluster at this moment; none for an action that loses
     no broker.  They hold if the action follows before anything else happens: pause the clock.
     ClusterError if the action is not possible."""
-    return cluster.call(lambda: questions_on(live_stage(cluster), step))
+    return cluster.call(lambda: questions_on(running_stage(cluster), step))
 
 
 def questions_on(stage: Stage, step: Step) -> list[Prediction]:

@@ -21,14 +21,14 @@ from kcluster.clients.ledger import Ledger
 from kcluster.config.files.problems import Problem, unknown
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
-from kcluster.handle.cluster import Cluster
+from kcluster.handle.verbs import ClusterVerbs
 from kcluster.operations.errors import ClusterError
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.scenario.language.loader import Claims, ScenarioError, read_workload
 from kcluster.scenario.language.model import Checks, WorkloadSpec
 from kcluster.scenario.language.naming import check_names
-from kcluster.scenario.perform import live_stage
-from kcluster.scenario.play.live import LiveStage
+from kcluster.scenario.perform import running_stage
+from kcluster.scenario.play.running_stage import RunningStage
 from kcluster.scenario.play.workload import (
     WorkloadConsumer,
     WorkloadProducer,
@@ -81,7 +81,7 @@ class _Started:
         self.is_forgetting = False
 
 
-def start_client(cluster: Cluster, spec: Mapping[str, Any]) -> str:
+def start_client(cluster: ClusterVerbs, spec: Mapping[str, Any]) -> str:
     """Start a client; returns its name, which is `producer-1` and so on unless the spec has one.
     ScenarioError for wrong keys, with the path of each; ClusterError for a name that is taken."""
     kind, keys = _kind_and_keys(spec)
@@ -91,18 +91,18 @@ def start_client(cluster: Cluster, spec: Mapping[str, Any]) -> str:
     return cluster.call(lambda: _start(cluster, kind, keys, workload))
 
 
-def stop_client(cluster: Cluster, name: str) -> None:
+def stop_client(cluster: ClusterVerbs, name: str) -> None:
     """Stop a client: a producer sends what it has, a consumer commits and leaves its group.
     ClusterError if no client of this name runs."""
     cluster.call(lambda: _stop(cluster, name))
 
 
-def clients_started(cluster: Cluster) -> list[StartedClient]:
+def clients_started(cluster: ClusterVerbs) -> list[StartedClient]:
     """The clients that were started, oldest first; those that were stopped too."""
     return cluster.call(lambda: [replace(client) for client in _started(cluster).all])
 
 
-def recorded_clients(cluster: Cluster, began_ms: int) -> list[RecordedClient]:
+def recorded_clients(cluster: ClusterVerbs, began_ms: int) -> list[RecordedClient]:
     """The same for a scenario file.  `began_ms`: the time from which that counts."""
     return [
         RecordedClient(
@@ -115,7 +115,7 @@ def recorded_clients(cluster: Cluster, began_ms: int) -> list[RecordedClient]:
     ]
 
 
-def _started(cluster: Cluster) -> _Started:
+def _started(cluster: ClusterVerbs) -> _Started:
     found: _Started | None = cluster.belongings.get(_STARTED)
     if found is None:
         found = cluster.belongings[_STARTED] = _Started()
@@ -140,7 +140,7 @@ def _wrong(path: str, text: str) -> ScenarioError:
     return ScenarioError([Problem("", 0, 0, path, text)])
 
 
-def _start(cluster: Cluster, kind: str, keys: dict[str, Any], workload: WorkloadSpec) -> str:
+def _start(cluster: ClusterVerbs, kind: str, keys: dict[str, Any], workload: WorkloadSpec) -> str:
     started = _started(cluster)
     if len(started.running) >= MAX_CLIENTS:
         raise ClusterError(f"{MAX_CLIENTS} clients run already; stop some")
@@ -151,7 +151,7 @@ def _start(cluster: Cluster, kind: str, keys: dict[str, Any], workload: Workload
     for name in names:
         if name in taken:
             raise ClusterError(f"a client {name} runs already")
-    ledger, stage = Ledger(), live_stage(cluster)
+    ledger, stage = Ledger(), running_stage(cluster)
     producers, consumers = make_clients(workload, cluster.topology.profile, ledger)
     clients: tuple[WorkloadProducer | WorkloadConsumer, ...] = (*producers, *consumers)
     for client in clients:
@@ -174,7 +174,7 @@ def _free_name(started: _Started, kind: str) -> str:
             return f"{kind}-{number}"
 
 
-def _read(cluster: Cluster, kind: str, keys: dict[str, Any]) -> WorkloadSpec:
+def _read(cluster: ClusterVerbs, kind: str, keys: dict[str, Any]) -> WorkloadSpec:
     """The one client as a checked workload, on the topics that there are now."""
     node = from_python({f"{kind}s": keys})
     reading = TreeReader("")
@@ -190,7 +190,7 @@ def _read(cluster: Cluster, kind: str, keys: dict[str, Any]) -> WorkloadSpec:
     return workload
 
 
-def _stop(cluster: Cluster, name: str) -> None:
+def _stop(cluster: ClusterVerbs, name: str) -> None:
     started = _started(cluster)
     running = started.running.pop(name, None)
     if running is None:
@@ -199,7 +199,7 @@ def _stop(cluster: Cluster, name: str) -> None:
         raise ClusterError(f"{name}: {known}")
     now_ms = cluster.driver.now_ms()
     for client in running.clients:
-        live_stage(cluster).stop_outside_client(client.name, client)
+        running_stage(cluster).stop_outside_client(client.name, client)
     for one in started.all:
         if one.name == name and one.is_running:
             one.stopped_ms = now_ms
@@ -208,7 +208,7 @@ def _stop(cluster: Cluster, name: str) -> None:
         started.all.remove(one)
 
 
-def _forget_later(started: _Started, stage: LiveStage) -> None:
+def _forget_later(started: _Started, stage: RunningStage) -> None:
     """Every ten seconds drop what the clients noted: the brokers' record is what counts."""
 
     def forget() -> None:

@@ -27,12 +27,13 @@ C = TypeVar("C", bound=type)
 
 _PACKAGE: Final = str(Path(kcluster.__file__).parent) + os.sep
 READS: Final = frozenset({
-    "add_client", "at", "call", "choose", "clock", "clock_ms", "close", "draw", "events", "find",
-    "is_settled", "leader", "logs", "moment", "network", "open", "pause_clock", "processed",
-    "recorded_now", "recorded_since", "resume_clock", "rules", "run", "run_for", "run_info",
-    "run_until", "run_until_condition", "run_until_idle", "save", "sequence_at", "set_speed",
-    "start_recording", "status", "step", "story", "subscribe", "trace_hash", "trace_lines",
-    "verdict", "wait_for", "wait_until_in_sync", "wait_until_settled", "wait_until_without",
+    "add_client", "after_failure", "at", "call", "check_steps", "choose", "clock", "clock_ms",
+    "close", "draw", "events", "find", "is_settled", "leader", "logs", "moment", "network", "open",
+    "pause_clock", "processed", "recorded_now", "recorded_since", "resume_clock", "rules", "run",
+    "run_for", "run_info", "run_until", "run_until_condition", "run_until_idle", "save",
+    "sequence_at", "set_speed", "start_recording", "status", "step", "story", "subscribe",
+    "threads_left", "trace_hash", "trace_lines", "verdict", "wait_for", "wait_until_in_sync",
+    "wait_until_settled", "wait_until_without",
 })  # fmt: skip
 """Methods that do nothing to the cluster; their calls are not noted."""
 

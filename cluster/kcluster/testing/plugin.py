@@ -15,22 +15,32 @@ Kafka: EmbeddedKafkaCluster, ClusterTestExtensions.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pytest
 
+from kcluster.testing import hash_seed
+from kcluster.testing.items import (
+    FIXTURE,
+    HASH_SEED_INI,
+    MARK,
+    SEED,
+    clock_of,
+    replay_of,
+    seeds_of,
+    wide_fixtures,
+)
+from kcluster.testing.reports import RUNS_DIRECTORY, add_stories, remember
+
 if TYPE_CHECKING:
-    from kcluster.config.topology.model import Topology
     from kcluster.testing.handles import TestedCluster, VirtualCluster
+    from kcluster.testing.marks import MarkArguments
+    from kcluster.testing.world_handle import TestedWorldCluster
 
 T = TypeVar("T")
-
-MARK: Final = "kafka_cluster"
-RUNS_DIRECTORY: Final = ".kcluster/runs"
-_HANDLES: Final = pytest.StashKey[list[Any]]()
-"""The clusters that an item's report covers."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,31 +54,108 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(
         "kcluster_runs", "Where failed tests write their run directories.", default=RUNS_DIRECTORY
     )
+    parser.addini(
+        HASH_SEED_INI,
+        "PYTHONHASHSEED of sessions with tests in virtual time, which start again if it is not set;"
+        " empty: leave it as it is.",
+        default="0",
+    )
     group = parser.getgroup("kcluster", "Kafka clusters")
     group.addoption(
         "--kcluster-clock",
         choices=("virtual", "live", "both"),
-        default="virtual",
-        help="The clock on which scenario files run (default: virtual).",
+        default=None,
+        help="The clock of kafka_cluster, instead of the mark's own (default: live), and of"
+        " scenario files (default: virtual).",
+    )
+    group.addoption(
+        "--kcluster-seed",
+        type=int,
+        default=None,
+        metavar="SEED",
+        help="The seed of all tests in virtual time, instead of the mark's own: one run each.",
+    )
+    group.addoption(
+        "--kcluster-seeds",
+        type=int,
+        default=None,
+        metavar="N",
+        help="Run each test in virtual time with N seeds, instead of the mark's own number.",
     )
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the mark."""
+    """Register the mark; start again with a hash seed if one is needed."""
+    hash_seed.start_again_early(config)
     config.addinivalue_line(
         "markers",
-        f"{MARK}(brokers, topology, topics, profile, config, seed, ...): the cluster that the"
-        " kcluster fixtures start; keys as in a topology file.",
+        f"{MARK}(brokers, topology, topics, profile, config, seed, clock, seeds, ...): the cluster"
+        " that the kcluster fixtures start; keys as in a topology file.  clock='virtual': the test"
+        " and its clients run in virtual time, with `seeds=N` once for each of N seeds.",
     )
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """The hash seed, if the session has started again for it."""
+    return hash_seed.header(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Workers begin with the hash seed."""
+    hash_seed.give_to_workers(config)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Start again with a hash seed if tests in virtual time were found."""
+    hash_seed.start_again_after(session)
+
+
+# ----------------------------------------------------------------------------- the clock
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """With `--kcluster-clock both`, a test of kafka_cluster is two."""
+    if metafunc.config.getoption("--kcluster-clock") == "both" and FIXTURE in metafunc.fixturenames:
+        metafunc.parametrize(FIXTURE, ("live", "virtual"), indirect=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """A test with many seeds runs in children."""
+    seeds = seeds_of(item)
+    if len(seeds) <= 1:
+        return None
+    from kcluster.testing.seeds import run_with_seeds
+
+    run_with_seeds(item, nextitem, seeds)
+    return True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A world begins before any other fixture of its test is made, so that all of them are in
+    it."""
+    names: list[str] = getattr(item, "fixturenames", [])
+    if FIXTURE in names and clock_of(item) == "virtual":
+        names.remove(FIXTURE)
+        names.insert(len(wide_fixtures(item)), FIXTURE)
 
 
 # ----------------------------------------------------------------------------------- fixtures
 
 
 @pytest.fixture
-def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[TestedCluster]:
-    """This test's own live cluster: profile fast, free ports, by default three brokers."""
-    yield from _live(request, request.node.get_closest_marker(MARK))
+def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[TestedCluster | TestedWorldCluster]:
+    """This test's own cluster, by default of three brokers.  Live: profile fast, free ports.  In
+    virtual time: profile kafka, and the test and its fixtures run in virtual time, too."""
+    mark = request.node.get_closest_marker(MARK)
+    if clock_of(request.node) == "virtual":
+        yield from _in_world(request, mark)
+    else:
+        yield from _live(request, mark)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +177,7 @@ def kafka_topic(request: pytest.FixtureRequest) -> Iterator[str]:
     names = ("kafka_cluster", "kafka_cluster_module", "kafka_cluster_session")
     used = next((name for name in names if name in request.fixturenames), names[-1])
     cluster: TestedCluster = request.getfixturevalue(used)
-    _remember(request.node, cluster)
+    remember(request.node, cluster)
     yield cluster.new_topic()
     if used != names[0]:
         cluster.repair()
@@ -101,51 +188,93 @@ def virtual_cluster(request: pytest.FixtureRequest) -> VirtualCluster:
     """A cluster in virtual time, with the methods of a live one; `run_for(ms)` lets time pass."""
     from kcluster.testing.handles import VirtualCluster
 
-    topology, seed = _arguments(request, request.node.get_closest_marker(MARK), "kafka")
-    cluster = VirtualCluster(topology, seed, request.node.name)
-    _remember(request.node, cluster)
+    arguments = _arguments(request, request.node.get_closest_marker(MARK), "virtual")
+    cluster = VirtualCluster(arguments.topology, arguments.seed, request.node.name)
+    remember(request.node, cluster)
     return cluster
 
 
 def _live(request: pytest.FixtureRequest, mark: pytest.Mark | None) -> Iterator[TestedCluster]:
     from kcluster.testing.handles import TestedCluster
 
-    topology, seed = _arguments(request, mark, "fast")
-    cluster = _or_refused(request, lambda: TestedCluster(topology, seed, request.node.name))
-    _remember(request.node, cluster)
+    arguments = _arguments(request, mark, "live")
+    if request.scope != "function":
+        _stays_live(request, arguments.clock)
+    cluster = _or_refused(
+        request, lambda: TestedCluster(arguments.topology, arguments.seed, request.node.name)
+    )
+    remember(request.node, cluster)
     with cluster:
         yield cluster
+    cluster.check_steps()
+
+
+def _stays_live(request: pytest.FixtureRequest, clock: str) -> None:
+    """Say that a shared cluster is live, if somebody asked for virtual time: a world has one
+    test."""
+    text = f"{request.fixturename} is shared by tests, so it is live; kafka_cluster can be virtual"
+    if clock == "virtual":
+        _refuse(request, [f"clock: {text}"])
+    if request.config.getoption("--kcluster-clock") in ("virtual", "both"):
+        warnings.warn(pytest.PytestWarning(f"--kcluster-clock: {text}"), stacklevel=1)
+
+
+def _in_world(
+    request: pytest.FixtureRequest, mark: pytest.Mark | None
+) -> Iterator[TestedWorldCluster]:
+    arguments = _arguments(request, mark, "virtual")
+
+    from kcluster.testing.world_handle import TestedWorldCluster
+
+    item = request.node
+    replay = replay_of(item, arguments.seed)
+    cluster = _or_refused(request, lambda: TestedWorldCluster(arguments, item.name, replay))
+    remember(item, cluster)
+    cluster.open()
+    left: list[str] = []
+    try:
+        if arguments.scenario:
+            _or_refused(request, lambda: cluster.play(arguments.scenario))
+        yield cluster
+        left = cluster.threads_left()
+    finally:
+        cluster.close()
+    cluster.check_steps()
+    if left and not cluster.has_failed:
+        text = f"{item.name} left threads, which were ended: {', '.join(left)}"
+        warnings.warn(pytest.PytestWarning(text), stacklevel=1)
 
 
 def _arguments(
-    request: pytest.FixtureRequest, mark: pytest.Mark | None, profile: str
-) -> tuple[Topology, int]:
-    from kcluster.testing.handles import arguments_of
+    request: pytest.FixtureRequest, mark: pytest.Mark | None, clock: str
+) -> MarkArguments:
+    from kcluster.testing.marks import arguments_of
 
-    return _or_refused(request, lambda: arguments_of(mark, profile))
+    arguments = _or_refused(request, lambda: arguments_of(mark, clock))
+    seed = request.node.stash.get(SEED, request.config.getoption("--kcluster-seed"))
+    return arguments if seed is None or clock == "live" else arguments.with_seed(seed)
 
 
 def _or_refused(request: pytest.FixtureRequest, make: Callable[[], T]) -> T:
     """What `make` makes of a mark.  If the mark is wrong (or its port taken), the test fails with
     one line per problem, without frames."""
     from kcluster.config.files.problems import ProblemsError
-    from kcluster.testing.handles import MarkError
+    from kcluster.scenario.language.loader import ScenarioError
+    from kcluster.testing.marks import MarkError
 
     try:
         return make()
-    except (MarkError, ProblemsError) as error:
+    except (MarkError, ProblemsError, ScenarioError) as error:
         problems = str(error).splitlines()
     # After the except clause, so that pytest shows no other error with this one.
+    _refuse(request, problems)
+
+
+def _refuse(request: pytest.FixtureRequest, problems: list[str]) -> NoReturn:
     path, line, _ = request.node.reportinfo()
     place = os.path.relpath(path, request.config.invocation_params.dir)
     at = place if line is None else f"{place}:{line + 1}"
     pytest.fail("\n".join(f"{at}: {MARK}: {problem}" for problem in problems), pytrace=False)
-
-
-def _remember(node: Any, cluster: Any) -> None:
-    handles = node.stash.setdefault(_HANDLES, [])
-    if cluster not in handles:
-        handles.append(cluster)
 
 
 # ------------------------------------------------------------------------------------ reports
@@ -156,42 +285,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """Add to a failed test's report what happened to its clusters, and write run directories."""
     report = yield
     if report.failed and report.when == "call":
-        parent = _runs_directory(item.config)
-        handles = [x for node in item.listchain() for x in node.stash.get(_HANDLES, [])]
-        for cluster in {id(handle): handle for handle in handles}.values():
-            if cluster.last_verdict is not None:
-                _break_lines(report.longrepr, repr(cluster.last_verdict))
-            report.sections.append(("kcluster", "\n".join(cluster.story(parent))))
+        add_stories(item, report)
     return report
-
-
-def _break_lines(longrepr: Any, text: str) -> None:
-    """Pytest shows the value of `assert value` on one line, shortened.  If that value is shown as
-    `text`, show the lines of `text` instead."""
-    entries = getattr(getattr(longrepr, "reprtraceback", None), "reprentries", [])
-    first, *others = text.split("\n")
-    shown = f"assert {first}"
-    for entry in entries:
-        lines = getattr(entry, "lines", [])
-        at = next((i for i, x in enumerate(lines) if x.startswith("E") and shown in x), None)
-        if at is None or not others:
-            continue
-        indent = lines[at].index(shown)
-        # pytest goes on with `+  where ... = ...`, which has the same text again.
-        rest = [x for x in lines[at + 1 :] if not x.lstrip("E ").startswith("+")]
-        own = [lines[at][:indent] + shown, *(f"E{' ' * (indent - 1)}{x}" for x in others)]
-        entry.lines = [*lines[:at], *own, *rest]
-
-
-def _runs_directory(config: pytest.Config) -> Path:
-    """Where run directories go.  As pytest's cache does, `.kcluster` tells git to ignore it."""
-    named = config.getini("kcluster_runs")
-    runs = Path(config.rootpath, named)
-    ignored = runs.parent / ".gitignore"
-    if named == RUNS_DIRECTORY and not ignored.exists():
-        runs.mkdir(parents=True, exist_ok=True)
-        ignored.write_text("# Created by kcluster.\n*\n")
-    return runs
 
 
 # ---------------------------------------------------------------------------- scenario files
@@ -206,63 +301,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
         place = Path(config.rootpath, pattern)
         is_in = file_path.parent == place if place.is_dir() else file_path.match(str(place))
         if is_in:
+            from kcluster.testing.scenario_items import ScenarioFile
+
             collector: pytest.Collector = ScenarioFile.from_parent(parent, path=file_path)
             return collector
     return None
-
-
-class ScenarioFile(pytest.File):
-    """One scenario file: a test for each clock."""
-
-    def collect(self) -> Iterator[pytest.Item]:
-        """One test for each clock of `--kcluster-clock` on which the scenario can run."""
-        from kcluster.scenario.language.loader import ScenarioError
-        from kcluster.scenario.language.scenario import Scenario
-
-        try:
-            scenario = Scenario.load(self.path)
-        except ScenarioError as error:
-            raise self.CollectError(str(error)) from None
-        chosen = self.config.getoption("--kcluster-clock")
-        for clock in scenario.clocks if chosen == "both" else (chosen,):
-            yield ScenarioItem.from_parent(self, name=clock, scenario=scenario)
-
-
-class ScenarioItem(pytest.Item):
-    """A run of a scenario on one clock."""
-
-    def __init__(self, *, scenario: Any, **more: Any) -> None:
-        super().__init__(**more)
-        self._scenario = scenario
-
-    def runtest(self) -> None:
-        """Run the scenario; fails unless all its checks hold."""
-        from kcluster.runs.directory import write_run
-        from kcluster.scenario.play.running import run_scenario
-
-        result = run_scenario(self._scenario, self.name)
-        if not result.passed:
-            parent = Path(self.config.rootpath, self.config.getini("kcluster_runs"))
-            raise ScenarioFailed(result, write_run(parent, result.record()))
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The timeline, the verdict, the failed checks, the replay line."""
-        if not isinstance(excinfo.value, ScenarioFailed):
-            return super().repr_failure(excinfo, style)
-        from kcluster.scenario.report import result_lines
-
-        lines = list(result_lines(excinfo.value.result, with_timeline=True))
-        return "\n".join([*lines, f"  run directory: {excinfo.value.directory}"])
-
-    def reportinfo(self) -> tuple[Path, int, str]:
-        """The location, for the summary."""
-        return self.path, 0, f"{self.path.name}[{self.name}]"
-
-
-class ScenarioFailed(Exception):
-    """A scenario's checks do not all hold."""
-
-    def __init__(self, result: Any, directory: Path) -> None:
-        super().__init__("; ".join(result.failures))
-        self.result = result
-        self.directory = directory

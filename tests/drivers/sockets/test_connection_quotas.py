@@ -1,18 +1,22 @@
-"""Limits on the rate of connections, at a real listener.  With two windows of a second, as many
-as the limit may come at once; the next has to wait for a tenth of a second."""
+"""Limits on the rate of connections, at a listener on sockets and in memory.
+
+With two windows of a second, as many as the limit may come at once; the next has to wait for a
+tenth of a second.
+"""
 
 from __future__ import annotations
 
-import socket
-import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+
+import pytest
 
 from kcluster.config.topology.model import Topology
-from kcluster.handle.cluster import Cluster
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from tests.drivers.sockets.test_dynamic_limits import alter, is_served, receive, send
+from tests.rig.byte_worlds import KINDS, ByteWorld
 
 LIMIT = 10
 A = m.AlterClientQuotasRequest
@@ -21,14 +25,19 @@ A = m.AlterClientQuotasRequest
 class Guests:
     """Connections that are kept open."""
 
-    def __init__(self, cluster: Cluster, stack: ExitStack) -> None:
-        self.cluster = cluster
-        self.listener = cluster.driver.listeners[1]
+    def __init__(self, world: ByteWorld, stack: ExitStack) -> None:
+        self.cluster: Any = world.cluster
+        self.listener = world.listener()
+        self._world = world
         self._stack = stack
 
-    def connect(self) -> socket.socket:
-        address = self.cluster.plan.addresses[1]
-        return self._stack.enter_context(socket.create_connection(address, 5))
+    def connect(self) -> Any:
+        return self._stack.enter_context(self._world.connect())
+
+    def now_s(self) -> float:
+        """The cluster's clock."""
+        now_s: float = self.cluster.driver.clock_ms() / 1000
+        return now_s
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
         self.cluster._wait(condition, 5, what)
@@ -37,16 +46,25 @@ class Guests:
         self.until(lambda: len(self.listener.connections) == count, "connections")
 
 
-@contextmanager
-def guests(**configs: str) -> Iterator[Guests]:
-    config = {"quota.window.num": "2"}
-    config |= {name.replace("_", "."): value for name, value in configs.items()}
-    with Cluster(Topology.of(brokers=1, config=config)) as cluster, ExitStack() as stack:
-        yield Guests(cluster, stack)
-        assert not cluster.driver.bugs
+Opens = Callable[..., AbstractContextManager[Guests]]
 
 
-def set_quota(sock: socket.socket, rate: float) -> None:
+@pytest.fixture(params=KINDS)
+def guests(request: pytest.FixtureRequest) -> Opens:
+    @contextmanager
+    def opened(**configs: str) -> Iterator[Guests]:
+        config = {"quota.window.num": "2"}
+        config |= {name.replace("_", "."): value for name, value in configs.items()}
+        world = KINDS[request.param](Topology.of(brokers=1, config=config))
+        with ExitStack() as stack:
+            yield Guests(world, stack)
+            assert not world.cluster.driver.bugs
+        world.finish()
+
+    return opened
+
+
+def set_quota(sock: Any, rate: float) -> None:
     operation = A.OpData("connection_creation_rate", rate)
     entry = A.EntryData([A.EntityData("ip", "localhost")], [operation])
     send(sock, ApiKey.ALTER_CLIENT_QUOTAS, 1, A([entry]))
@@ -54,16 +72,16 @@ def set_quota(sock: socket.socket, rate: float) -> None:
     assert not result.error_code, result
 
 
-def test_rate__a_connection_above_the_rate_delays_those_behind_it() -> None:
+def test_rate__a_connection_above_the_rate_delays_those_behind_it(guests: Opens) -> None:
     with guests(max_connection_creation_rate=str(LIMIT)) as here:
-        began = time.monotonic()
+        began = here.now_s()
         socks = [here.connect() for _ in range(LIMIT + 2)]
         assert all(is_served(sock) for sock in socks)
         # At once, had there been no limit: the clock of the broker counts whole ms.
-        assert time.monotonic() - began > 0.15
+        assert here.now_s() - began > 0.15
 
 
-def test_rate__the_broker_may_stop_while_a_connection_waits() -> None:
+def test_rate__the_broker_may_stop_while_a_connection_waits(guests: Opens) -> None:
     with guests(max_connection_creation_rate="1") as here:
         first, waiting = here.connect(), here.connect()
         assert is_served(first)
@@ -72,7 +90,7 @@ def test_rate__the_broker_may_stop_while_a_connection_waits() -> None:
         assert [sock.recv(1) for sock in (first, waiting)] == [b"", b""]
 
 
-def test_address__connections_above_the_rate_are_closed_unanswered() -> None:
+def test_address__connections_above_the_rate_are_closed_unanswered(guests: Opens) -> None:
     with guests() as here:
         admin = here.connect()
         set_quota(admin, LIMIT)
@@ -80,14 +98,14 @@ def test_address__connections_above_the_rate_are_closed_unanswered() -> None:
         refused = [here.connect() for _ in range(2)]
         assert all(is_served(sock) for sock in served)
         here.until_served(LIMIT + 1)
-        began = time.monotonic()
+        began = here.now_s()
         assert [sock.recv(1) for sock in refused] == [b"", b""]
-        assert time.monotonic() - began > 0.05
+        assert here.now_s() - began > 0.05
         here.until_served(LIMIT + 1)
         assert is_served(here.connect())
 
 
-def test_connections__a_lowered_limit_closes_the_idlest() -> None:
+def test_connections__a_lowered_limit_closes_the_idlest(guests: Opens) -> None:
     with guests(connections_max_idle_ms="2000") as here:
         idlest, second, admin = here.connect(), here.connect(), here.connect()
         for sock in (idlest, second, admin):

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import socket
-import struct
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
+
 from kcluster.config.topology.model import Topology
-from kcluster.handle.cluster import Cluster
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
+from tests.rig.byte_worlds import KINDS, ByteWorld
+from tests.rig.lines import read_frame
 
 REQUEST = m.IncrementalAlterConfigsRequest
 BROKER = 4
 
 
-def send(sock: socket.socket, api_key: ApiKey, version: int, body: Any) -> None:
+def send(sock: Any, api_key: ApiKey, version: int, body: Any) -> None:
     sock.sendall(b"".join(encode_request_frame(api_key, version, 7, "test", body)))
 
 
-def receive(sock: socket.socket, api_key: ApiKey, version: int) -> Any:
-    with sock.makefile("rb") as stream:
-        (size,) = struct.unpack(">i", stream.read(4))
-        return decode_response_frame(api_key, version, stream.read(size))[1]
+def receive(sock: Any, api_key: ApiKey, version: int) -> Any:
+    return decode_response_frame(api_key, version, read_frame(sock))[1]
 
 
-def alter(sock: socket.socket, name: str, value: str) -> None:
+def alter(sock: Any, name: str, value: str) -> None:
     """Broker 1 is to take this config."""
     config = REQUEST.AlterableConfig(name=name, value=value)
     resource = REQUEST.AlterConfigsResource(BROKER, "1", [config])
@@ -35,33 +35,45 @@ def alter(sock: socket.socket, name: str, value: str) -> None:
     assert not answer.responses[0].error_code, answer
 
 
-def is_served(sock: socket.socket) -> bool:
+def is_served(sock: Any) -> bool:
     send(sock, ApiKey.API_VERSIONS, 0, m.ApiVersionsRequest())
     try:
         return bool(receive(sock, ApiKey.API_VERSIONS, 0).api_keys)
-    except (ConnectionError, struct.error):
+    except (ConnectionError, AssertionError):
         return False
 
 
-def test_dynamic_limits__a_changed_max_connections_applies_at_once() -> None:
-    with Cluster(Topology.of(brokers=1, config={"max.connections": "1"})) as cluster:
-        address = cluster.plan.addresses[1]
-        with (
-            socket.create_connection(address, 5) as first,
-            socket.create_connection(address, 5) as second,
-        ):
-            assert is_served(first)
-            alter(first, "max.connections", "2")
-            assert is_served(second)  # it has waited
+@pytest.fixture(params=KINDS)
+def make_world(request: pytest.FixtureRequest) -> Iterator[Callable[..., ByteWorld]]:
+    made: list[ByteWorld] = []
+
+    def make(**config: str) -> ByteWorld:
+        made.append(KINDS[request.param](Topology.of(brokers=1, config=config)))
+        return made[-1]
+
+    yield make
+    for world in made:
+        world.finish()
 
 
-def test_dynamic_limits__a_changed_max_connections_per_ip_applies_at_once() -> None:
-    with Cluster(Topology.of(brokers=1)) as cluster:
-        address = cluster.plan.addresses[1]
-        with socket.create_connection(address, 5) as first:
-            alter(first, "max.connections.per.ip", "1")
-            with socket.create_connection(address, 5) as second:
-                assert not is_served(second)
-            alter(first, "max.connections.per.ip", "2")
-            with socket.create_connection(address, 5) as third:
-                assert is_served(third)
+def test_dynamic_limits__a_changed_max_connections_applies_at_once(
+    make_world: Callable[..., ByteWorld],
+) -> None:
+    world = make_world(**{"max.connections": "1"})
+    with world.connect() as first, world.connect() as second:
+        assert is_served(first)
+        alter(first, "max.connections", "2")
+        assert is_served(second)  # it has waited
+
+
+def test_dynamic_limits__a_changed_max_connections_per_ip_applies_at_once(
+    make_world: Callable[..., ByteWorld],
+) -> None:
+    world = make_world()
+    with world.connect() as first:
+        alter(first, "max.connections.per.ip", "1")
+        with world.connect() as second:
+            assert not is_served(second)
+        alter(first, "max.connections.per.ip", "2")
+        with world.connect() as third:
+            assert is_served(third)

@@ -1,25 +1,27 @@
-"""What a listener on real sockets withstands: hostile, slow and many clients.
+"""What a listener withstands, on real sockets and in memory: hostile, slow and many clients.
 
-One cluster for all tests here; after each, a well-behaved client must still be served.
+One cluster of each kind for most tests here; after each, a well-behaved client must still be
+served.
 """
 
 from __future__ import annotations
 
 import random
-import select
 import socket
 import struct
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from kcluster.config.topology.model import Topology
+from kcluster.drivers.sockets.acceptor import ReservedPort
 from kcluster.drivers.sockets.connection import READ_AHEAD_BYTES
-from kcluster.drivers.sockets.listener import Limits, Listener, ReservedPort
-from kcluster.handle.cluster import Cluster
+from kcluster.drivers.sockets.listener import Limits, Listener
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
+from tests.rig.byte_worlds import KINDS, ByteWorld
 from tests.rig.lines import read_frame
 from tests.rig.requests import batch, fetch_partition, fetch_request, produce_request
 
@@ -29,17 +31,18 @@ MAX_REQUEST_BYTES = 4 << 20
 class Served:
     """A one-broker cluster and the ways to talk to its broker."""
 
-    def __init__(self, cluster: Cluster, lines: list[str]) -> None:
-        self.cluster = cluster
-        self.lines = lines
-        self.address = cluster.plan.addresses[1]
+    def __init__(self, world: ByteWorld) -> None:
+        self.world = world
+        self.cluster: Any = world.cluster
+        self.lines = world.lines
+        self.address = self.cluster.plan.addresses[1]
 
     @property
     def listener(self) -> Listener:
-        return self.cluster.driver.listeners[1]
+        return self.world.listener()
 
-    def connect(self) -> socket.socket:
-        return socket.create_connection(self.address, timeout=5)
+    def connect(self) -> Any:
+        return self.world.connect()
 
     def send(self, data: bytes) -> bytes:
         """Send bytes without a half-close; return everything until the broker closes."""
@@ -76,7 +79,7 @@ def produce(size_bytes: int, correlation_id: int = 1) -> bytes:
     return b"".join(encode_request_frame(ApiKey.PRODUCE, 11, correlation_id, "test", body))
 
 
-def read_to_end(sock: socket.socket) -> bytes:
+def read_to_end(sock: Any) -> bytes:
     data = b""
     try:
         while chunk := sock.recv(65536):
@@ -95,16 +98,16 @@ def correlation_ids(answers: bytes) -> list[int]:
     return found
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[Served]:
-    lines: list[str] = []
+@pytest.fixture(scope="module", params=KINDS)
+def running(request: pytest.FixtureRequest) -> Iterator[Served]:
     config = {
         "socket.request.max.bytes": str(MAX_REQUEST_BYTES),
         "message.max.bytes": str(MAX_REQUEST_BYTES),
     }
     topology = Topology.of(brokers=1, topics={"orders": {}}, config=config)
-    with Cluster(topology, log=lines.append) as cluster:
-        yield Served(cluster, lines)
+    world = KINDS[request.param](topology)
+    yield Served(world)
+    world.finish()
 
 
 @pytest.fixture
@@ -203,8 +206,8 @@ def test_listener__a_client_may_disconnect_inside_a_frame_or_a_wait(served: Serv
             lambda: any(c.awaits_reply for c in served.listener.connections.values()), "no wait"
         )
     with served.connect() as sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         sock.sendall(api_versions())
+        sock.reset()
     served.until(lambda: not served.listener.connections, "connections left open")
     assert served.lines == []
 
@@ -219,11 +222,8 @@ def test_listener__answers_keep_the_order_while_one_request_waits(served: Served
 def test_listener__reads_at_most_the_read_ahead_while_a_request_waits(served: Served) -> None:
     with served.connect() as sock:
         sock.sendall(fetch(400, 1))
-        sock.setblocking(False)
-        sent = 0
         rest = api_versions(2) * 1_500_000
-        while select.select([], [sock], [], 0.1)[1]:
-            sent += sock.send(rest[sent : sent + (1 << 20)])
+        sent = sock.send_what_fits(rest, 1 << 20)
         (connection,) = served.listener.connections.values()
         assert connection._ahead_bytes <= 2 * READ_AHEAD_BYTES
         assert sent < len(rest)
@@ -260,21 +260,18 @@ def test_listener__many_connections_at_once_are_all_served(served: Served) -> No
         sock.close()
 
 
-@pytest.fixture
-def limited() -> Iterator[Callable[..., Served]]:
-    opened: list[Cluster] = []
+@pytest.fixture(params=KINDS)
+def limited(request: pytest.FixtureRequest) -> Iterator[Callable[..., Served]]:
+    opened: list[ByteWorld] = []
 
     def make(**limits: int) -> Served:
         config = {name.replace("_", "."): str(value) for name, value in limits.items()}
-        lines: list[str] = []
-        cluster = Cluster(Topology.of(brokers=1, config=config), log=lines.append)
-        cluster.open()
-        opened.append(cluster)
-        return Served(cluster, lines)
+        opened.append(KINDS[request.param](Topology.of(brokers=1, config=config)))
+        return Served(opened[-1])
 
     yield make
-    for cluster in opened:
-        cluster.__exit__(None, None, None)
+    for world in opened:
+        world.finish()
 
 
 def test_limits__beyond_max_connections_a_client_waits_for_a_free_slot(
@@ -317,8 +314,9 @@ def test_kill__the_port_refuses_and_stays_reserved_until_the_broker_is_back(
         assert read_to_end(sock) == b""
     with pytest.raises(ConnectionRefusedError):
         served.connect()
-    with socket.socket() as other, pytest.raises(OSError, match="in use"):
-        other.bind(served.address)
+    if served.world.clock == "live":
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(served.address)
     served.cluster.start(1)
     with served.connect() as sock:
         sock.sendall(api_versions(1))

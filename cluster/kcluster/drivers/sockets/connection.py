@@ -1,7 +1,7 @@
 """The broker's end of one client's connection: reads frames, hands them over, writes replies.
 
 Owns: a socket, its read-ahead, its unsent replies.  Never: decodes a body (broker/channel.py), or
-waits (the hub calls it when its socket is readable or writable; it has no greenlet).
+waits (its driver calls it when its socket is readable or writable; it has no greenlet).
 Kafka: KafkaChannel with its mute state, Selector, NetworkSend.
 
 One frame is in the broker at a time (contract rule 6).  While its reply is due, or the client does
@@ -12,12 +12,9 @@ nothing more is read, so the kernel's receive window closes and the client has t
 from __future__ import annotations
 
 import errno
-import socket
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Protocol
-
-from gevent.hub import Hub
 
 from kcluster.broker.channel import Channel
 from kcluster.contract import ConnectionClosed, Input, Reply, Request
@@ -41,14 +38,41 @@ _CLIENT_GONE: Final = frozenset(
 """Errors of a client that disconnected; they are not logged."""
 
 
+class ByteSocket(Protocol):
+    """What a connection needs from its socket, which never blocks: BlockingIOError instead."""
+
+    def recv_into(self, buffer: Any, /) -> int:
+        """Read what is there, and return its size; 0 at the end of the stream."""
+
+    def send(self, data: Any, /) -> int:
+        """Write what fits, and return its size."""
+
+    def sendmsg(self, buffers: Any, /) -> int:
+        """Write what fits of several buffers."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+class IoWatcher(Protocol):
+    """Calls back while a socket is ready, as libev's io watchers do.  `active`: it was started and
+    not stopped."""
+
+    @property
+    def active(self) -> bool: ...
+    def start(self, callback: Callable[[], object], /) -> None: ...
+    def stop(self) -> None: ...
+    def close(self) -> None: ...
+
+
 class SocketHost(Protocol):
-    """What listeners and connections need from the live driver."""
+    """What listeners and connections need from their driver."""
 
     def now_ms(self) -> int:
         """The time of the current dispatch."""
 
     def wake(self) -> None:
-        """Bring the clock up to date, after the hub has called back."""
+        """Bring the clock up to date, after a socket has called back."""
 
     def settle_soon(self) -> None:
         """Settle before the loop waits again, once for all sockets that are ready in this turn of
@@ -97,7 +121,7 @@ class ConnectionOwner(Protocol):
 
     @property
     def gate(self) -> SocketHost:
-        """The live driver."""
+        """The driver."""
 
     @property
     def is_paused(self) -> bool:
@@ -115,9 +139,9 @@ class BrokerConnection:
     """A client's connection to a broker's listener."""
 
     __slots__ = (
-        "_ahead_bytes", "_channel", "_frames", "_gate", "_hub", "_malformed", "_node_id",
+        "_ahead_bytes", "_channel", "_frames", "_gate", "_malformed", "_node_id",
         "_pumping", "_readable", "_reader", "_reading", "_request", "_socket", "_unsent",
-        "_unsent_bytes", "_writable",
+        "_unsent_bytes", "_watch", "_writable",
         "awaits_reply", "client_host", "connection_id", "is_dirty", "is_open", "is_unflushed",
         "last_active_ms", "listener",
     )  # fmt: skip
@@ -125,10 +149,10 @@ class BrokerConnection:
     def __init__(
         self,
         listener: ConnectionOwner,
-        sock: socket.socket,
+        sock: ByteSocket,
         connection_id: int,
         client_host: str,
-        hub: Hub,
+        watch: Callable[[ByteSocket, int], IoWatcher],
         *,
         request_max_bytes: int,
     ) -> None:
@@ -147,7 +171,7 @@ class BrokerConnection:
         self._request: Request | None = None
         """The newest one that was handed over."""
         self.last_active_ms = listener.gate.now_ms()
-        self._hub = hub
+        self._watch = watch
         self._socket = sock
         self._reader = FrameReader(request_max_bytes)
         self._frames: deque[memoryview] = deque()
@@ -158,14 +182,14 @@ class BrokerConnection:
         self._malformed = ""
         """Why nothing more is read; the connection closes once all earlier frames are answered."""
         self._pumping = False
-        self._readable: Any = hub.loop.io(sock.fileno(), _READ)
+        self._readable: Any = watch(sock, _READ)
         self._writable: Any = None
         self._reading = False
 
     # --------------------------------------------------------------------------- reading
 
     def serve(self) -> None:
-        """Start to read.  From now on the hub calls when the socket is ready."""
+        """Start to read.  From now on the driver calls when the socket is ready."""
         self._set_reading(True)
 
     def _on_readable(self) -> None:
@@ -311,7 +335,7 @@ class BrokerConnection:
                 self._forget_sent(sent_bytes)
         except BlockingIOError:
             if self._writable is None:
-                self._writable = self._hub.loop.io(self._socket.fileno(), _WRITE)
+                self._writable = self._watch(self._socket, _WRITE)
             self._writable.start(self._on_writable)
         except OSError as error:
             self._broken(error)

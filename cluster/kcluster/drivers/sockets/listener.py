@@ -1,39 +1,29 @@
-"""A broker's listening socket and the connections that came in over it.
+"""A broker's listener and the connections that came in over it.
 
-Owns: the port (reserved for the broker while it is down), which connections wait to be served or
-to be closed.  Never: reads from a connection (connection.py, broker/channel.py), decides which are
-served (broker/quotas/connection_quotas.py).  Kafka: Acceptor.
+Owns: which connections wait to be served or to be closed.  Never: reads from a connection
+(connection.py, broker/channel.py), decides which are served (broker/quotas/connection_quotas.py),
+touches a socket (its `Acceptor` does: acceptor.py, memory/acceptor.py).  Kafka: Acceptor.
 """
 
 from __future__ import annotations
 
-import errno
-import socket
 from collections.abc import Callable
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Protocol
 
-import gevent
-import gevent.monkey
-from gevent.hub import Hub
-from gevent.server import StreamServer
 from msgspec import Struct
 
 from kcluster.broker.channel import Channel
 from kcluster.broker.quotas.connection_quotas import ConnectionQuotas
 from kcluster.config.kafka.definitions import BrokerConfig
-from kcluster.drivers.sockets.connection import BrokerConnection, SocketHost
+from kcluster.drivers.sockets.connection import BrokerConnection, ByteSocket, IoWatcher, SocketHost
 
-BACKLOG: Final = 1024
 READ_SIZE_BYTES: Final = 256 << 10
 RETRY_ACCEPT_S: Final = 0.1
 """How long nothing is accepted when the process is out of file descriptors, and how often a waiting
 connection checks whether max.connections was raised."""
 POLL_MS: Final = 500
 """How long Kafka's acceptor waits in one poll for a new connection."""
-
-_PlainSocket: Final = gevent.monkey.get_original("socket", "socket")
-"""The standard library's class, even in a monkey-patched process: it is used without blocking, so
-its callers never yield."""
 
 
 class Limits(Struct, frozen=True):
@@ -50,48 +40,34 @@ class Limits(Struct, frozen=True):
         return cls(config.socket_request_max_bytes, config.connections_max_idle_ms)
 
 
-class ReservedPort:
-    """A port reserved for a broker from its first start on, whether it is up or down.
+class Acceptor(Protocol):
+    """A listening port, and timers of the clock that its connections live by.  It calls
+    `Listener.arrived` and, where that returns True, `Listener.accept`."""
 
-    A bound socket that does not listen holds it: connections are refused, and no other process can
-    take it.  SO_REUSEADDR must be set on both of two sockets that bind one port.  This one has it
-    at first, so that old connections in TIME_WAIT do not matter, and while a listener binds.
-    """
+    @property
+    def is_open(self) -> bool:
+        """Whether the port is open."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self.host = host
-        self._socket = self._bound(port)
-        self.port: int = self._socket.getsockname()[1]
-        self._share(False)
+    def open(self, listener: Listener) -> None:
+        """Listen, and give this listener what arrives."""
 
-    def listen(self) -> Any:
-        """A new listening socket on the port."""
-        self._share(True)
-        try:
-            listening = self._bound(self.port)
-            listening.setblocking(False)
-            listening.listen(BACKLOG)
-        finally:
-            self._share(False)
-        return listening
+    def close(self) -> None:
+        """Close the port.  Connections in its backlog are reset."""
 
-    def _share(self, allowed: bool) -> None:
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(allowed))
+    def stop_accepting(self) -> None:
+        """Leave new connections in the backlog."""
 
-    def _bound(self, port: int) -> Any:
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        bound = _PlainSocket(family, socket.SOCK_STREAM)
-        try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind((self.host, port))
-        except OSError:
-            bound.close()
-            raise
-        return bound
+    def start_accepting(self) -> None:
+        """Accept again, if it was stopped."""
 
-    def release(self) -> None:
-        """Release the port."""
-        self._socket.close()
+    def take_over(self, accepted: Any) -> ByteSocket | None:
+        """The socket of a connection to be served; None if its client closed it meanwhile."""
+
+    def watch(self, sock: Any, mode: int) -> IoWatcher:
+        """A watcher that is not started: 1 for readable, 2 for writable."""
+
+    def later(self, delay_s: float, callback: Callable[[], object]) -> None:
+        """Call back after this time."""
 
 
 class Listener:
@@ -100,12 +76,11 @@ class Listener:
     def __init__(
         self,
         node_id: int,
-        port: ReservedPort,
         channel: Channel,
         limits: Callable[[], Limits],
         quotas: ConnectionQuotas,
         gate: SocketHost,
-        hub: Hub,
+        acceptor: Acceptor,
     ) -> None:
         self.node_id = node_id
         self.channel = channel
@@ -123,9 +98,8 @@ class Listener:
         self._throttled_until_ms = 0
         self._polled_ms = 0
         """When these were last checked."""
-        self._hub = hub
-        self._server = _Server(port.listen(), self)
-        self._server.start()
+        self._acceptor = acceptor
+        acceptor.open(self)
 
     @property
     def limits(self) -> Limits:
@@ -142,7 +116,7 @@ class Listener:
         and all later ones wait."""
         self.gate.wake()
         self.gate.settle_soon()
-        if not self._server.started:
+        if not self._acceptor.is_open:
             accepted.close()
             return False
         now_ms = self.gate.now_ms()
@@ -155,8 +129,10 @@ class Listener:
         wait_ms = self._quotas.arrived(now_ms)
         if wait_ms or not self._quotas.has_room:
             waiting = self._waiting = _WaitingConnection(accepted, address, now_ms + wait_ms)
-            self._server.stop_accepting()
-            gevent.spawn_later(wait_ms / 1000 or RETRY_ACCEPT_S, self._retry_waiting, waiting)
+            self._acceptor.stop_accepting()
+            self._acceptor.later(
+                wait_ms / 1000 or RETRY_ACCEPT_S, partial(self._retry_waiting, waiting)
+            )
             return False
         return self._admit(accepted, address, now_ms)
 
@@ -172,7 +148,7 @@ class Listener:
         self._throttled.append(accepted)
         self._throttled_until_ms = max(self._throttled_until_ms, now_ms + refusal.keep_ms)
         if len(self._throttled) == 1:
-            gevent.spawn_later(POLL_MS / 1000, self._poll)
+            self._acceptor.later(POLL_MS / 1000, self._poll)
         return False
 
     def _poll(self) -> None:
@@ -185,7 +161,7 @@ class Listener:
         if now_ms >= self._polled_ms + POLL_MS:
             self._close_throttled(now_ms)
         if self._throttled:
-            gevent.spawn_later((self._polled_ms + POLL_MS - now_ms) / 1000, self._poll)
+            self._acceptor.later((self._polled_ms + POLL_MS - now_ms) / 1000, self._poll)
 
     def _close_throttled(self, now_ms: int) -> None:
         """Close the rejected connections once the delay of the last one has passed.  Kafka keeps
@@ -209,7 +185,7 @@ class Listener:
             if self._waiting is waiting:
                 left_ms = waiting.until_ms - self.gate.now_ms()
                 later_s = left_ms / 1000 if left_ms > 0 else RETRY_ACCEPT_S
-                gevent.spawn_later(later_s, self._retry_waiting, waiting)
+                self._acceptor.later(later_s, partial(self._retry_waiting, waiting))
 
     def _serve_waiting(self) -> None:
         """Serve the waiting connection, if that is allowed now, and accept again."""
@@ -220,21 +196,16 @@ class Listener:
             self._waiting = None
             if self._admit(waiting.accepted, waiting.address, now_ms):
                 self.accept(waiting.accepted, waiting.address)
-            self._server.accept_again()
+            self.accept_again()
 
     def accept(self, accepted: Any, address: Any) -> None:
         """Serve an admitted connection until it is closed."""
         host = address[0]
-        if not self._server.started:
+        if not self._acceptor.is_open:
             accepted.close()
             return
-        sock = _PlainSocket(fileno=accepted.detach())
-        sock.setblocking(False)
-        try:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        except OSError:
-            # The client closed it before it was served.
-            sock.close()
+        sock = self._acceptor.take_over(accepted)
+        if sock is None:
             self._quotas.closed(host)
             self._serve_waiting()
             return
@@ -244,18 +215,23 @@ class Listener:
             sock,
             connection_id,
             host,
-            self._hub,
+            self._acceptor.watch,
             request_max_bytes=self.limits.request_max_bytes,
         )
         self.connections[connection_id] = connection
         connection.serve()
+
+    def accept_again(self) -> None:
+        """Accept new connections, unless paused, closed or at a limit."""
+        if self._acceptor.is_open and not self.is_paused and not self.is_held:
+            self._acceptor.start_accepting()
 
     def forget(self, connection: BrokerConnection, reason: str) -> None:
         """A connection was closed."""
         del self.connections[connection.connection_id]
         self._quotas.closed(connection.client_host)
         self.channel.connection_closed(connection.connection_id)
-        if self._waiting is not None and self._server.started:
+        if self._waiting is not None and self._acceptor.is_open:
             self._serve_waiting()
         if reason:
             self.gate.log(
@@ -266,19 +242,19 @@ class Listener:
     def pause(self) -> None:
         """The process is paused: read nothing, accept nothing."""
         self.is_paused = True
-        self._server.stop_accepting()
+        self._acceptor.stop_accepting()
 
     def resume(self) -> None:
         """Read and accept again."""
         self.is_paused = False
         self._serve_waiting()
-        self._server.accept_again()
+        self.accept_again()
         for connection in tuple(self.connections.values()):
             self.gate.pump_later(connection)
 
     def close(self) -> None:
         """Close the port and all connections at once, as the kernel does for a dead process."""
-        self._server.close()
+        self._acceptor.close()
         if self._waiting is not None:
             self._waiting.accepted.close()
             self._waiting = None
@@ -314,36 +290,3 @@ class _WaitingConnection(Struct, frozen=True):
     address: Any
     until_ms: int
     """When it is served, if max.connections allows it."""
-
-
-class _Server(StreamServer):  # type: ignore[misc]  # gevent has no types
-    """gevent's server that pauses at connection limits and survives a lack of file descriptors."""
-
-    def __init__(self, listening: Any, owner: Listener) -> None:
-        super().__init__(listening, owner.accept)
-        self._owner = owner
-
-    def full(self) -> bool:
-        return self._owner.is_held
-
-    def do_read(self) -> Any:
-        gate = self._owner.gate
-        if gate.is_clock_paused:
-            self.stop_accepting()
-            gate.on_resumed(self.accept_again)
-            return None
-        try:
-            accepted = super().do_read()
-        except OSError as error:
-            if error.errno not in (errno.EMFILE, errno.ENFILE):
-                raise
-            self._owner.gate.log(f"broker {self._owner.node_id} cannot accept: {error.strerror}")
-            self.stop_accepting()
-            gevent.spawn_later(RETRY_ACCEPT_S, self.accept_again)
-            return None
-        return accepted if accepted and self._owner.arrived(*accepted) else None
-
-    def accept_again(self) -> None:
-        """Accept new connections, unless paused, closed or at a limit."""
-        if self.started and not self._owner.is_paused and not self._owner.is_held:
-            self.start_accepting()

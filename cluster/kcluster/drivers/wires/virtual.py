@@ -64,17 +64,24 @@ class ClientWire:
     """A client's access to the brokers: one connection to each, opened on first use.
 
     `client_id`: the client's id in the fabric; `broker_ids`: its bootstrap brokers; `rng`: its own
-    random numbers.
+    random numbers; `kafka_id`: its client.id, if it is not to show that the client keeps a ledger.
     """
 
-    def __init__(self, carrier: Carrier, client_id: int, broker_ids: tuple[int, ...], rng: Random):
+    def __init__(
+        self,
+        carrier: Carrier,
+        client_id: int,
+        broker_ids: tuple[int, ...],
+        rng: Random,
+        kafka_id: str = "",
+    ) -> None:
         self.client_id = client_id
         self.broker_ids = broker_ids
         self.rng = rng
         self._carrier = carrier
         self._connections: dict[int, ClientConnection] = {}
         self._correlation_id = 0
-        self._name = f"client-{client_id}"
+        self._name = kafka_id or f"client-{client_id}"
 
     def send(
         self, broker_id: int, api_key: int, api_version: int, body: Any, *, answered: bool = True
@@ -98,3 +105,8 @@ class ClientWire:
         connection = self._connections.pop(broker_id, None)
         if connection is not None and connection.is_open:
             self._carrier.hang_up(connection)
+
+    def disconnect_all(self) -> None:
+        """Close all connections."""
+        for broker_id in tuple(self._connections):
+            self.disconnect(broker_id)

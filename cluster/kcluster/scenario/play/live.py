@@ -9,85 +9,43 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from threading import Event
-from typing import Final, Protocol
+from typing import Final
 
 import gevent
 
 from kcluster.clients.ledger import Ledger
-from kcluster.clients.wire import ClientStateMachine, Wire
+from kcluster.drivers.live import LiveDriver
 from kcluster.drivers.wires.tcp import LiveClients
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import Cluster
 from kcluster.scenario.language.client_configs import FAST_FACTOR
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import CALM_LIMIT_MS, Progress, RunResult, ScenarioRun
-from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.running_stage import RunningStage
 
 LATE_MS: Final = 10_000
 """Extra time, for a busy machine."""
-DONE_LOOK_MS: Final = 100
-"""How often a client that was stopped is checked for being done."""
 LOOK_S: Final = 0.002
 """How often conditions are tested; nothing announces changes of some, such as counts of acks."""
 
 
-class StoppableClient(ClientStateMachine, Protocol):
-    """A client that somebody may stop.  `is_done`: it has nothing left to send or to commit."""
-
-    @property
-    def is_done(self) -> bool: ...
-
-    def stop(self, now_ms: int) -> None:
-        """End its application."""
-
-
-class LiveStage(Stage):
+class LiveStage(RunningStage):
     """A stage on an open Cluster; created and used in the driver's thread, except for `run`."""
 
     def __init__(self, cluster: Cluster, seed: int, ledger: Ledger) -> None:
         driver = cluster.driver
-        super().__init__(cluster.plan, driver.dispatcher, cluster.verbs, ledger, seed)
-        self.driver = driver
-        self._clients = LiveClients(driver, seed)
-        self._began_ms = driver.now_ms()
+        self._own_clients = LiveClients(driver, seed)
+        super().__init__(cluster, driver, self._own_clients, seed, ledger)
+        self.driver: LiveDriver = driver
         self._waiting: list[tuple[Callable[[], bool], Callable[[], None]]] = []
         self._looker: gevent.Greenlet | None = None
         """Runs while there are conditions to test."""
         self._over = Event()
         self._is_over: Callable[[], bool] | None = None
 
-    @property
-    def now_ms(self) -> int:
-        return self.driver.now_ms() - self._began_ms
-
-    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
-        self.driver.at((self._began_ms + at_ms) * 1000, callback)
-
     def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
         self._waiting.append((holds, callback))
         self._look_out()
-
-    def _add(self, client: ClientStateMachine) -> Wire:
-        return self._clients.add_client(client)
-
-    def add_outside_client(self, name: str, client: ClientStateMachine) -> None:
-        """Start a client whose client.id is its name, as of a client from outside: it keeps no
-        ledger for the verdict.  Targets may name it."""
-        self._client_ids[name] = self._clients.add_client(client, kafka_id=name).client_id
-
-    def stop_outside_client(self, name: str, client: StoppableClient) -> None:
-        """Stop it and, when it is done, close its connections."""
-        client.stop(self.driver.now_ms())
-        client_id = self._client_ids[name]
-
-        def close_if_done() -> None:
-            if client.is_done:
-                self._clients.remove_client(client_id)
-            else:
-                self.at(self.now_ms + DONE_LOOK_MS, close_if_done)
-
-        self._clients.leave()
-        self.at(self.now_ms + DONE_LOOK_MS, close_if_done)
 
     def _do(self, callback: Callable[[], None]) -> None:
         self.driver.wake()
@@ -138,7 +96,7 @@ class LiveStage(Stage):
         """Close the clients; called in the driver's thread."""
         if self._looker is not None:
             self._looker.kill(block=False)
-        self._clients.close()
+        self._own_clients.close()
 
 
 def run_live(scenario: Scenario, seed: int, progress: Progress) -> RunResult:

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
+from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, UNKNOWN, Verdict, judge
 from kcluster.clients.consumer.settings import READ_COMMITTED
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.clients.share_consumer import ShareConsumer
@@ -26,7 +26,7 @@ from kcluster.runs.record import RunInfo, RunRecord
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.library import library_name
 from kcluster.scenario.outcome import REST, FailedCheck, failed_checks
-from kcluster.scenario.play.runner import Played, Runner
+from kcluster.scenario.play.runner import SCENARIO_ENDED, Played, Runner
 from kcluster.scenario.play.stage import Stage
 from kcluster.scenario.play.workload import WorkloadConsumer, WorkloadProducer, make_clients
 from kcluster.version import __version__
@@ -168,12 +168,13 @@ class ScenarioRun:
             self.stage.add_client(client.name, client)
         self.runner.start()
 
-    def calm_down(self) -> None:
-        """Stop the producers and the steps, and undo every fault."""
+    def calm_down(self, what_ended: str = SCENARIO_ENDED) -> None:
+        """Stop the producers and the steps, and undo every fault.  `what_ended`: as in
+        Runner.end."""
         now_ms = self.stage.dispatcher.now_ms
         for producer in self._producers:
             producer.stop(now_ms)
-        self.runner.end()
+        self.runner.end(what_ended)
 
     def is_quiet(self) -> bool:
         """Whether all sends have an outcome, consumers have read everything, replicas are in
@@ -280,9 +281,15 @@ class ScenarioRun:
         return all(consumer.is_done for consumer in self._consumers)
 
     def result(
-        self, clock: str, wall_s: float, unfinished: list[str], trace_hash: str
+        self,
+        clock: str,
+        wall_s: float,
+        unfinished: list[str],
+        trace_hash: str,
+        may_be_unknown: bool = False,
     ) -> RunResult:
-        """Judge the run.  `unfinished`: what it still waited for when its time was over."""
+        """Judge the run.  `unfinished`: what it still waited for when its time was over;
+        `may_be_unknown`: so may the verdict, unless a check names it."""
         stage, scenario = self.stage, self.scenario
         is_quiet = not unfinished
         verdict = judge(
@@ -295,7 +302,10 @@ class ScenarioRun:
             late_ms=LATE_VIRTUAL_MS if clock == "virtual" else LATE_MS,
         )
         notes = stage.notes()[self._first_note :]
-        failed = failed_checks(scenario.checks, verdict, stage, notes)
+        checks = scenario.checks
+        if may_be_unknown and checks.verdict is None and verdict.outcome == UNKNOWN:
+            checks = structs.replace(checks, verdict=UNKNOWN)
+        failed = failed_checks(checks, verdict, stage, notes)
         if scenario.heal:
             failed += [FailedCheck(REST, text) for text in _unrest(unfinished)]
         return RunResult(

@@ -30,6 +30,9 @@ NOWHERE: Final = Place(0, 0)
 """The place of an action that stands in no file."""
 
 
+SCENARIO_ENDED: Final = "the scenario ended with {left} steps left; increase its duration"
+
+
 class Played(Struct, frozen=True):
     """An action that was performed.  `index`: of its step, from 0; -1 for one that is no step of
     the scenario.  `nodes`: those that were meant."""
@@ -72,9 +75,9 @@ class Runner:
         for step in steps:
             self._do(-1, replace(step, place=NOWHERE))
 
-    def end(self) -> None:
+    def end(self, what_ended: str = SCENARIO_ENDED) -> None:
         """Play no more steps.  One that still waits is a problem; undo everything if `heal` is
-        set."""
+        set.  `what_ended`: too early for the steps that are left, as a sentence with {left}."""
         self.is_ended = True
         waiting = self._waits_for
         if waiting is not None and waiting.trigger.when is not None:
@@ -83,7 +86,7 @@ class Runner:
             self.stage.refuse(f"{self._name(waiting)} waited in vain for {condition}{value}")
         elif not self.is_done and not self._has_branched:
             left = len(self.scenario.steps) - self._next + (waiting is not None)
-            self.stage.refuse(f"the scenario ended with {left} steps left; increase its duration")
+            self.stage.refuse(what_ended.format(left=left))
         if self.scenario.heal:
             self.heal()
 

@@ -1,0 +1,1 @@
+"""The work of `kcluster simulate`: whole programs in virtual time, beside a scenario."""

@@ -1,0 +1,63 @@
+"""What `kcluster simulate` does with its command line: one run, many, or two to compare.
+
+Owns: which of them, the files that are written.  Never: parses options (options.py), runs a program
+(simulation.py).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.simulate.many import check_determinism, run_many
+from kcluster.cli.simulate.options import SimulateOptions, SimulationSetting, setting_of, source_of
+from kcluster.cli.simulate.printing import play
+from kcluster.cli.simulate.replay import replay_command
+from kcluster.cli.simulate.simulation import Simulated, Simulation
+from kcluster.runs.directory import write_run
+from kcluster.world.imports import import_libraries
+from kcluster.world.programs import folder_of
+
+
+def run(options: SimulateOptions) -> int:
+    """Run; returns the exit code."""
+    setting = setting_of(options)
+    if options.check_determinism:
+        _refuse(options, "--check-determinism", ("seeds", "out", "trace"))
+        return check_determinism()
+    sources = [source_of(program) for program in setting.programs]
+    import_libraries(sources, [folder_of(program) for program in setting.programs])
+    if options.seeds is None:
+        return _simulate(options, setting).exit_code
+    _refuse(options, "--seeds", ("out", "trace"))
+    seeds = range(setting.seed, setting.seed + options.seeds)
+    return run_many(seeds, lambda seed: _simulate(options, replace(setting, seed=seed)))
+
+
+def _refuse(options: SimulateOptions, option: str, others: tuple[str, ...]) -> None:
+    for other in others:
+        if getattr(options, other) is not None:
+            text = f"--{other} is for one run; leave it out, and replay the seed of interest"
+            raise ControlError(f"{option}: {text}", 2)
+
+
+def _simulate(options: SimulateOptions, setting: SimulationSetting) -> Simulated:
+    simulation = Simulation(setting, replay_command(options, setting.seed))
+    simulated = play(simulation, not options.quiet, print)
+    _write(options, simulated)
+    return simulated
+
+
+def _write(options: SimulateOptions, simulated: Simulated) -> None:
+    if options.trace is not None:
+        try:
+            Path(options.trace).write_text("\n".join([*simulated.trace.lines, ""]))
+        except OSError as error:
+            text = f"{options.trace}: cannot be written: {error.strerror}"
+            raise ControlError(text, 2) from None
+    if options.out is not None:
+        path = write_run(options.out, simulated.record())
+        print(f"run directory: {path}  (kcluster explain {path})")

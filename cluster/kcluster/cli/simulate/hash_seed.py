@@ -1,0 +1,28 @@
+"""The hash seed of a simulation: the same in each process, so that sets of strings have one order.
+
+Owns: starting this command again with PYTHONHASHSEED.  Never: changes it if the user has set it.
+Kafka: no counterpart.
+
+It does not follow from the seed of the run: children that are forked for many seeds have the hash
+seed of their parent, and a seed that fails there must fail alone too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final
+
+from kcluster.world.environment import HASH_SEED, hash_seed
+
+CHOSEN: Final = "0"
+
+
+def fix_hash_seed() -> None:
+    """Go on in a process with a known hash seed; returns in one."""
+    if hash_seed() != "random":
+        return
+    print(f"kcluster: started again with {HASH_SEED}={CHOSEN}", file=sys.stderr)
+    sys.stderr.flush()
+    environment = {**os.environ, HASH_SEED: CHOSEN}
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)

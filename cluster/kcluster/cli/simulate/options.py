@@ -1,0 +1,210 @@
+"""The command line of `kcluster simulate`, checked.
+
+Owns: which programs it names, the topology and the scenario that they meet.  Never: runs anything.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.topology_choice import choose_topology
+from kcluster.config.files.durations import milliseconds
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.search import scenario_files
+from kcluster.world.imports import own_modules
+from kcluster.world.programs import Program, find_module, folder_of, names_of
+
+DEFAULT_LIMIT: Final = "1h"
+
+
+class SimulateOptions(Struct, frozen=True):
+    """`words`: the program and its arguments; the others as typed."""
+
+    words: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    apps: tuple[str, ...] = ()
+    topology: str | None = None
+    brokers: int | None = None
+    profile: str | None = None
+    scenario: str | None = None
+    seed: int | None = None
+    seeds: int | None = None
+    duration: str | None = None
+    limit: str = DEFAULT_LIMIT
+    schedule: str = "fifo"
+    compute: str = "1"
+    environment: tuple[str, ...] = ()
+    quiet: bool = False
+    out: str | None = None
+    trace: str | None = None
+    check_determinism: bool = False
+
+
+class SimulationSetting(Struct, frozen=True):
+    """What is to be simulated.  `scenario`: without steps if none is given.  `duration_s`: when it
+    is over even if programs still run, or None; `limit_s`: when they must have ended.  `compute`:
+    None to draw it from the seed."""
+
+    programs: tuple[Program, ...]
+    scenario: Scenario
+    has_scenario: bool
+    seed: int
+    duration_s: float | None
+    limit_s: float
+    schedule: str
+    compute: float | None
+    environment: dict[str, str]
+
+
+def setting_of(options: SimulateOptions) -> SimulationSetting:
+    """The setting; ControlError, TopologyError or ScenarioError for what cannot be."""
+    programs = _programs(options)
+    _check_modules(programs)
+    scenario = _scenario(options, programs)
+    return SimulationSetting(
+        programs=programs,
+        scenario=scenario,
+        has_scenario=options.scenario is not None,
+        seed=scenario.first_seed(options.seed),
+        duration_s=None if options.duration is None else _seconds("--for", options.duration),
+        limit_s=_seconds("--limit", options.limit),
+        schedule=options.schedule,
+        compute=_compute(options.compute),
+        environment=_environment(options.environment),
+    )
+
+
+# -------------------------------------------------------------------------------- programs
+
+
+def _programs(options: SimulateOptions) -> tuple[Program, ...]:
+    given = [_app(text) for text in options.apps]
+    if len(options.modules) > 1:
+        raise ControlError("-m takes one module; --app NAME='-m MODULE' takes several", 2)
+    if given and (options.words or options.modules):
+        extra = (*options.modules, *options.words)[0]
+        raise ControlError(f"{extra}: with --app, every program is an --app NAME=FILE", 2)
+    if options.modules:
+        (module,) = options.modules
+        given.append(Program(module.rpartition(".")[2], module, True, options.words))
+    elif options.words:
+        file, *arguments = options.words
+        given.append(Program(names_of([file])[0], file, False, tuple(arguments)))
+    if not given:
+        raise ControlError("no program is given: kcluster simulate FILE.py, or -m MODULE", 2)
+    names = [program.name for program in given]
+    for name in names:
+        if names.count(name) > 1:
+            raise ControlError(f"--app {name}: two programs have this name", 2)
+    for program in given:
+        _check(program)
+    return tuple(given)
+
+
+def _app(text: str) -> Program:
+    name, equals, command = text.partition("=")
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ControlError(f"--app {text}: {error}", 2) from None
+    if not name or not equals or not words:
+        raise ControlError(f"--app {text}: write NAME=FILE, or NAME='FILE ARGUMENTS'", 2)
+    if words[0] == "-m":
+        if len(words) < 2:
+            raise ControlError(f"--app {text}: -m needs a module", 2)
+        return Program(name, words[1], True, tuple(words[2:]))
+    return Program(name, words[0], False, tuple(words[1:]))
+
+
+def _check(program: Program) -> None:
+    if not program.is_module:
+        try:
+            with open(program.target, "rb"):
+                return
+        except OSError as error:
+            text = f"{program.target}: cannot be read: {error.strerror}"
+            raise ControlError(text, 2) from None
+    spec = find_module(program.target)
+    if spec is None:
+        raise ControlError(f"-m {program.target}: no such module, or it has no __main__", 2)
+
+
+def _check_modules(programs: Sequence[Program]) -> None:
+    """Programs share modules, so two modules of one name cannot both be imported."""
+    found: dict[str, Path] = {}
+    for program in programs:
+        for name, file in own_modules([source_of(program)], folder_of(program)).items():
+            other = found.setdefault(name, file)
+            if other != file:
+                text = f"two programs import a module {name}: {other} and {file}"
+                raise ControlError(f"{text}; programs of one simulation share modules", 2)
+
+
+def source_of(program: Program) -> Path:
+    """The file that a program begins with."""
+    if not program.is_module:
+        return Path(program.target)
+    spec = find_module(program.target)
+    assert spec is not None, "checked"
+    return Path(spec.origin or "")
+
+
+# ------------------------------------------------------------------------------ everything else
+
+
+def _scenario(options: SimulateOptions, programs: Sequence[Program]) -> Scenario:
+    """The given one, on the given topology if there is one; or an empty one."""
+    if options.scenario is None:
+        topology = choose_topology(options.topology, options.brokers, None, options.profile)
+        return Scenario("+".join(program.name for program in programs), "", topology)
+    if options.brokers is not None or options.profile is not None:
+        option = "--profile" if options.brokers is None else "--brokers"
+        text = "a scenario has a topology of its own, which only --topology FILE replaces"
+        raise ControlError(f"{option}: {text}", 2)
+    problems: list[str] = []
+    files = scenario_files(options.scenario, problems)
+    if len(files) != 1:
+        several = f"{options.scenario} has {len(files)} scenarios; name one"
+        raise ControlError("\n".join(problems) or several, 2)
+    topology_file = None if options.topology is None else os.path.abspath(options.topology)
+    return Scenario.load(files[0], topology=topology_file)
+
+
+def _seconds(option: str, text: str) -> float:
+    try:
+        ms = milliseconds(text)
+    except ValueError as error:
+        raise ControlError(f"{option} {text}: {error}", 2) from None
+    if ms <= 0:
+        raise ControlError(f"{option} {text}: it must be longer than nothing", 2)
+    return ms / 1000
+
+
+def _compute(text: str) -> float | None:
+    if text == "random":
+        return None
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = -1.0
+    if not 0 <= factor <= 1000:
+        raise ControlError(f"--compute {text}: it must be random, or a factor up to 1000", 2)
+    return factor
+
+
+def _environment(pairs: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise ControlError(f"--env {pair}: write KEY=VALUE", 2)
+        found[key] = value
+    return found

@@ -1,0 +1,203 @@
+"""One simulation: a cluster, a scenario's steps, and programs, in one world.
+
+Owns: the order of its phases, its result.  Never: runs a program (world/programs.py) or a step
+(scenario/play), prints (printing.py).
+Kafka: no counterpart.
+
+The cluster serves before the programs begin.  When they have ended, faults are undone, what is in
+flight completes, and the run is judged, as with a scenario's own clients.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.cli.simulate.options import SimulationSetting
+from kcluster.clients.ledger import Ledger
+from kcluster.config.files.durations import in_seconds
+from kcluster.contract import Note
+from kcluster.handle.world_cluster import WorldCluster
+from kcluster.runs.record import RunRecord
+from kcluster.scenario.outcome import FailedCheck
+from kcluster.scenario.play.phases import CALM_LIMIT_MS, RunResult, ScenarioRun
+from kcluster.scenario.play.virtual import LEAVE_LIMIT_MS
+from kcluster.scenario.play.world import WorldStage
+from kcluster.world.environment import run_environment
+from kcluster.world.errors import Deadlock, NotInVirtualTime, TimeLimit, thread_line
+from kcluster.world.programs import ProgramEnd, Programs
+from kcluster.world.trace import WireTrace
+from kcluster.world.waits import StuckThread
+from kcluster.world.world import START_MS, World
+
+PROGRAMS: Final = "programs"
+"""Stands for a check: all programs ended, and none failed."""
+PROGRAMS_ENDED: Final = "the programs ended with {left} steps of the scenario left"
+BOOTSTRAP_VARIABLE: Final = "KCLUSTER_BOOTSTRAP"
+
+
+_SUPERVISOR: Final = threading.main_thread().name
+
+
+class Simulated(Struct):
+    """The result of one simulation.  `ends`: of programs, in order; `running`: those that had not
+    ended; `left`: threads that had not; `refusal`: why something could not live in virtual time."""
+
+    run: RunResult
+    ends: list[ProgramEnd]
+    running: list[str]
+    left: list[StuckThread]
+    trace: WireTrace
+    began_us: int
+    replay: str
+
+    @property
+    def exit_code(self) -> int:
+        """That of a program that failed; else 1 if the run is not as expected, 2 if it proves
+        nothing."""
+        for end in self.ends:
+            if end.exit_code:
+                return end.exit_code
+        if self.run.has_problems:
+            return 2
+        if self.run.passed:
+            return 0
+        return 2 if self.run.verdict.outcome == "unknown" and not self.was_too_long else 1
+
+    @property
+    def was_too_long(self) -> bool:
+        """Programs had not ended when they had to."""
+        return any(failed.check == PROGRAMS for failed in self.run.failed)
+
+    def record(self) -> RunRecord:
+        """The run as written to a run directory."""
+        record = self.run.record()
+        record.info.replay = self.replay
+        record.info.environment = run_environment()
+        return record
+
+
+class Simulation:
+    """One simulation.  `on_note`: called with each event of the cluster, when it happens.
+
+    `began_ms`: the cluster's time when the programs begin.
+    """
+
+    def __init__(self, setting: SimulationSetting, replay: str) -> None:
+        self._began_s = time.perf_counter()
+        self.setting = setting
+        self.cluster = WorldCluster(setting.scenario.topology, setting.seed, start_ms=START_MS)
+        self.cluster.open()
+        self.began_us = self.cluster.driver.now_us
+        self.trace = WireTrace(self.began_us)
+        self._replay = replay
+        self._stage = WorldStage(self.cluster, setting.seed, Ledger())
+        self._run = ScenarioRun(setting.scenario, self._stage, self.cluster.recorder, setting.seed)
+        self._failed: list[FailedCheck] = []
+
+    @property
+    def now_ms(self) -> int:
+        """Since the programs began."""
+        return (self.cluster.driver.now_us - self.began_us) // 1000
+
+    def on_note(self, sink: Callable[[Note], None]) -> None:
+        """Call this with each event of the cluster."""
+        dispatcher = self.cluster.driver.dispatcher
+        dispatcher.note_sinks = (*dispatcher.note_sinks, sink)
+
+    def play(self, on_over: Callable[[], None] = lambda: None) -> Simulated:
+        """Run the programs to their end, and judge.  `on_over`: called before what still runs is
+        ended by force."""
+        setting, driver = self.setting, self.cluster.driver
+        network = driver.network
+        network.packet_sinks = (*network.packet_sinks, self.trace.on_packet)
+        world = World(
+            driver,
+            seed=setting.seed,
+            limit_s=setting.limit_s,
+            schedule=setting.schedule,
+            compute=setting.compute,
+        )
+        programs = Programs(setting.programs, world, is_timed=setting.duration_s is not None)
+        with ExitStack() as undo:
+            self._set_environment(undo)
+            self._run.begin()
+            if setting.duration_s is not None:
+                driver.at(self.began_us + round(setting.duration_s * 1e6), programs.time_is_up)
+            with world:
+                try:
+                    programs.run()
+                except TimeLimit as limit:
+                    self._on_limit(limit)
+                except Deadlock as error:
+                    self._stuck("deadlock: no thread can go on; what each waits for:", error)
+                except NotInVirtualTime as error:
+                    self._failed.append(FailedCheck(PROGRAMS, str(error)))
+                finally:
+                    on_over()
+        self._failed += [FailedCheck(PROGRAMS, _end_text(e)) for e in programs.ends if e.exit_code]
+        self.trace.end(driver.now_us, world.scheduler.switches, f"{world.entropy.random():.9f}")
+        return Simulated(
+            run=self._judged(),
+            ends=programs.ends,
+            running=programs.running,
+            left=world.left,
+            trace=self.trace,
+            began_us=self.began_us,
+            replay=self._replay,
+        )
+
+    def _set_environment(self, undo: ExitStack) -> None:
+        values = {BOOTSTRAP_VARIABLE: self.cluster.bootstrap, **self.setting.environment}
+        for key, value in values.items():
+            if key in os.environ:
+                undo.callback(os.environ.__setitem__, key, os.environ[key])
+            else:
+                undo.callback(os.environ.pop, key, None)
+            os.environ[key] = value
+
+    def _on_limit(self, limit: TimeLimit) -> None:
+        wanted = in_seconds(round(self.setting.limit_s * 1000))
+        self._stuck(f"not all programs ended within {wanted} (--limit; --for ends them)", limit)
+
+    def _stuck(self, text: str, error: TimeLimit | Deadlock) -> None:
+        threads = (thread for thread in error.threads if thread.name != _SUPERVISOR)
+        text = "\n".join([text, *map(thread_line, threads)])
+        self._failed.append(FailedCheck(PROGRAMS, text))
+
+    def _judged(self) -> RunResult:
+        run, driver = self._run, self.cluster.driver
+        duration_ms = self.now_ms
+        run.calm_down(PROGRAMS_ENDED)
+        is_quiet = driver.advance(driver.now_us + CALM_LIMIT_MS * 1000, run.is_quiet)
+        unfinished = [] if is_quiet else list(run.unfinished())
+        run.stop_consumers()
+        driver.advance(driver.now_us + LEAVE_LIMIT_MS * 1000, run.are_consumers_gone)
+        wall_s = time.perf_counter() - self._began_s
+        may_be_unknown = True  # programs need not use Kafka
+        result = run.result("virtual", wall_s, unfinished, self.trace.hash, may_be_unknown)
+        result.duration_ms = duration_ms
+        result.failed[:0] = self._failed
+        return result
+
+
+def _end_text(end: ProgramEnd) -> str:
+    reason = f": {end.reason}" if end.reason else ""
+    return f"program {end.name} ended with exit code {end.exit_code}{reason}"
+
+
+def ends_lines(simulated: Simulated) -> Iterator[str]:
+    """What became of each program and thread."""
+    for end in simulated.ends:
+        after_s = (end.at_us - simulated.began_us) / 1e6
+        yield f"program {end.name}: ended after {after_s:.3f} s, exit code {end.exit_code}"
+    for name in simulated.running:
+        yield f"program {name}: still ran at the end"
+    for thread in simulated.left:
+        yield f"thread left:{thread_line(thread)[1:]}"

@@ -1,0 +1,1 @@
+"""Brokers that serve bytes in virtual time: TCP in memory."""

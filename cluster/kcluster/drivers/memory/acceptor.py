@@ -1,0 +1,190 @@
+"""A broker's port in memory: connections wait in its backlog, and are read and written there.
+
+Owns: the backlog, the socket-like face of a connection's end, the watchers of such ends.  Never:
+decides which connections are served (sockets/listener.py), carries bytes (network.py).
+Kafka: the kernel's listening socket, epoll.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Protocol, final
+
+from kcluster.drivers.memory.stream import CAPACITY_BYTES, StreamEnd
+from kcluster.drivers.sockets.listener import Listener
+
+BACKLOG: Final = 1024
+"""How many connections wait to be accepted; SYNs beyond are dropped, as Linux does."""
+
+_READ: Final = 1
+
+
+class CallsBack(Protocol):
+    """The time of the driver."""
+
+    @property
+    def now_us(self) -> int:
+        """The current time."""
+
+    def at(self, at_us: int, callback: Callable[[], object]) -> None:
+        """Call back at that time."""
+
+
+@final
+class BrokerSocket:
+    """The broker's end of a connection, with the methods of a socket that never blocks."""
+
+    __slots__ = ("end",)
+
+    def __init__(self, end: StreamEnd) -> None:
+        self.end = end
+
+    def recv_into(self, buffer: Any) -> int:
+        """Read what is there, and return its size; 0 at the end of the stream."""
+        data = self.end.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def send(self, data: Any) -> int:
+        """Write what fits, and return its size."""
+        return self.end.write(data)
+
+    def sendmsg(self, buffers: Any) -> int:
+        """Write what fits of several buffers: in one packet, as the kernel does."""
+        taken, size_bytes = [], 0
+        for buffer in buffers:
+            taken.append(buffer)
+            size_bytes += len(buffer)
+            if size_bytes >= CAPACITY_BYTES:
+                break
+        return self.end.write(b"".join(taken))
+
+    def close(self) -> None:
+        """Close it."""
+        self.end.close()
+
+
+@final
+class EndWatcher:
+    """Calls back while an end is readable, or writable, each time as an event of its own."""
+
+    __slots__ = ("_callback", "_clock", "_end", "_is_due", "_look", "_mode")
+
+    def __init__(self, clock: CallsBack, end: StreamEnd, mode: int) -> None:
+        self._clock = clock
+        self._end = end
+        self._mode = mode
+        self._callback: Callable[[], object] | None = None
+        self._is_due = False
+        self._look: Callable[[], None] = self._on_change
+
+    @property
+    def active(self) -> bool:
+        """It was started and not stopped."""
+        return self._callback is not None
+
+    def start(self, callback: Callable[[], object]) -> None:
+        """Call back from now on."""
+        self._callback = callback
+        self._end.watchers[self._look] = None
+        self._on_change()
+
+    def stop(self) -> None:
+        """Do not call back any more."""
+        self._callback = None
+        self._end.watchers.pop(self._look, None)
+
+    def close(self) -> None:
+        """The same."""
+        self.stop()
+
+    def _is_ready(self) -> bool:
+        return self._end.is_readable if self._mode == _READ else self._end.is_writable
+
+    def _on_change(self) -> None:
+        if self._callback is not None and not self._is_due and self._is_ready():
+            self._is_due = True
+            self._clock.at(self._clock.now_us, self._call_back)
+
+    def _call_back(self) -> None:
+        self._is_due = False
+        callback = self._callback
+        if callback is not None and self._is_ready():
+            callback()
+            self._on_change()
+
+
+class MemoryAcceptor:
+    """The port of one life of one broker."""
+
+    def __init__(self, clock: CallsBack) -> None:
+        self._clock = clock
+        self._listener: Listener | None = None
+        self._backlog: deque[StreamEnd] = deque()
+        self._is_accepting = False
+        self._is_due = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the port is open."""
+        return self._listener is not None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more connection fits into the backlog."""
+        return len(self._backlog) < BACKLOG
+
+    def open(self, listener: Listener) -> None:
+        """Listen, and give this listener what arrives."""
+        self._listener = listener
+        self._is_accepting = True
+
+    def close(self) -> None:
+        """Close the port.  Connections in its backlog are reset."""
+        self._listener = None
+        self._is_accepting = False
+        backlog, self._backlog = self._backlog, deque()
+        for end in backlog:
+            end.abort()
+
+    def arrived(self, end: StreamEnd) -> None:
+        """A connection was made."""
+        self._backlog.append(end)
+        self._accept_soon()
+
+    def stop_accepting(self) -> None:
+        """Leave new connections in the backlog."""
+        self._is_accepting = False
+
+    def start_accepting(self) -> None:
+        """Accept again, if it was stopped."""
+        self._is_accepting = True
+        self._accept_soon()
+
+    def _accept_soon(self) -> None:
+        if self._is_accepting and self._backlog and not self._is_due:
+            self._is_due = True
+            self._clock.at(self._clock.now_us, self._accept)
+
+    def _accept(self) -> None:
+        self._is_due = False
+        while self._is_accepting and self._backlog and self._listener is not None:
+            if self._listener.is_held:
+                self._is_accepting = False
+                return
+            end = self._backlog.popleft()
+            if self._listener.arrived(BrokerSocket(end), end.remote_address):
+                self._listener.accept(BrokerSocket(end), end.remote_address)
+
+    def take_over(self, accepted: BrokerSocket) -> BrokerSocket:
+        """The socket of a connection to be served."""
+        return accepted
+
+    def watch(self, sock: BrokerSocket, mode: int) -> EndWatcher:
+        """A watcher that is not started: 1 for readable, 2 for writable."""
+        return EndWatcher(self._clock, sock.end, mode)
+
+    def later(self, delay_s: float, callback: Callable[[], object]) -> None:
+        """Call back after this time."""
+        self._clock.at(self._clock.now_us + round(delay_s * 1_000_000), callback)

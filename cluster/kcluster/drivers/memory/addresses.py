@@ -1,0 +1,49 @@
+"""Names and addresses of brokers and clients in memory: none that exists on the user's machine.
+
+Owns: these, and which broker an address means.  Never: resolves a name by the network.
+Kafka: DNS, /etc/hosts.
+
+A client that slips past the connections in memory must not reach a real Kafka at 127.0.0.1, so
+brokers are at 192.0.2.1 and above, addresses that RFC 5737 reserves for documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import ip_address
+from typing import Final
+
+from msgspec import structs
+
+from kcluster.config.topology.broker_checks import EVERYWHERE
+from kcluster.config.topology.model import Topology
+
+BROKER_HOST: Final = "brokers.kcluster"
+CLIENT_HOST: Final = "192.0.2.200"
+_ADDRESS: Final = "192.0.2.{}"
+_OF_THIS_MACHINE: Final = ("127.0.0.1", "::1", "localhost", *EVERYWHERE)
+
+
+def in_memory(topology: Topology) -> Topology:
+    """The topology with brokers at BROKER_HOST, unless it names another host than this machine."""
+    if topology.host in _OF_THIS_MACHINE:
+        return structs.replace(topology, host=BROKER_HOST)
+    return topology
+
+
+def hosts_of(host: str, addresses: Mapping[int, tuple[str, int]]) -> dict[str, str]:
+    """The address of each name of brokers: of `host`, where they listen, and of those that they
+    advertise."""
+    names = dict.fromkeys((host, *(name for name, _ in addresses.values())))
+    return {
+        name: _ADDRESS.format(number)
+        for number, name in enumerate((name for name in names if not _is_address(name)), 1)
+    }
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

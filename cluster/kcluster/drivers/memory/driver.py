@@ -1,0 +1,234 @@
+"""The in-memory driver: brokers serve bytes in virtual time, beside the project's own clients.
+
+Owns: virtual time, who listens on which port, how far time advances for whoever runs real client
+code.  Never: opens a socket, runs a client's code, waits; decides what happens next
+(virtual_time.py does).
+Kafka: the machines that brokers run on.
+
+It is to VirtualTime what the live driver is to gevent: the same listeners and connections, which
+settle after each pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Final, TypeVar, final
+
+from kcluster.contract import Note
+from kcluster.deaths import ProcessState
+from kcluster.drivers.memory.acceptor import MemoryAcceptor
+from kcluster.drivers.memory.addresses import CLIENT_HOST, hosts_of
+from kcluster.drivers.memory.network import MemoryNetwork
+from kcluster.drivers.memory.stream import StreamEnd
+from kcluster.drivers.serving import SocketDriver
+from kcluster.drivers.sockets.listener import Acceptor
+from kcluster.drivers.virtual_time import VirtualTime, virtual_ports
+from kcluster.operations.errors import ClusterError
+from kcluster.runtime.build import Plan
+from kcluster.runtime.dispatch import Dispatcher
+from kcluster.runtime.process import Process
+from kcluster.timers import NEVER_US
+
+T = TypeVar("T")
+
+SWEEP_US: Final = 1_000_000
+"""How often idle connections are looked for, if anything happens at all."""
+_NO_STEERING: Final = (
+    "the clock of virtual time cannot be paused, stepped or slowed down: it stands still by itself"
+    " while nothing is due"
+)
+
+
+class UnsteeredClock:
+    """What handles read of a live clock.  It runs, as fast as it can."""
+
+    is_paused = False
+    speed = 1.0
+
+
+@final
+class InMemoryDriver(SocketDriver):
+    """Runs a plan's nodes in virtual time, from `start_ms` on.  `log`: as the live driver's.
+
+    `trace`: a line for each connection of a simulated client that a broker closes.
+    """
+
+    def __init__(
+        self, plan: Plan, log: Callable[[str], None] | None = None, *, start_ms: int = 0
+    ) -> None:
+        self.trace: list[Note | str] = []
+        self.time = VirtualTime(plan.fabric, plan.processes, plan.addresses, self.trace)
+        super().__init__(plan, log)
+        self.clock = UnsteeredClock()
+        self.thread_id: int | None = None
+        self.ports = virtual_ports(plan.topology)
+        """By broker id, where it listens."""
+        self._acceptors: dict[int, MemoryAcceptor] = {}
+        self.network = MemoryNetwork(self.time, self.dispatcher, self._acceptors)
+        for node_id in plan.addresses:
+            self._set_latency(node_id)
+        self.is_inhabited = False
+        """Threads of real client code live in this time: they let it pass, and nobody else may."""
+        self._is_stopped = False
+        self._sweep_due_us = 0
+        self.time.beside = self
+        self.dispatcher.at(start_ms * 1000)
+
+    def _make_dispatcher(self) -> Dispatcher:
+        return self.time.dispatcher
+
+    # ------------------------------------------------------------------------ life and time
+
+    def open(self) -> None:
+        """Start every process, at this moment."""
+        for process in self.plan.processes:
+            self.dispatcher.start(process.node_id)
+        self.settle()
+
+    def stop(self) -> None:
+        """Nothing more can be asked, and whoever waits for a condition gets a ClusterError."""
+        self._is_stopped = True
+        waiting, self._conditions = self._conditions, []
+        for _, future in waiting:
+            future.set_exception(ClusterError("the cluster was stopped"))
+
+    @property
+    def now_us(self) -> int:
+        """Virtual time."""
+        return self.dispatcher.now_us
+
+    def clock_ms(self) -> int:
+        """Virtual time."""
+        return self.dispatcher.now_us // 1000
+
+    def advance(self, limit_us: int, condition: Callable[[], bool]) -> bool:
+        """Let time pass until `condition()` holds, or until `limit_us`; returns whether it holds.
+        With NEVER_US, time stands still when nothing is due."""
+
+        def settled_and_holds() -> bool:
+            self.settle()
+            if self.dispatcher.now_us >= self._sweep_due_us:
+                self._close_idle()
+            return condition()
+
+        if self.time.run(limit_us, settled_and_holds):
+            return True
+        if limit_us < NEVER_US:
+            self.dispatcher.at(limit_us)
+        return False
+
+    def at(self, at_us: int, callback: Callable[[], object]) -> None:
+        """Call back at this time, between two dispatches."""
+        self.time.at(max(at_us, self.dispatcher.now_us), callback)
+
+    def call(self, function: Callable[[], T]) -> Future[T]:
+        """Run `function` now, and what follows at this moment.  A ClusterError that it raises goes
+        to the future."""
+        if self._is_stopped:
+            raise ClusterError("the cluster is not running")
+        future: Future[T] = Future()
+        try:
+            result = function()
+        except ClusterError as error:
+            self.settle()
+            future.set_exception(error)
+        else:
+            self.settle()
+            future.set_result(result)
+        return future
+
+    def wake(self) -> None:
+        """The clock is right: it moves only between two dispatches."""
+
+    def settle_soon(self) -> None:
+        """`advance` settles after every pass."""
+
+    def _arm(self) -> None:
+        """Nothing is armed: `advance` looks for what is due."""
+
+    # -------------------------------------------------------------------------- connections
+
+    @property
+    def hosts(self) -> dict[str, str]:
+        """The addresses of brokers' names."""
+        return hosts_of(self.plan.topology.host, self.plan.addresses)
+
+    def connect(self, host: str, port: int, local: tuple[str, int] = (CLIENT_HOST, 0)) -> StreamEnd:
+        """A client at `local` connects to a broker's name or address; port 0: any port.  The end
+        that is returned is connecting.  If no broker is there, it is refused."""
+        return self.network.connect(local, (host, port), self._broker_at(host, port))
+
+    def _broker_at(self, host: str, port: int) -> int | None:
+        hosts = self.hosts
+        address = hosts.get(host, host)
+        for node_id, (known, known_port) in self.plan.addresses.items():
+            if known_port == port and hosts.get(known, known) == address:
+                return node_id
+        where = self.plan.topology.host
+        if address == hosts.get(where, where):
+            for node_id, known_port in self.ports.items():
+                if known_port == port:
+                    return node_id
+        return None
+
+    def _set_latency(self, node_id: int) -> None:
+        self.network.add_broker(node_id, self.plan.topology.network.default_latency_ms)
+
+    def _close_idle(self) -> None:
+        self._sweep_due_us = self.dispatcher.now_us + SWEEP_US
+        for listener in tuple(self.listeners.values()):
+            if listener.connections:
+                listener.close_excess()
+                listener.close_idle(self.now_ms())
+        self.settle()
+
+    # ------------------------------------------------------------------------- as an Outlet
+
+    def next_connection_id(self) -> int:
+        return self.time.next_connection_id()
+
+    def _acceptor(self, node_id: int) -> Acceptor:
+        acceptor = self._acceptors[node_id] = MemoryAcceptor(self.time)
+        return acceptor
+
+    def process_changed(self, process: Process, was: ProcessState) -> None:
+        """Outlet: open, close, pause or resume the broker's port and connections."""
+        super().process_changed(process, was)
+        if process.state is ProcessState.DOWN:
+            self._acceptors.pop(process.node_id, None)
+
+    def new_port(self, node_id: int) -> int:
+        """Outlet: a port for a broker that is down, or new."""
+        port = self.ports[node_id] = max(self.ports.values()) + 1
+        self._set_latency(node_id)
+        return port
+
+    def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
+        """Outlet: the network node of these clients, created on first use."""
+        return (self.network.find(pattern, by_host),)
+
+    # --------------------------------------------------------------------- steering the clock
+
+    def on_resumed(self, callback: Callable[[], object]) -> None:
+        """The clock is never paused."""
+        raise AssertionError(callback)
+
+    def pause_clock(self) -> None:
+        """Refused with a ClusterError."""
+        raise ClusterError(_NO_STEERING)
+
+    def resume_clock(self) -> None:
+        """It runs."""
+
+    def set_speed(self, speed: float) -> None:
+        """Refused with a ClusterError, unless it is 1."""
+        if speed != 1:
+            raise ClusterError(_NO_STEERING)
+
+    def pause_at(self, is_wanted: Callable[[Note], bool]) -> Future[Note]:
+        """Refused with a ClusterError."""
+        raise ClusterError(_NO_STEERING)
+
+    def forget_step(self) -> None:
+        """There is none."""

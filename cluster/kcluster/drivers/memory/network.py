@@ -1,0 +1,250 @@
+"""TCP in virtual time: connections of bytes between clients and brokers, over the fabric's links.
+
+Owns: these connections, the SYNs that are retransmitted, which network nodes a client has.
+Never: decides how a message passes over a link (network/transit.py), what an end of a connection
+does with it (stream.py), which connections are served (sockets/listener.py).
+Kafka: the network between a client's machine and a broker's.
+
+Every client is the node `*`, whose links have a latency, and the nodes of the patterns that its
+client.id or address matches.  The client.id is read from the first request that a connection sends.
+# DIFFERS: a connection can be made across a cut by client.id, and only its first request is lost.
+# DIFFERS: what is acknowledged makes room for the writer at once, not one latency later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from struct import Struct as Packing
+from typing import Any, Final, Protocol, final
+
+from kcluster.drivers.client_nodes import ClientNodes
+from kcluster.drivers.memory.acceptor import MemoryAcceptor
+from kcluster.drivers.memory.stream import Address, Message, Packet, Signal, StreamEnd
+from kcluster.network.fabric import Fabric, Link
+from kcluster.network.transit import CarriedConnection, Transit
+from kcluster.runtime.dispatch import Dispatcher
+
+CLIENT_LATENCY_MS: Final = 0.2
+"""One way, between a client and a broker, where the topology has no default_latency_ms."""
+SYN_TIMEOUT_US: Final = 1_000_000
+"""After this a SYN is sent again, then after twice as long each time.  Linux: TCP_TIMEOUT_INIT."""
+SYN_RETRIES: Final = 6
+"""Linux: tcp_syn_retries.  The connection fails after 127 s."""
+FIRST_PORT: Final = 32768
+LAST_PORT: Final = 60999
+"""The ports of clients.  Linux: ip_local_port_range."""
+EVERYBODY: Final = "*"
+
+_SIZE_AND_HEADER: Final = Packing(">ihhih")
+"""A request's size, API key, version, correlation id, length of the client.id."""
+_CONTROLLED_SHUTDOWN: Final = 7
+
+PacketSink = Callable[[int, "StreamConnection", bool, bytes], None]
+"""(µs, connection, whether it goes to the broker, the bytes), when they are sent."""
+
+
+class MemoryClock(Protocol):
+    """The time of the driver."""
+
+    @property
+    def now_us(self) -> int:
+        """The current time."""
+
+    def at(self, at_us: int, callback: Callable[[], object]) -> None:
+        """Call back at that time."""
+
+
+@final
+class StreamConnection(CarriedConnection):
+    """A connection of a client to a broker.  `number`: counts those of a run, from 1."""
+
+    __slots__ = (
+        "_head", "_network", "_seen_changes", "broker_end", "client_end", "client_id",
+        "number", "syn_was_dropped",
+    )  # fmt: skip
+
+    def __init__(
+        self, network: MemoryNetwork, number: int, broker_id: int, here: Address, there: Address
+    ) -> None:
+        super().__init__((), broker_id)
+        self.number = number
+        self.client_id: str | None = None
+        self.broker_end: StreamEnd | None = None
+        self.client_end = StreamEnd(here, there, self, False)
+        self._network = network
+        self.syn_was_dropped = True
+        """No SYN was sent yet, or the backlog was full when it arrived."""
+        self._head: bytes | None = b""
+        """What the client has sent, until its client.id is known."""
+        self._seen_changes = -1
+
+    def send(self, sender: StreamEnd, message: Message) -> None:
+        """Cable: over the fabric."""
+        is_from_client = sender is self.client_end
+        if is_from_client and self._head is not None and isinstance(message, Packet):
+            self._read_client_id(self._head + message.body)
+        self._network.carry(self, is_from_client, message)
+
+    def has_read(self, reader: StreamEnd, size_bytes: int) -> None:
+        """Cable: the other end may write."""
+        writer = self.broker_end if reader is self.client_end else self.client_end
+        if writer is not None:
+            writer.may_write(size_bytes)
+
+    def update_nodes(self, clients: ClientNodes) -> None:
+        """Ask which nodes this client has, if that may have changed."""
+        if self._seen_changes != clients.changes:
+            self._seen_changes = clients.changes
+            self.set_clients(clients.matching(self.client_id, self.client_end.local_address[0]))
+
+    def _read_client_id(self, head: bytes) -> None:
+        self._head = head
+        if len(head) < _SIZE_AND_HEADER.size:
+            return
+        _, api_key, version, _, size_bytes = _SIZE_AND_HEADER.unpack_from(head)
+        end = _SIZE_AND_HEADER.size + max(0, size_bytes)
+        if len(head) < end:
+            return
+        self._head = None
+        if size_bytes >= 0 and (api_key, version) != (_CONTROLLED_SHUTDOWN, 0):
+            self.client_id = head[_SIZE_AND_HEADER.size : end].decode(errors="replace")
+            self._seen_changes = -1
+
+    def begin_again(self) -> None:
+        """It broke before it was made: the next SYN meets no trace of it."""
+        self.is_open = self.broker_end_is_open = True
+        self.is_reset = self.lost_to_broker = self.lost_to_client = False
+
+
+class MemoryNetwork:
+    """All such connections.  `acceptors`: by broker id, of processes that are up."""
+
+    def __init__(
+        self, clock: MemoryClock, dispatcher: Dispatcher, acceptors: Mapping[int, MemoryAcceptor]
+    ) -> None:
+        self._clock = clock
+        self._dispatcher = dispatcher
+        self._fabric: Fabric = dispatcher.fabric
+        self._acceptors = acceptors
+        self._transit: Transit[StreamConnection] = Transit(
+            dispatcher.fabric, clock, self, self._on_lost
+        )
+        dispatcher.heal_sinks = (*dispatcher.heal_sinks, self._transit.link_healed)
+        self._clients = ClientNodes(dispatcher.fabric)
+        self._everybody = self._clients.add(EVERYBODY, by_host=False)
+        self._count = 0
+        self._ports = 0
+        self.packet_sinks: tuple[PacketSink, ...] = ()
+
+    def find(self, pattern: str, by_host: bool) -> int:
+        """The node of all clients whose client.id, or address, matches a pattern."""
+        return self._clients.find(pattern, by_host, self._dispatcher.processes)
+
+    def add_broker(self, broker_id: int, default_latency_ms: float) -> None:
+        """Give the links of all clients to this broker their latency."""
+        for node in self._clients.ids.values():
+            self._fabric.set_latency(node, broker_id, 0)
+        latency_ms = default_latency_ms or CLIENT_LATENCY_MS
+        self._fabric.set_latency(self._everybody, broker_id, latency_ms)
+
+    # ------------------------------------------------------------------------------ connecting
+
+    def connect(self, here: Address, address: Address, broker_id: int | None) -> StreamEnd:
+        """A client at `here` connects to an address, where this broker is; None: nobody is.  Port
+        0: any port."""
+        if not here[1]:
+            here = (here[0], FIRST_PORT + self._ports % (LAST_PORT - FIRST_PORT + 1))
+            self._ports += 1
+        if broker_id is None:
+            end = StreamEnd(here, address, _NOWHERE, False)
+            self._clock.at(self._clock.now_us, end.reset)
+            return end
+        self._count += 1
+        connection = StreamConnection(self, self._count, broker_id, here, address)
+        self._send_syn(connection, 0)
+        return connection.client_end
+
+    def _send_syn(self, connection: StreamConnection, attempt: int) -> None:
+        end = connection.client_end
+        if not end.is_connecting:
+            return
+        if attempt > SYN_RETRIES:
+            end.time_out()
+            return
+        if connection.syn_was_dropped:
+            # Others are under way, or lost: the fabric itself sends them again.
+            connection.syn_was_dropped = False
+            self.carry(connection, True, Signal.SYN)
+        again_us = self._clock.now_us + (SYN_TIMEOUT_US << attempt)
+        self._clock.at(again_us, partial(self._send_syn, connection, attempt + 1))
+
+    def _on_syn(self, connection: StreamConnection) -> None:
+        acceptor = self._acceptors.get(connection.broker_id)
+        if acceptor is None:
+            self.carry(connection, False, Signal.RESET)
+        elif acceptor.has_room:
+            client = connection.client_end
+            end = StreamEnd(client.remote_address, client.local_address, connection, True)
+            connection.broker_end = end
+            self.carry(connection, False, Signal.SYN_ACK)
+            acceptor.arrived(end)
+        else:
+            connection.syn_was_dropped = True
+
+    # -------------------------------------------------------------------------------- carrying
+
+    def carry(self, connection: StreamConnection, is_to_broker: bool, message: Message) -> None:
+        """Send a message over the client's links."""
+        connection.update_nodes(self._clients)
+        if self.packet_sinks and isinstance(message, Packet):
+            for sink in self.packet_sinks:
+                sink(self._clock.now_us, connection, is_to_broker, message.body)
+        if is_to_broker:
+            self._transit.to_broker(connection, message)
+        else:
+            self._transit.to_client(connection, message)
+
+    def at_broker(self, connection: StreamConnection, message: Any) -> bool:
+        """Ends: a message has arrived at the broker's machine, which always answers."""
+        if message is Signal.SYN:
+            self._on_syn(connection)
+        elif connection.broker_end is not None:
+            connection.broker_end.arrive(message)
+        return True
+
+    def at_client(self, connection: StreamConnection, message: Any) -> None:
+        """Ends: a message has arrived at the client's machine."""
+        connection.client_end.arrive(message)
+
+    def close_at_broker(self, connection: StreamConnection) -> None:
+        """Ends: the connection is broken."""
+        if connection.broker_end is not None:
+            connection.broker_end.reset()
+
+    def close_at_client(self, connection: StreamConnection) -> None:
+        """Ends: the connection is broken.  One that is not made yet is tried again."""
+        if connection.client_end.is_connecting:
+            connection.begin_again()
+            self.carry(connection, True, Signal.SYN)
+        else:
+            connection.client_end.reset()
+
+    def _on_lost(self, link: Link, at_us: int) -> None:
+        self._dispatcher.on_lost(link, at_us)
+
+
+@final
+class _Nowhere:
+    """The cable of an end that is never connected."""
+
+    __slots__ = ()
+
+    def send(self, sender: StreamEnd, message: Message) -> None:
+        """Cable: nobody gets it."""
+
+    def has_read(self, reader: StreamEnd, size_bytes: int) -> None:
+        """Cable: nobody writes."""
+
+
+_NOWHERE: Final = _Nowhere()

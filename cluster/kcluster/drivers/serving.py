@@ -1,0 +1,227 @@
+"""What both drivers that serve clients' bytes share: listeners, connections, settling, conditions.
+
+Owns: the listeners of brokers that are up, what connections still have to do before the driver is
+quiet, the conditions that somebody waits for.  Never: reads a clock, waits, touches gevent or a
+socket (live.py and memory/driver.py do).
+Kafka: SocketServer, between its Processors and KafkaApis.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from kcluster.broker.channel import Channel
+from kcluster.broker.quotas.connection_quotas import ConnectionQuotas
+from kcluster.contract import Input, Reply, Request
+from kcluster.deaths import ProcessState
+from kcluster.drivers.outside import Outside
+from kcluster.drivers.sockets.connection import BrokerConnection
+from kcluster.drivers.sockets.listener import Acceptor, Limits, Listener
+from kcluster.operations.errors import ClusterError
+from kcluster.runtime.build import Plan
+from kcluster.runtime.dispatch import Dispatcher
+from kcluster.runtime.process import Process
+
+T = TypeVar("T")
+
+
+class SocketDriver(ABC):
+    """A driver of a plan's nodes whose clients send bytes.  The dispatcher's outlet is this driver,
+    or passes on to it what concerns connections that are not its own."""
+
+    def __init__(self, plan: Plan, log: Callable[[str], None] | None) -> None:
+        self.plan = plan
+        self.outside: Outside | None = None  # only while links of such clients are cut or shaped
+        self.listeners: dict[int, Listener] = {}
+        self.bugs: list[BaseException] = []
+        """Exceptions raised by steps.  Each is a bug in the simulator, so the test that hit it must
+        fail."""
+        self.is_clock_paused = False
+        """Sockets are to be left alone; each that is ready looks here."""
+        self._log = log
+        self._dirty: deque[BrokerConnection] = deque()
+        self._unflushed: list[BrokerConnection] = []
+        self._deferred: deque[tuple[int, Input]] = deque()
+        self._settling = False
+        self._conditions: list[tuple[Callable[[], bool], Future[None]]] = []
+        self._armed_us = 0
+        """Until this time no timer is needed: the one that runs ends then."""
+        self.dispatcher: Dispatcher = self._make_dispatcher()
+
+    # ------------------------------------------------------------------ what the drivers differ in
+
+    @abstractmethod
+    def _make_dispatcher(self) -> Dispatcher:
+        """The nodes, with an outlet that leads here."""
+
+    @abstractmethod
+    def _acceptor(self, node_id: int) -> Acceptor:
+        """What accepts connections on a broker's port; it does not listen yet."""
+
+    @abstractmethod
+    def _arm(self) -> None:
+        """The nodes want to be woken earlier than at `_armed_us`."""
+
+    @abstractmethod
+    def wake(self) -> None:
+        """Bring the clock up to date, after a socket has called back."""
+
+    @abstractmethod
+    def settle_soon(self) -> None:
+        """Settle before waiting again, once for all sockets that are ready now."""
+
+    @abstractmethod
+    def at(self, at_us: int, callback: Callable[[], object]) -> None:
+        """Call back at this time, between two dispatches."""
+
+    @abstractmethod
+    def next_connection_id(self) -> int:
+        """A new id, unique in this cluster."""
+
+    @abstractmethod
+    def on_resumed(self, callback: Callable[[], object]) -> None:
+        """Call back once the clock is resumed."""
+
+    @abstractmethod
+    def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
+        """Outlet: the network node of these clients, created on first use."""
+
+    # ---------------------------------------------------------------------------- conditions
+
+    def when(self, condition: Callable[[], bool]) -> Future[None]:
+        """A future that completes when `condition()` holds between two dispatches.  Call this in
+        the driver's thread."""
+        future: Future[None] = Future()
+        if condition():
+            future.set_result(None)
+        else:
+            self._conditions.append((condition, future))
+        return future
+
+    def forget_condition(self, future: Future[None]) -> None:
+        """Stop checking the condition of a future from `when`."""
+        self._conditions = [entry for entry in self._conditions if entry[1] is not future]
+
+    # ------------------------------------------------------------------------ time and dispatch
+
+    def now_ms(self) -> int:
+        return self.dispatcher.now_us // 1000
+
+    def deliver(self, node_id: int, event: Input) -> None:
+        gate, outside = self.dispatcher.gate, self.outside
+        if (
+            outside is not None
+            and isinstance(event, Request)
+            and outside.takes_request(node_id, event)
+        ):
+            return
+        if gate is None or not isinstance(event, Request) or gate.admit(node_id, event):
+            self.dispatcher.hand_in(node_id, event)
+
+    def gave_up(self, node_id: int, request: Request) -> None:
+        self.dispatcher.gave_up(node_id, request)
+
+    def defer(self, node_id: int, event: Input) -> None:
+        self._deferred.append((node_id, event))
+
+    def settle(self) -> None:
+        if self._settling:
+            return
+        self._settling = True
+        dispatcher, dirty = self.dispatcher, self._dirty
+        try:
+            while dirty or self._deferred or self._unflushed or not dispatcher.is_quiet:
+                while self._deferred:
+                    node_id, event = self._deferred.popleft()
+                    dispatcher.hand_in(node_id, event)
+                while dirty:
+                    connection = dirty.popleft()
+                    connection.is_dirty = False
+                    connection.pump()
+                dispatcher.run()
+                if not dirty:
+                    self._flush()
+        finally:
+            self._settling = False
+        if self._conditions:
+            self._check_conditions()
+        if self.dispatcher.quiet_until_us < self._armed_us:
+            self._arm()
+
+    def _flush(self) -> None:
+        unflushed, self._unflushed = self._unflushed, []
+        for connection in unflushed:
+            connection.is_unflushed = False
+            connection.flush()
+
+    def _check_conditions(self) -> None:
+        for entry in tuple(self._conditions):
+            condition, future = entry
+            try:
+                holds = condition()
+            except ClusterError as error:
+                self._conditions.remove(entry)
+                future.set_exception(error)
+                continue
+            if holds:
+                self._conditions.remove(entry)
+                future.set_result(None)
+
+    # ------------------------------------------------------------------- connections of clients
+
+    def pump_later(self, connection: BrokerConnection) -> None:
+        if not connection.is_dirty:
+            connection.is_dirty = True
+            self._dirty.append(connection)
+
+    def flush_later(self, connection: BrokerConnection) -> None:
+        if not connection.is_unflushed:
+            connection.is_unflushed = True
+            self._unflushed.append(connection)
+
+    def log(self, line: str) -> None:
+        if self._log is not None:
+            self._log(line)
+
+    def reply(self, node_id: int, reply: Reply) -> None:
+        """Outlet: a broker has answered."""
+        if self.outside is None or not self.outside.takes_reply(node_id, reply):
+            self.write_reply(node_id, reply)
+
+    def write_reply(self, node_id: int, reply: Reply) -> None:
+        """Write a reply to its connection, if that is still open."""
+        connection = self.listeners[node_id].connections.get(reply.request.connection_id)
+        if connection is not None:
+            connection.take_reply(reply)
+
+    def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
+        """Outlet: a broker closes a client's connection."""
+        connection = self.listeners[node_id].connections.get(connection_id)
+        if connection is not None:
+            connection.close(reason)
+
+    def process_changed(self, process: Process, was: ProcessState) -> None:
+        """Outlet: open, close, pause or resume the broker's sockets."""
+        node_id = process.node_id
+        if node_id not in self.plan.addresses:
+            return  # the controller
+        if process.state is ProcessState.DOWN:
+            self.listeners.pop(node_id).close()
+        elif process.state is ProcessState.PAUSED:
+            self.listeners[node_id].pause()
+        elif was is ProcessState.PAUSED:
+            self.listeners[node_id].resume()
+        else:
+            node: Any = process.node
+            self.listeners[node_id] = Listener(
+                node_id,
+                Channel(node, lambda: self.dispatcher.gate is None and self.outside is None),
+                lambda: Limits.of(node.config),
+                ConnectionQuotas(node.view, node.quotas),
+                self,
+                self._acceptor(node_id),
+            )

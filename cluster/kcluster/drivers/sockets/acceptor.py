@@ -1,0 +1,162 @@
+"""Listening sockets of the kernel, and the connections that arrive there.
+
+Owns: the port (reserved for the broker while it is down), accepting with gevent.  Never: decides
+which connections are served (listener.py), reads from them (connection.py).  Kafka: Acceptor.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable
+from typing import Any, Final
+
+import gevent
+import gevent.monkey
+from gevent.server import StreamServer
+
+from kcluster.drivers.sockets.connection import SocketHost
+from kcluster.drivers.sockets.listener import RETRY_ACCEPT_S, Listener
+
+BACKLOG: Final = 1024
+
+_PlainSocket: Final = gevent.monkey.get_original("socket", "socket")
+"""The standard library's class, even in a monkey-patched process: it is used without blocking, so
+its callers never yield."""
+
+
+class ReservedPort:
+    """A port reserved for a broker from its first start on, whether it is up or down.
+
+    A bound socket that does not listen holds it: connections are refused, and no other process can
+    take it.  SO_REUSEADDR must be set on both of two sockets that bind one port.  This one has it
+    at first, so that old connections in TIME_WAIT do not matter, and while a listener binds.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host = host
+        self._socket = self._bound(port)
+        self.port: int = self._socket.getsockname()[1]
+        self._share(False)
+
+    def listen(self) -> Any:
+        """A new listening socket on the port."""
+        self._share(True)
+        try:
+            listening = self._bound(self.port)
+            listening.setblocking(False)
+            listening.listen(BACKLOG)
+        finally:
+            self._share(False)
+        return listening
+
+    def _share(self, allowed: bool) -> None:
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(allowed))
+
+    def _bound(self, port: int) -> Any:
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        bound = _PlainSocket(family, socket.SOCK_STREAM)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind((self.host, port))
+        except OSError:
+            bound.close()
+            raise
+        return bound
+
+    def release(self) -> None:
+        """Release the port."""
+        self._socket.close()
+
+
+class SocketAcceptor:
+    """Accepts the connections of one life of one broker, in the hub of the calling thread."""
+
+    def __init__(self, port: ReservedPort, gate: SocketHost, node_id: int) -> None:
+        self._port = port
+        self._gate = gate
+        self._node_id = node_id
+        self._server: _Server | None = None
+        self._loop = gevent.get_hub().loop
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the port is open."""
+        return self._server is not None and bool(self._server.started)
+
+    def open(self, listener: Listener) -> None:
+        """Listen, and give this listener what arrives."""
+        self._server = _Server(self._port.listen(), listener, self)
+        self._server.start()
+
+    def close(self) -> None:
+        """Close the port."""
+        assert self._server is not None
+        self._server.close()
+
+    def stop_accepting(self) -> None:
+        """Leave new connections in the kernel's backlog."""
+        assert self._server is not None
+        self._server.stop_accepting()
+
+    def start_accepting(self) -> None:
+        """Accept again, if it was stopped."""
+        assert self._server is not None
+        self._server.start_accepting()
+
+    def take_over(self, accepted: Any) -> Any:
+        """The socket of a connection to be served; None if its client closed it meanwhile."""
+        sock = _PlainSocket(fileno=accepted.detach())
+        sock.setblocking(False)
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError:
+            sock.close()
+            return None
+        return sock
+
+    def watch(self, sock: Any, mode: int) -> Any:
+        """A watcher of the hub."""
+        return self._loop.io(sock.fileno(), mode)
+
+    def later(self, delay_s: float, callback: Callable[[], object]) -> None:
+        """Call back after this time, in a greenlet."""
+        gevent.spawn_later(delay_s, callback)
+
+    def accept_waits(self, accept_again: Callable[[], None]) -> bool:
+        """Whether nothing may be accepted because the clock is paused; then it is later."""
+        if not self._gate.is_clock_paused:
+            return False
+        self.stop_accepting()
+        self._gate.on_resumed(accept_again)
+        return True
+
+    def ran_out(self, error: OSError, accept_again: Callable[[], None]) -> None:
+        """There are no more file descriptors: accept again later."""
+        self._gate.log(f"broker {self._node_id} cannot accept: {error.strerror}")
+        self.stop_accepting()
+        gevent.spawn_later(RETRY_ACCEPT_S, accept_again)
+
+
+class _Server(StreamServer):  # type: ignore[misc]  # gevent has no types
+    """gevent's server that pauses at connection limits and survives a lack of file descriptors."""
+
+    def __init__(self, listening: Any, owner: Listener, acceptor: SocketAcceptor) -> None:
+        super().__init__(listening, owner.accept)
+        self._owner = owner
+        self._acceptor = acceptor
+
+    def full(self) -> bool:
+        return self._owner.is_held
+
+    def do_read(self) -> Any:
+        if self._acceptor.accept_waits(self._owner.accept_again):
+            return None
+        try:
+            accepted = super().do_read()
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            self._acceptor.ran_out(error, self._owner.accept_again)
+            return None
+        return accepted if accepted and self._owner.arrived(*accepted) else None

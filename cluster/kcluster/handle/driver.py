@@ -1,0 +1,73 @@
+"""What the handles need from a driver: the live one, or the in-memory one.
+
+Owns: that protocol.  Never: does anything.  Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Protocol, TypeVar
+
+from kcluster.contract import Note
+from kcluster.runtime.dispatch import Dispatcher
+
+T = TypeVar("T")
+
+
+class DriverClock(Protocol):
+    """How a driver's clock runs.  `speed`: 1.0 is the machine's."""
+
+    @property
+    def is_paused(self) -> bool: ...
+    @property
+    def speed(self) -> float: ...
+
+
+class HandleDriver(Protocol):
+    """Runs a plan's nodes."""
+
+    bugs: list[BaseException]
+    """Exceptions raised by steps."""
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """The nodes."""
+
+    @property
+    def clock(self) -> DriverClock:
+        """How its clock runs."""
+
+    @property
+    def is_clock_paused(self) -> bool:
+        """Whether nothing happens until the clock is resumed."""
+
+    def now_ms(self) -> int:
+        """The time of the last dispatch."""
+
+    def clock_ms(self) -> int:
+        """The cluster's clock at this moment; from any thread."""
+
+    def call(self, function: Callable[[], T]) -> Future[T]:
+        """Call a function between two dispatches; from any thread."""
+
+    def when(self, condition: Callable[[], bool]) -> Future[None]:
+        """A future that completes when the condition holds between two dispatches."""
+
+    def forget_condition(self, future: Future[None]) -> None:
+        """Stop checking the condition of a future from `when`."""
+
+    def pause_clock(self) -> None:
+        """Stop the clock at this moment."""
+
+    def resume_clock(self) -> None:
+        """Let the clock continue."""
+
+    def set_speed(self, speed: float) -> None:
+        """Run the clock at this speed."""
+
+    def pause_at(self, is_wanted: Callable[[Note], bool]) -> Future[Note]:
+        """Let the clock run until the next such event."""
+
+    def forget_step(self) -> None:
+        """Wait for no event any more."""

@@ -1,0 +1,73 @@
+"""WorldCluster: the handle of a cluster in virtual time whose clients are real client code.
+
+Owns: the life of a cluster on the in-memory driver, who lets time pass while a verb waits.  Never:
+runs clients (world/ does), knows what a verb does (verbs.py).
+Kafka: kafka-server-start.sh.
+
+A verb that waits lets time pass itself.  Once threads of client code live in the cluster's time, it
+blocks on a Future instead, as it does live: its thread waits, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Final, TypeVar
+
+from kcluster.config.topology.model import Topology
+from kcluster.drivers.memory.addresses import in_memory
+from kcluster.drivers.memory.driver import InMemoryDriver
+from kcluster.drivers.virtual_time import virtual_ports
+from kcluster.evidence.recorder import Recorder
+from kcluster.handle.verbs import ClusterVerbs
+from kcluster.operations.errors import NotInTime
+from kcluster.runtime.build import build
+from kcluster.timers import NEVER_US
+
+T = TypeVar("T")
+
+START_TIMEOUT_S: Final = 30.0
+
+
+class WorldCluster(ClusterVerbs):
+    """The verbs of Cluster in virtual time, which begins at `start_ms`.  Brokers are at
+    `brokers.kcluster`, unless the topology names a host.
+
+    `driver`: has `connect`, for clients, and `advance`.  `log`: called with one line for what an
+    operator should know.  `record`: whether every step is recorded, for `verdict` and `save`.
+    """
+
+    driver: InMemoryDriver
+    clock_name = "virtual"
+
+    def __init__(
+        self,
+        topology: Topology,
+        seed: int,
+        *,
+        log: Callable[[str], None] | None = None,
+        record: bool = True,
+        start_ms: int = 0,
+    ) -> None:
+        topology = in_memory(topology)
+        plan = build(topology, seed, virtual_ports(topology))
+        super().__init__(topology, seed, plan, InMemoryDriver(plan, log, start_ms=start_ms))
+        if record:
+            self._recorder = Recorder(self.driver.dispatcher, plan)
+
+    def open(self) -> None:
+        """Start the cluster; returns when all brokers serve clients."""
+        self.driver.open()
+        self._wait(self._settled.all_serving, START_TIMEOUT_S, "not all brokers started")
+
+    def close(self) -> None:
+        """End it: whoever waits for something gets a ClusterError."""
+        self.driver.stop()
+
+    def _result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
+        driver = self.driver
+        if not driver.is_inhabited and not future.done():
+            limit_us = NEVER_US if timeout_s is None else round(timeout_s * 1_000_000)
+            if not driver.advance(driver.now_us + limit_us, future.done):
+                raise NotInTime(f"{failure} within {timeout_s:g} s")
+        return super()._result(future, timeout_s, failure)

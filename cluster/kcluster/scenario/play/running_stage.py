@@ -1,0 +1,93 @@
+"""The stage on a cluster that others run: the part that does not depend on its clock.
+
+Owns: the time since the stage was set up, clients that stand for those from outside.  Never: lets
+time pass, waits.  Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from kcluster.clients.ledger import Ledger
+from kcluster.clients.wire import ClientStateMachine, Wire
+from kcluster.drivers.serving import SocketDriver
+from kcluster.handle.verbs import ClusterVerbs
+from kcluster.scenario.play.stage import Stage
+
+DONE_LOOK_MS: Final = 100
+"""How often a client that was stopped is checked for being done."""
+
+
+class StoppableClient(ClientStateMachine, Protocol):
+    """A client that somebody may stop.  `is_done`: it has nothing left to send or to commit."""
+
+    @property
+    def is_done(self) -> bool: ...
+
+    def stop(self, now_ms: int) -> None:
+        """End its application."""
+
+
+class StageClients(Protocol):
+    """The project's own clients in a running cluster."""
+
+    def add_client(self, client: ClientStateMachine, kafka_id: str = "") -> Wire:
+        """Start a client.  `kafka_id`: its client.id; without it, one that shows that the client
+        keeps a ledger."""
+
+    def remove_client(self, client_id: int) -> None:
+        """Close the connections of a client that is done; it is not notified."""
+
+    def leave(self) -> None:
+        """A client was called: run what is due."""
+
+
+class RunningStage(Stage):
+    """A stage on an open cluster; created and used in the driver's thread."""
+
+    def __init__(
+        self,
+        cluster: ClusterVerbs,
+        driver: SocketDriver,
+        clients: StageClients,
+        seed: int,
+        ledger: Ledger,
+    ) -> None:
+        super().__init__(cluster.plan, driver.dispatcher, cluster.verbs, ledger, seed)
+        self.driver: SocketDriver = driver
+        self._clients = clients
+        self._began_ms = driver.now_ms()
+
+    @property
+    def now_ms(self) -> int:
+        return self.driver.now_ms() - self._began_ms
+
+    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
+        self.driver.at((self._began_ms + at_ms) * 1000, callback)
+
+    @abstractmethod
+    def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None: ...
+
+    def _add(self, client: ClientStateMachine) -> Wire:
+        return self._clients.add_client(client)
+
+    def add_outside_client(self, name: str, client: ClientStateMachine) -> None:
+        """Start a client whose client.id is its name, as of a client from outside: it keeps no
+        ledger for the verdict.  Targets may name it."""
+        self._client_ids[name] = self._clients.add_client(client, kafka_id=name).client_id
+
+    def stop_outside_client(self, name: str, client: StoppableClient) -> None:
+        """Stop it and, when it is done, close its connections."""
+        client.stop(self.driver.now_ms())
+        client_id = self._client_ids[name]
+
+        def close_if_done() -> None:
+            if client.is_done:
+                self._clients.remove_client(client_id)
+            else:
+                self.at(self.now_ms + DONE_LOOK_MS, close_if_done)
+
+        self._clients.leave()
+        self.at(self.now_ms + DONE_LOOK_MS, close_if_done)

@@ -1,0 +1,59 @@
+"""The stage in virtual time beside real client code.
+
+Owns: the conditions that steps wait for, the project's own clients on it.  Never: lets time pass
+(whoever runs the clients' threads does).  Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kcluster.clients.ledger import Ledger
+from kcluster.clients.wire import ClientStateMachine
+from kcluster.drivers.virtual import start_client
+from kcluster.drivers.wires.virtual import ClientWire
+from kcluster.handle.world_cluster import WorldCluster
+from kcluster.scenario.play.running_stage import RunningStage
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+
+class WorldStage(RunningStage):
+    """A stage on an open WorldCluster."""
+
+    def __init__(self, cluster: WorldCluster, seed: int, ledger: Ledger) -> None:
+        super().__init__(cluster, cluster.driver, _WorldClients(cluster), seed, ledger)
+
+    def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
+        def run(future: Future[None]) -> None:
+            error = future.exception()
+            if error is None:
+                self.driver.at(self.driver.dispatcher.now_us, callback)
+            else:
+                self.problems.append(str(error))
+
+        self.driver.when(holds).add_done_callback(run)
+
+
+class _WorldClients:
+    """The project's own clients, which live in VirtualTime itself."""
+
+    def __init__(self, cluster: WorldCluster) -> None:
+        self._plan = cluster.plan
+        self._time = cluster.driver.time
+        self._wires: dict[int, ClientWire] = {}
+
+    def add_client(self, client: ClientStateMachine, kafka_id: str = "") -> ClientWire:
+        """Start a client."""
+        wire = start_client(self._time, self._plan, client, kafka_id)
+        self._wires[wire.client_id] = wire
+        return wire
+
+    def remove_client(self, client_id: int) -> None:
+        """Close the connections of a client that is done."""
+        self._wires.pop(client_id).disconnect_all()
+
+    def leave(self) -> None:
+        """Time looks at every client in its next pass."""

@@ -1,0 +1,107 @@
+"""The hash seed of a session with tests in virtual time.
+
+Owns: when pytest starts itself again with PYTHONHASHSEED, and what it says then.  Never: runs a
+test.
+Kafka: no counterpart.
+
+A set of strings has an order that differs from process to process, unless PYTHONHASHSEED is set; so
+the same seed of a test would give different runs.  It can be set only when a process starts.  The
+first session that finds a test in virtual time starts again after its collection, and notes that in
+pytest's cache; later ones do so before.  Workers of xdist get it from their controller.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any, Final, NoReturn
+
+import pytest
+
+from kcluster.testing.items import HASH_SEED, HASH_SEED_INI, is_virtual
+
+STARTED_AGAIN: Final = "KCLUSTER_STARTED_AGAIN"
+_CACHED: Final = "kcluster/has_tests_in_virtual_time"
+_DEBUGGERS: Final = ("pydevd", "debugpy")
+_OPTIONS: Final = ("--kcluster-clock", "--kcluster-seed", "--kcluster-seeds")
+
+
+def start_again_early(config: pytest.Config) -> None:
+    """Start again if an earlier session, or an option, says that it will be needed."""
+    if is_expected(config):
+        _start_again(config)
+
+
+def start_again_after(session: pytest.Session) -> None:
+    """Start again if a test in virtual time was collected."""
+    config, items = session.config, session.items
+    if not _note(config, items) or config.getoption("collectonly"):
+        return
+    if _may_start_again(config):
+        reporter = config.pluginmanager.getplugin("terminalreporter")
+        if reporter is not None:
+            seed = config.getini(HASH_SEED_INI)
+            reporter.write_line(f"kcluster: pytest starts again with {HASH_SEED}={seed}")
+    _start_again(config)
+
+
+def give_to_workers(config: pytest.Config) -> None:
+    """Let the workers of xdist start with it."""
+    if config.getini(HASH_SEED_INI) and HASH_SEED not in os.environ and is_expected(config):
+        os.environ[HASH_SEED] = config.getini(HASH_SEED_INI)
+
+
+def header(config: pytest.Config) -> str | None:
+    """What the session says at its beginning."""
+    if os.environ.get(STARTED_AGAIN):
+        return f"kcluster: {HASH_SEED}={os.environ.get(HASH_SEED)}, for tests in virtual time"
+    return None
+
+
+def is_expected(config: pytest.Config) -> bool:
+    """Whether this session will have tests in virtual time, as far as is known before it."""
+    if any(config.getoption(option) not in (None, "live") for option in _OPTIONS):
+        return True
+    cache = getattr(config, "cache", None)
+    return bool(cache is not None and cache.get(_CACHED, False))
+
+
+def _note(config: pytest.Config, items: Iterable[Any]) -> bool:
+    found = any(is_virtual(item) for item in items)
+    cache = getattr(config, "cache", None)
+    if found and cache is not None and not cache.get(_CACHED, False):
+        cache.set(_CACHED, True)
+    return found
+
+
+def _start_again(config: pytest.Config) -> None:
+    if _may_start_again(config):
+        _execute(config)
+
+
+def _may_start_again(config: pytest.Config) -> bool:
+    """Whether this process is a pytest of its own, whose hash seed nobody has chosen."""
+    program = os.path.basename(sys.argv[0])
+    is_pytest = program in ("pytest", "py.test") or sys.argv[0].endswith(
+        os.path.join("pytest", "__main__.py")
+    )
+    return (
+        bool(config.getini(HASH_SEED_INI))
+        and HASH_SEED not in os.environ
+        and STARTED_AGAIN not in os.environ
+        and os.name == "posix"
+        and is_pytest
+        and list(map(str, config.invocation_params.args)) == sys.argv[1:]
+        and not any(name in sys.modules for name in _DEBUGGERS)
+    )
+
+
+def _execute(config: pytest.Config) -> NoReturn:
+    capture = config.pluginmanager.getplugin("capturemanager")
+    if capture is not None:
+        capture.stop_global_capturing()  # the new process writes where this one did
+    sys.stdout.flush()
+    sys.stderr.flush()
+    environment = {**os.environ, HASH_SEED: config.getini(HASH_SEED_INI), STARTED_AGAIN: "1"}
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)

@@ -1,0 +1,73 @@
+"""What pytest's items say about their clusters: the clock, the seeds, how one is run again.
+
+Owns: the mark's name, the options that override it, the items' stash.  Never: imports anything of
+kcluster: it is asked for every item of every project that has the plugin.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import Any, Final
+
+import pytest
+
+MARK: Final = "kafka_cluster"
+FIXTURE: Final = "kafka_cluster"
+VIRTUAL_FIXTURE: Final = "virtual_cluster"
+HASH_SEED: Final = "PYTHONHASHSEED"
+HASH_SEED_INI: Final = "kcluster_hash_seed"
+SEED: Final = pytest.StashKey[int]()
+"""The seed with which an item runs now, if it is not its mark's own."""
+
+
+def clock_of(item: Any) -> str:
+    """The clock of an item's kafka_cluster, "live" or "virtual"; what the mark says may be
+    wrong."""
+    callspec = getattr(item, "callspec", None)
+    if callspec is not None and FIXTURE in callspec.params:
+        return str(callspec.params[FIXTURE])
+    chosen = item.config.getoption("--kcluster-clock")
+    if chosen in ("live", "virtual"):
+        return str(chosen)
+    mark = item.get_closest_marker(MARK)
+    return "live" if mark is None else str(mark.kwargs.get("clock", "live"))
+
+
+def is_virtual(item: Any) -> bool:
+    """Whether its kafka_cluster is in virtual time."""
+    return FIXTURE in getattr(item, "fixturenames", ()) and clock_of(item) == "virtual"
+
+
+def seeds_of(item: Any) -> range:
+    """The seeds with which an item runs; empty for those that are no matter of seeds."""
+    names = getattr(item, "fixturenames", ())
+    has_seeds = VIRTUAL_FIXTURE in names or is_virtual(item)
+    mark = item.get_closest_marker(MARK)
+    keys: dict[str, Any] = {} if mark is None else mark.kwargs
+    number = item.config.getoption("--kcluster-seeds") or keys.get("seeds", 1)
+    first = keys.get("seed", 1)
+    if not has_seeds or item.config.getoption("--kcluster-seed") is not None:
+        return range(0)
+    if not isinstance(number, int) or not isinstance(first, int):
+        return range(0)  # the fixture refuses the mark
+    return range(first, first + number)
+
+
+def wide_fixtures(item: Any) -> list[str]:
+    """The fixtures of an item that it shares with others, in the order in which they are made."""
+    known = item._fixtureinfo.name2fixturedefs
+    return [x for x in item.fixturenames if x in known and known[x][-1].scope != "function"]
+
+
+def replay_of(item: pytest.Item, seed: int) -> str:
+    """The command that runs a test in virtual time again with this seed."""
+    mark = item.get_closest_marker(MARK)
+    is_said = mark is not None and mark.kwargs.get("clock") == "virtual"
+    chosen = item.config.getoption("--kcluster-clock")
+    clock = "" if is_said and chosen is None else f" --kcluster-clock {chosen or 'virtual'}"
+    chosen_hash = os.environ.get(HASH_SEED, "")
+    is_usual = chosen_hash in ("", item.config.getini(HASH_SEED_INI))
+    environment = "" if is_usual else f"{HASH_SEED}={chosen_hash} "
+    return f"{environment}pytest {shlex.quote(item.nodeid)}{clock} --kcluster-seed {seed}"

@@ -1,0 +1,153 @@
+"""What the clusters of all fixtures report about their runs: verdicts, ledgers, failed tests.
+
+Owns: when a run is judged, the report of a failed test, its run directory.  Never: knows which
+clock runs, finds anomalies (checks/ does).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from kcluster.checks.processing import AnyProblem, Processed
+from kcluster.checks.verdict import Verdict
+from kcluster.clients.ledger import Ledger
+from kcluster.config.files.problems import nearest
+from kcluster.evidence.recorder import Recorder
+from kcluster.runs.build_record import add_processing, record_of
+from kcluster.runs.directory import write_run
+from kcluster.runs.record import RunInfo
+from kcluster.testing.callers import CallingLine
+from kcluster.testing.processed import ProcessedLedger, check_topic, judged_processing
+from kcluster.testing.story import client_lines, problem_lines, story_lines
+from kcluster.version import __version__
+
+T = TypeVar("T")
+
+
+class ReportedRun(ABC):
+    """What every handle reports about its run."""
+
+    ledger: Ledger
+    test: str
+    seed: int
+
+    def _begin_report(self) -> None:
+        self.last_verdict: Verdict | None = None
+        """What was last returned for the test to assert."""
+        self.calling_lines: list[CallingLine] = []
+        self.threads_inside: set[int] = set()
+        self.connection_lines: list[tuple[int, str]] = []
+        """Connections that brokers closed or refused: (at_ms, line)."""
+        self._ledgers: list[ProcessedLedger] = []
+
+    @abstractmethod
+    def clock_ms(self) -> int:
+        """The cluster's time at this moment."""
+
+    @abstractmethod
+    def _judge(self) -> Verdict:
+        """The verdict, in the thread of the nodes."""
+
+    def _between_steps(self, function: Callable[[], T]) -> T:
+        """Call a function while no node runs."""
+        return function()
+
+    def verdict(self) -> Verdict:
+        """The verdict on every record so far; outside clients as the brokers saw them.  True if
+        valid; what applications did with their records is not judged (`processed` does)."""
+        self.last_verdict = self._between_steps(self._judge)
+        return self.last_verdict
+
+    def processed(self, topic: str, group: str = "") -> ProcessedLedger:
+        """A ledger for what the application processes of `topic`: `add` each record, then `check`.
+        `group`: whose commits explain problems, by default those of all groups that read it.  In
+        virtual time the built-in consumers have processed what they have read."""
+        ledger = ProcessedLedger(
+            topic, group, self.clock_ms, lambda: self.recorder.first_ms, self._problems_of
+        )
+        self._ledgers.append(ledger)
+        return ledger
+
+    def _problems_of(self, ledger: ProcessedLedger) -> list[AnyProblem]:
+        problems = self._between_steps(lambda: self._judged_processing(ledger)[1])
+        assert self.recorder.judged is not None, "just judged"
+        topics = list(dict.fromkeys(topic for topic, _ in self.recorder.judged.logs))
+        check_topic(ledger.topic, topics, nearest(ledger.topic, topics))
+        return problems
+
+    def _judged_processing(
+        self, ledger: ProcessedLedger
+    ) -> tuple[list[Processed], list[AnyProblem]]:
+        """What was processed, and the problems."""
+        self._judge()
+        reported = [*ledger.entries(), *self._processed_inside(ledger.topic)]
+        return judged_processing(self.recorder, reported, ledger.topic, ledger.group)
+
+    def _processed_inside(self, topic: str) -> list[Processed]:
+        """What the built-in consumers read: their application does nothing else."""
+        return [
+            Processed(read.at_ms, read.partition, read.offset, read.consumer)
+            for read in self.ledger.reads
+            if read.partition[0] == topic
+        ]
+
+    @property
+    @abstractmethod
+    def recorder(self) -> Recorder:
+        """What records this cluster."""
+
+    def _info(self, clock: str) -> RunInfo:
+        now_ms = self.recorder.dispatcher.now_ms
+        return RunInfo(
+            self.test,
+            clock,
+            self.seed,
+            self.recorder.first_ms,
+            now_ms,
+            version=__version__,
+            replay=self._replay(),
+            environment=self._environment(),
+        )
+
+    def after_failure(self) -> None:  # noqa: B027  # of a world only
+        """The test has failed, and was reported; its fixtures end now."""
+
+    def _replay(self) -> str:
+        """The command that runs the test again."""
+        return f"pytest -k '{self.test}'"
+
+    def _environment(self) -> dict[str, str]:
+        """What the run depends on besides its seed, as far as it is known."""
+        return {}
+
+    def _threads(self) -> Iterator[str]:
+        """The threads of the test's own that are left, a line each."""
+        yield from ()
+
+    def _seed_lines(self) -> Iterator[str]:
+        """The seed, and what else is needed to repeat the run."""
+        yield f"seed: {self.seed} (@pytest.mark.kafka_cluster(seed={self.seed}))"
+
+    def _story(self, clock: str, parent: Path) -> list[str]:
+        verdict = self._judge()
+        info = self._info(clock)
+        info.passed = False
+        record = record_of(info, self.recorder, self.ledger, verdict)
+        for ledger in self._ledgers:
+            add_processing(record, *self._judged_processing(ledger))
+        directory = write_run(parent, record)
+        return [
+            *story_lines(self.recorder, self.calling_lines, self.recorder.first_ms),
+            "",
+            *verdict.lines(),
+            *problem_lines(record),
+            *client_lines(self.recorder, self.connection_lines, self.recorder.first_ms),
+            *self._threads(),
+            *self._seed_lines(),
+            f"replay: {info.replay}",
+            f"run directory: {directory}  (kcluster explain {directory})",
+        ]

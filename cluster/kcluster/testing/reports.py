@@ -1,0 +1,64 @@
+"""What a failed test's report says about its clusters, as a part of pytest's own.
+
+Owns: which clusters a report covers, where run directories go.  Never: makes the report of one
+cluster (reported.py does).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+RUNS_DIRECTORY: Final = ".kcluster/runs"
+_HANDLES: Final = pytest.StashKey[list[Any]]()
+"""The clusters that an item's report covers."""
+
+
+def remember(node: Any, cluster: Any) -> None:
+    """The reports of this node's tests cover this cluster."""
+    handles = node.stash.setdefault(_HANDLES, [])
+    if cluster not in handles:
+        handles.append(cluster)
+
+
+def add_stories(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Add to a failed test's report what happened to its clusters, and write run directories."""
+    parent = runs_directory(item.config)
+    handles = [x for node in item.listchain() for x in node.stash.get(_HANDLES, [])]
+    for cluster in {id(handle): handle for handle in handles}.values():
+        if cluster.last_verdict is not None:
+            _break_lines(report.longrepr, repr(cluster.last_verdict))
+        report.sections.append(("kcluster", "\n".join(cluster.story(parent))))
+        cluster.after_failure()
+
+
+def _break_lines(longrepr: Any, text: str) -> None:
+    """Pytest shows the value of `assert value` on one line, shortened.  If that value is shown as
+    `text`, show the lines of `text` instead."""
+    entries = getattr(getattr(longrepr, "reprtraceback", None), "reprentries", [])
+    first, *others = text.split("\n")
+    shown = f"assert {first}"
+    for entry in entries:
+        lines = getattr(entry, "lines", [])
+        at = next((i for i, x in enumerate(lines) if x.startswith("E") and shown in x), None)
+        if at is None or not others:
+            continue
+        indent = lines[at].index(shown)
+        # pytest goes on with `+  where ... = ...`, which has the same text again.
+        rest = [x for x in lines[at + 1 :] if not x.lstrip("E ").startswith("+")]
+        own = [lines[at][:indent] + shown, *(f"E{' ' * (indent - 1)}{x}" for x in others)]
+        entry.lines = [*lines[:at], *own, *rest]
+
+
+def runs_directory(config: pytest.Config) -> Path:
+    """Where run directories go.  As pytest's cache does, `.kcluster` tells git to ignore it."""
+    named = config.getini("kcluster_runs")
+    runs = Path(config.rootpath, named)
+    ignored = runs.parent / ".gitignore"
+    if named == RUNS_DIRECTORY and not ignored.exists():
+        runs.mkdir(parents=True, exist_ok=True)
+        ignored.write_text("# Created by kcluster.\n*\n")
+    return runs

@@ -1,0 +1,184 @@
+"""One test with many seeds: each in a forked child, the first failing one reported whole.
+
+Owns: what of a test runs here and what in a child, how reports come back.  Never: forks itself
+(world/seeds.py does), knows a fixture.
+Kafka: no counterpart.
+
+Fixtures of a wider scope than the test are made here, once, before the first child: the children
+share them, and none of them ends one.  All else of the test runs in the children, so that each
+begins with the process as it was before the first seed.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+import pytest
+from _pytest.runner import runtestprotocol
+
+from kcluster.testing.items import FIXTURE, MARK, SEED, replay_of, wide_fixtures
+from kcluster.testing.marks import arguments_of
+from kcluster.testing.world_handle import TestedWorldCluster
+from kcluster.world.seeds import (
+    WHERE_SIGNAL,
+    SeedOutcome,
+    SeedResult,
+    SeedsOutcome,
+    cores,
+    run_seeds,
+)
+
+STOPS: Final = (pytest.exit.Exception, KeyboardInterrupt)
+_WORKERS: Final = "PYTEST_XDIST_WORKER_COUNT"
+
+
+def run_with_seeds(item: pytest.Item, nextitem: pytest.Item | None, seeds: range) -> None:
+    """The whole protocol of an item, with the reports of the first seed that fails, or of the first
+    of all."""
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    warming = pytest.CallInfo.from_call(lambda: _warm_up(item), "setup", STOPS)
+    if warming.excinfo is not None:
+        runtestprotocol(item, nextitem=nextitem)  # it fails here as it did
+    else:
+        began = pytest.CallInfo.from_call(lambda: _run_in_children(item, seeds), "call", STOPS)
+        assert began.result is not None, began.excinfo
+        outcome, reports = began.result
+        failed = outcome.first_failed
+        if failed is not None and item.config.getoption("usepdb", False):
+            item.stash[SEED] = failed.seed
+            runtestprotocol(item, nextitem=nextitem)  # here, where a debugger can be used
+        else:
+            _tell(item, reports, began.duration)
+            _end_wider_fixtures(item, nextitem)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+
+def _warm_up(item: pytest.Item) -> None:
+    """Make what all children share: wider fixtures, and what the first world of a process loads."""
+    assert isinstance(item, pytest.Function), item
+    state = item.session._setupstate
+    names = item.fixturenames
+    own = names[:]
+    item._initrequest()
+    with _captured(item, "setup"):
+        names[:] = wide_fixtures(item)
+        try:
+            state.setup(item)
+        finally:
+            names[:] = own
+            state.teardown_exact(item.parent)  # type: ignore[arg-type]  # takes any node
+    if FIXTURE in names:
+        arguments = arguments_of(item.get_closest_marker(MARK), "virtual")
+        cluster = TestedWorldCluster(arguments, item.name, "")
+        cluster.open()
+        cluster.close()
+
+
+def _captured(item: pytest.Item, when: str) -> Any:
+    """A context in which pytest captures what is printed, for the item's report."""
+    return item.config.pluginmanager.getplugin("capturemanager").item_capture(when, item)
+
+
+def _run_in_children(
+    item: pytest.Item, seeds: range
+) -> tuple[SeedsOutcome, list[pytest.TestReport]]:
+    first: list[SeedOutcome] = []
+
+    def keep_first(outcome: SeedOutcome) -> None:
+        if outcome.seed == seeds[0]:
+            first.append(outcome)
+
+    workers = max(1, cores() // int(os.environ.get(_WORKERS, "1")))
+    run = _in_child(item, seeds[0])
+    outcome = run_seeds(seeds, run, workers=workers, on_outcome=keep_first)
+    failed = outcome.first_failed
+    if failed is None:
+        return outcome, _reports(item, first[0].result)
+    return outcome, _with_seed(item, failed, seeds)
+
+
+def _in_child(item: pytest.Item, first: int) -> Callable[[int], SeedResult]:
+    config = item.config
+    capture = config.pluginmanager.getplugin("capturemanager")
+
+    def run(seed: int) -> SeedResult:
+        # Captured output goes to files; a child shares none with its parent and the other children.
+        kept = os.dup(1)
+        capture.stop_global_capturing()
+        os.dup2(kept, 1)
+        os.dup2(kept, 2)
+        faulthandler.enable(kept)
+        faulthandler.register(WHERE_SIGNAL, kept)
+        capture.start_global_capturing()
+        capture.suspend_global_capture()
+        item.stash[SEED] = seed
+        # Its parent in the place of the next item: only what is of the test itself ends.
+        reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]  # as above
+        failed = any(report.failed for report in reports)
+        if not failed and seed != first:
+            return SeedResult(False)
+        rows = [config.hook.pytest_report_to_serializable(config=config, report=x) for x in reports]
+        return SeedResult(failed, msgspec.json.encode(rows, enc_hook=str))
+
+    return run
+
+
+def _reports(item: pytest.Item, result: SeedResult | None) -> list[pytest.TestReport]:
+    assert result is not None, "it ended with a result"
+    config = item.config
+    return [
+        config.hook.pytest_report_from_serializable(config=config, data=row)
+        for row in msgspec.json.decode(result.report)
+    ]
+
+
+def _with_seed(item: pytest.Item, failed: SeedOutcome, seeds: range) -> list[pytest.TestReport]:
+    """The reports of the seed that failed, which say so."""
+    which = f"seed {failed.seed}, number {seeds.index(failed.seed) + 1} of {len(seeds)}"
+    result = failed.result
+    printed = failed.output.decode(errors="replace")
+    try:
+        reports = [] if result is None else _reports(item, result)
+    except msgspec.DecodeError:  # an error outside of the test, as text
+        assert result is not None
+        reports, printed = [], f"{result.report.decode(errors='replace')}\n{printed}"
+    if not reports:
+        text = f"{which}: the process {failed.ended or 'failed'}\n{replay_of(item, failed.seed)}"
+        reports = [
+            _report_of(item, "setup", "passed", None),
+            _report_of(item, "call", "failed", text),
+        ]
+    for report in reports:
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            if crash is not None:
+                crash.message = f"{which}: {crash.message}"
+            if printed:
+                report.sections.append((f"Printed with seed {failed.seed}", printed))
+    return reports
+
+
+def _report_of(item: pytest.Item, when: Any, outcome: Any, text: Any) -> pytest.TestReport:
+    keywords = dict.fromkeys(item.keywords, 1)
+    return pytest.TestReport(item.nodeid, item.location, keywords, outcome, text, when)
+
+
+def _tell(item: pytest.Item, reports: Iterable[pytest.TestReport], took_s: float) -> None:
+    for report in reports:
+        if report.when == "call":
+            report.duration = took_s
+        item.ihook.pytest_runtest_logreport(report=report)
+
+
+def _end_wider_fixtures(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End the wider fixtures that the next item does not use."""
+    state = item.session._setupstate
+    with _captured(item, "teardown"):
+        call = pytest.CallInfo.from_call(lambda: state.teardown_exact(nextitem), "teardown", STOPS)
+    if call.excinfo is not None:
+        report = pytest.TestReport.from_item_and_call(item, call)
+        item.ihook.pytest_runtest_logreport(report=report)

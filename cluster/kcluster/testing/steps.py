@@ -1,0 +1,62 @@
+"""The steps of a scenario file beside a test: `kafka_cluster.play("leader_dies.yaml")`.
+
+Owns: `PlayedSteps`, what a test can ask of it.  Never: performs a step (scenario/play/runner.py
+does).
+Kafka: Trogdor's agents beside a system test.
+"""
+
+from __future__ import annotations
+
+from kcluster.handle.verbs import ClusterVerbs
+from kcluster.operations.conditions import limit_ms_of
+from kcluster.operations.errors import ClusterError
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.perform import new_stage
+from kcluster.scenario.play.runner import Runner
+
+
+class PlayedSteps:
+    """The steps of one file on a running cluster.  They begin at once, by the cluster's clock; the
+    seed of the cluster draws what they leave open."""
+
+    def __init__(self, cluster: ClusterVerbs, scenario: Scenario) -> None:
+        self._cluster = cluster
+        self._runner: Runner = cluster.call(lambda: Runner(scenario, new_stage(cluster)))
+        cluster.call(self._runner.start)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all steps were performed; what they undo later (`for`) may be left."""
+        return self._cluster.call(lambda: self._runner.is_done)
+
+    def wait(self, within: str | float = 60.0) -> None:
+        """Wait until all steps were performed; ClusterError if one could not be, or after this time
+        (`90s`, or seconds)."""
+        driver = self._cluster.driver
+        future = self._cluster.call(lambda: driver.when(self._is_over))
+        try:
+            future.result(limit_ms_of(within) / 1000)
+        except TimeoutError:
+            self._cluster.call(lambda: driver.forget_condition(future))
+            raise ClusterError(f"not all steps were performed within {within}") from None
+        self.check()
+
+    def stop(self) -> None:
+        """Play no more steps, and undo every fault."""
+
+        def stop() -> None:
+            self._runner.is_ended = True
+            self._runner.heal()
+
+        self._cluster.call(stop)
+        self.check()
+
+    def check(self) -> None:
+        """ClusterError if a step could not be performed; once for each."""
+        problems = self._runner.stage.problems
+        found, problems[:] = problems[:], []
+        if found:
+            raise ClusterError("; ".join(found))
+
+    def _is_over(self) -> bool:
+        return self._runner.is_done or bool(self._runner.stage.problems)

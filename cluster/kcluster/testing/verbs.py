@@ -1,0 +1,125 @@
+"""What a test does with its cluster beside the verbs of every handle, on either clock.
+
+Owns: `do`, `new_topic`, `repair` and the report of a running cluster.  Never: knows which clock
+runs.
+Kafka: ClusterInstance of ClusterTestExtensions.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
+from kcluster.config.kafka.spelling import config_name
+from kcluster.config.kafka.topic import TOPIC_CONFIGS
+from kcluster.evidence.recorder import Recorder
+from kcluster.handle.verbs import ClusterVerbs
+from kcluster.operations.errors import ClusterError
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.perform import do
+from kcluster.scenario.play.runner import repair_all
+from kcluster.scenario.started import clients_started, stop_client
+from kcluster.testing.reported import ReportedRun
+from kcluster.testing.steps import PlayedSteps
+
+T = TypeVar("T")
+
+REPAIR_LIMIT_S: Final = 30.0
+
+
+class TestVerbs(ReportedRun, ClusterVerbs):
+    """The methods of `kafka_cluster` that a Cluster has not."""
+
+    __test__ = False
+    playing: list[PlayedSteps]
+    """What `play` has begun."""
+    _topics_made = 0
+
+    def _begin_report(self) -> None:
+        super()._begin_report()
+        self.playing = []
+
+    def check_steps(self) -> None:
+        """ClusterError if a step that was played could not be performed, and nobody was told."""
+        for steps in self.playing:
+            steps.check()
+
+    def clock_ms(self) -> int:
+        """The cluster's time at this moment."""
+        return self.driver.clock_ms()
+
+    def _on_connection_line(self, line: str) -> None:
+        self.connection_lines.append((self.clock_ms(), line))
+
+    def _between_steps(self, function: Callable[[], T]) -> T:
+        return self.call(function)
+
+    @property
+    def recorder(self) -> Recorder:
+        """The recorder of every step; a live Cluster's own looks on less often."""
+        assert self._recorder is not None, "attached by __init__"
+        return self._recorder
+
+    def _judge(self) -> Verdict:
+        return judge(
+            self.recorder,
+            self.ledger,
+            healed=True,
+            began_ms=self.recorder.first_ms,
+            late_ms=LATE_MS if self.clock_name == "live" else LATE_VIRTUAL_MS,
+        )
+
+    def do(self, verb: str, short: Any = None, **keys: Any) -> Callable[[], None]:
+        """Perform an action of scenario files; returns the function that undoes it."""
+        return do(self, verb, short, **keys)
+
+    def play(self, scenario: str | os.PathLike[str] | Scenario) -> PlayedSteps:
+        """Perform the steps of a scenario file at their times from now on, while the test goes on.
+        Its topology, workload and checks are the test's own matter.  ScenarioError, with the places
+        of all problems, for a wrong file."""
+        read = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
+        steps = PlayedSteps(self, read)
+        self.playing.append(steps)
+        return steps
+
+    def new_topic(
+        self,
+        name: str = "",
+        partitions: int = 1,
+        replication_factor: int = 0,
+        config: Mapping[str, Any] | None = None,
+        **configs: Any,
+    ) -> str:
+        """Create a topic with a unique name; returns the name when all brokers know the topic.
+        Configs are keywords with underscores, `min_insync_replicas=2`, or a mapping `config`, with
+        underscores or with Kafka's dots."""
+        if not name:
+            self._topics_made += 1
+            name = f"topic-{self._topics_made}"
+        named = {
+            config_name(key, TOPIC_CONFIGS): str(value)
+            for key, value in {**(config or {}), **configs}.items()
+        }
+        self.create_topic(name, partitions, replication_factor or None, named)
+        return name
+
+    def repair(self) -> None:
+        """Undo every fault: links, rules, disks, pauses, deaths.  Clients that were started stop,
+        and the clock runs as the machine's.  Returns when all replicas are in sync."""
+        self.set_speed(1)
+        self.resume_clock()
+        for client in clients_started(self):
+            if client.is_running:
+                stop_client(self, client.name)
+        problems = self.call(lambda: repair_all(self.verbs, self.plan))
+        if problems:
+            raise ClusterError("; ".join(problems))
+        failure = "not all replicas are in sync again"
+        self._wait(self.verbs.settled.all_in_sync, REPAIR_LIMIT_S, failure)
+
+    def story(self, parent: Path) -> list[str]:
+        """The report of a failed test: timeline, verdict, seed, run directory."""
+        return self.call(lambda: self._story(self.clock_name, parent))

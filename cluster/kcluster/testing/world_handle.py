@@ -1,0 +1,113 @@
+"""The cluster of a test in virtual time whose clients are real client code.
+
+Owns: this handle, the world around the test: when it begins and ends.  Never: knows pytest's hooks,
+what a world replaces (world/ does).
+Kafka: ClusterInstance of ClusterTestExtensions.
+
+The thread that opens it belongs to the world until it closes it: the test, its fixtures in between,
+and every thread that they start.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Final
+
+from kcluster.evidence.recorder import Recorder
+from kcluster.handle.world_cluster import WorldCluster
+from kcluster.testing.callers import notes_its_callers
+from kcluster.testing.marks import MarkArguments
+from kcluster.testing.verbs import TestVerbs
+from kcluster.world.environment import HASH_SEED, UNKNOWN, run_environment
+from kcluster.world.errors import thread_line
+from kcluster.world.world import START_MS, World
+
+GRACE_US: Final = 600_000_000
+"""How long a test that has failed may take to end its fixtures."""
+
+for _name in [name for name in sys.modules if name.startswith("kcluster.world.")]:
+    # pytest's word for a module whose frames no traceback shows: that of a thread that waits ends
+    # at the line that waits.
+    vars(sys.modules[_name])["__tracebackhide__"] = True
+
+
+@notes_its_callers
+class TestedWorldCluster(TestVerbs, WorldCluster):
+    """`TestedCluster` in virtual time.  `test`: its name; `replay`: the command that runs it again
+    with this seed."""
+
+    def __init__(self, arguments: MarkArguments, test: str, replay: str) -> None:
+        self._begin_report()
+        super().__init__(
+            arguments.topology,
+            arguments.seed,
+            log=self._on_connection_line,
+            record=False,
+            start_ms=START_MS,
+        )
+        self.test = test
+        self._recorder = Recorder(self.driver.dispatcher, self.plan)
+        self.has_failed = False
+        self._replay_command = replay
+        self._world = World(
+            self.driver,
+            seed=arguments.seed,
+            limit_s=arguments.limit_s,
+            schedule=arguments.schedule,
+            compute=arguments.compute,
+        )
+
+    def open(self) -> None:
+        """Start the cluster; the calling thread belongs to its world from now on."""
+        super().open()
+        self._world.enter()
+
+    def close(self) -> None:
+        """End the threads that are left, and the cluster."""
+        self._give_grace()
+        try:
+            self._world.leave()
+        finally:
+            super().close()
+
+    def after_failure(self) -> None:
+        """Let fixtures end, if the limit is near or over."""
+        self.has_failed = True
+        self._give_grace()
+
+    def _give_grace(self) -> None:
+        scheduler = self._world.scheduler
+        scheduler.limit_us = max(scheduler.limit_us, scheduler.now_us + GRACE_US)
+
+    def threads_left(self) -> list[str]:
+        """The names of the test's threads that a live program would wait for at its end."""
+        idents = {task.ident for task in self._world.scheduler.tasks}
+        return [
+            thread.name
+            for thread in threading.enumerate()
+            if thread.ident in idents
+            and not thread.daemon
+            and thread is not threading.current_thread()
+        ]
+
+    def _threads(self) -> Iterator[str]:
+        scheduler = self._world.scheduler
+        others = scheduler.describe(others_than=scheduler.thread_here())
+        if others:
+            yield "threads:"
+            yield from map(thread_line, others)
+
+    def _environment(self) -> dict[str, str]:
+        return run_environment()
+
+    def _replay(self) -> str:
+        return self._replay_command
+
+    def _seed_lines(self) -> Iterator[str]:
+        yield f"seed: {self.seed}"
+        found = self._environment()
+        yield ", ".join(f"{name} {value}" for name, value in found.items())
+        if found[HASH_SEED] == UNKNOWN:
+            yield f"another process may order sets of strings differently; set {HASH_SEED}=0"

@@ -1,0 +1,1 @@
+"""Real client code in virtual time: its threads, locks, clocks, sockets and random numbers."""

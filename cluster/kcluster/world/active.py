@@ -1,0 +1,107 @@
+"""The world that is there now, for whoever asks from which thread.
+
+Owns: the one world of this process, if any, as what replaces the standard library sees it.  Never:
+enters or leaves one (world.py).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+import _thread
+from random import Random
+from typing import Final, Protocol
+
+from kcluster.drivers.memory.addresses import CLIENT_HOST
+from kcluster.drivers.memory.stream import StreamEnd, stream_pair
+from kcluster.world.errors import UnknownHost
+from kcluster.world.exits import AtExits
+from kcluster.world.scheduler import Scheduler, WorldClock
+from kcluster.world.socket_table import SocketTable
+
+_get_ident: Final = _thread.get_ident
+_THIS_MACHINE: Final = frozenset(
+    {"", "0.0.0.0", "127.0.0.1", "localhost", "::", "::1", CLIENT_HOST}
+)
+
+
+class WorldNetwork(WorldClock, Protocol):
+    """What a world needs from the driver of a cluster."""
+
+    is_inhabited: bool
+    """Threads live in its time, and only they let it pass."""
+
+    def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd:
+        """A connection that is being made to a broker, from this address."""
+
+    @property
+    def hosts(self) -> dict[str, str]:
+        """The brokers' addresses by name."""
+
+
+class ActiveWorld:
+    """A world, as its threads see it.  `entropy`: draws what the system's random numbers are."""
+
+    def __init__(self, network: WorldNetwork, scheduler: Scheduler, entropy: Random) -> None:
+        self.scheduler = scheduler
+        self.entropy = entropy
+        self.sockets = SocketTable()
+        self.at_exit = AtExits()
+        self._network = network
+
+    def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd | None:
+        """An end that is connected or being connected; None if nobody of this machine listens."""
+        if host not in _THIS_MACHINE:
+            return self._network.connect(host, port, local)
+        listening = self.sockets.listening.get(port)
+        if listening is None:
+            return None
+        mine, theirs = stream_pair(local, (host, port))
+        listening.arrived(theirs)
+        return mine
+
+    def resolve(self, host: str) -> str:
+        """The address of a name; UnknownHost for hosts of the real world."""
+        if host in _THIS_MACHINE:
+            return host if host not in ("", "localhost") else "127.0.0.1"
+        hosts = self._network.hosts
+        if host in hosts:
+            return hosts[host]
+        if host in hosts.values():
+            return host
+        raise UnknownHost(host)
+
+
+_world: ActiveWorld | None = None
+
+
+def world_here() -> ActiveWorld | None:
+    """The world that the calling thread belongs to, None for all other threads."""
+    world = _world
+    return world if world is not None and world.scheduler.thread_here() is not None else None
+
+
+def scheduler_here() -> Scheduler | None:
+    """The scheduler of that world."""
+    world = _world
+    if world is None or world.scheduler.thread_here() is None:
+        return None
+    return world.scheduler
+
+
+def scheduler_of_process() -> Scheduler | None:
+    """The scheduler of the world of this process, whoever asks."""
+    return None if _world is None else _world.scheduler
+
+
+def app_here() -> str:
+    """The program that the calling thread belongs to, "" for none."""
+    scheduler = scheduler_here()
+    thread = None if scheduler is None else scheduler.thread_here()
+    return "" if thread is None else thread.app
+
+
+def set_world(world: ActiveWorld | None) -> None:
+    """From now on this is the world of the process."""
+    global _world
+    assert world is None or _world is None, "there is one world at a time in a process"
+    _world = world

@@ -1,0 +1,82 @@
+"""What computing costs: a clock that goes on while code looks at it.
+
+Owns: how much time passes when a thread reads the clock and does not wait.  Never: moves time (the
+scheduler does).
+Kafka: no counterpart; the speed of a machine.
+
+In virtual time computing is free, and code that spins until a time has passed would never end.  So
+each reading of the clock is a nanosecond later than the one before.  After `READINGS` of them in
+which nobody waited, reading costs: the first step, doubled at each further one up to a maximum,
+until all threads wait again.
+
+A thread may also spin with waits in between: it looks whether something is there, finds nothing,
+and asks a server the next moment.  In each second `POLLS` such looks are free; further ones cost,
+the more the longer it goes on.  Waiting in vain for a millisecond is such a look, too.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final, final
+
+READINGS: Final = 50
+FIRST_STEP_US: Final = 200
+LONGEST_STEP_US: Final = 10_000
+POLLS: Final = 100
+FIRST_POLL_US: Final = 2_000
+LONGEST_POLL_US: Final = 16_000
+
+
+@final
+class Polls:
+    """How often a thread has looked for something in vain in this second, and what that costs."""
+
+    __slots__ = ("cost_us", "count", "second")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.second = -1
+        self.cost_us = FIRST_POLL_US
+
+
+@final
+class ComputeCost:
+    """The cost of computing in one world.  `factor`: how slow the machine is; 0 for free."""
+
+    __slots__ = ("_factor", "_in_a_row", "_step_us", "readings")
+
+    def __init__(self, factor: float = 1.0) -> None:
+        self._factor = factor
+        self._in_a_row = 0
+        self._step_us = 0
+        self.readings = 0
+        """How often the clock was read."""
+
+    @classmethod
+    def drawn(cls, rng: Random) -> ComputeCost:
+        """A machine between ten times as fast and ten times as slow as the usual one."""
+        return cls(10 ** rng.uniform(-1, 1))
+
+    def of_reading(self) -> int:
+        """The clock is read, or polled; returns what that costs, in µs."""
+        self.readings += 1
+        self._in_a_row += 1
+        if self._in_a_row < READINGS:
+            return 0
+        self._in_a_row = 0
+        self._step_us = min(self._step_us * 2, LONGEST_STEP_US) if self._step_us else FIRST_STEP_US
+        return round(self._step_us * self._factor)
+
+    def of_poll(self, polls: Polls, now_us: int) -> int:
+        """A thread finds nothing and does not wait for it; returns what that costs, in µs."""
+        second = now_us // 1_000_000
+        if second != polls.second:
+            is_busy = polls.count > POLLS and second == polls.second + 1
+            polls.cost_us = min(polls.cost_us * 2, LONGEST_POLL_US) if is_busy else FIRST_POLL_US
+            polls.second, polls.count = second, 0
+        polls.count += 1
+        return 0 if polls.count <= POLLS else round(polls.cost_us * self._factor)
+
+    def idle(self) -> None:
+        """All threads wait."""
+        self._in_a_row = self._step_us = 0

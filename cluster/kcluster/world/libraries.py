@@ -1,0 +1,291 @@
+"""Client libraries in a world: which cannot live there, and what the others need for it.
+
+Owns: refusals of clients whose I/O is in C, Python twins of C code that reads the clock, orders
+that would depend on addresses, counters of the process.  Never: imports a library: only those are
+touched that the program imports, before the world or in it.
+Kafka: no counterpart.
+
+The libraries' code runs as it is; each line here is one that could not be avoided.  A release of a
+library that has lost a name which is looked for here fails with that name.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+from kcluster.world.active import world_here
+from kcluster.world.errors import NotInVirtualTime
+from kcluster.world.replacing import Replacement, set_attribute
+
+_HEAP_TYPE: Final = 1 << 9
+"""Py_TPFLAGS_HEAPTYPE: of classes whose attributes can be set."""
+
+
+class RefusedLibrary(NamedTuple):
+    """Classes of a library that cannot be used by a thread of a world."""
+
+    module: str
+    classes: tuple[str, ...]
+    reason: str
+
+
+REFUSALS: Final = (
+    RefusedLibrary(
+        "confluent_kafka.cimpl",
+        ("Producer", "Consumer", "ShareConsumer", "_AdminClientImpl"),
+        "confluent_kafka does its I/O in C (librdkafka), which virtual time cannot reach: "
+        'use clock="live", or kafka-python or aiokafka',
+    ),
+    RefusedLibrary(
+        "uvloop.loop",
+        ("Loop",),
+        "uvloop does its I/O in C (libuv), which virtual time cannot reach: use asyncio's own loop",
+    ),
+)
+
+Adapt = Callable[[ModuleType, ExitStack], None]
+
+
+# ---------------------------------------------------------------------------------------- order
+
+_serials = itertools.count(1)
+
+
+def _serial(thing: Any) -> int:
+    """A number in the place of an address: in the order in which they are first asked for."""
+    serial: int | None = getattr(thing, "_world_serial", None)
+    if serial is None:
+        if world_here() is None:
+            return object.__hash__(thing)
+        serial = thing._world_serial = next(_serials)
+    return serial
+
+
+def _is_earlier(one: Any, other: Any) -> bool:
+    return _serial(one) < _serial(other)
+
+
+def _with_serials(cls: type) -> type:
+    """The same class, written in C, with serial numbers for hashes."""
+    attributes = {
+        "__hash__": _serial,
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+    }
+    return type(cls.__name__, (cls,), attributes)
+
+
+# These are not taken back: what is in a set must keep its hash when the world is over.  Objects
+# that no world has asked for a number have the hash that they always had.
+
+
+def _order_asyncio(tasks: ModuleType, _: ExitStack) -> None:
+    tasks._GatheringFuture.__hash__ = _serial
+
+
+def _order_futures(base: ModuleType, _: ExitStack) -> None:
+    base.Future.__hash__ = _serial
+
+
+def _order_kafka_tasks(selector: ModuleType, _: ExitStack) -> None:
+    selector.Task.__hash__ = _serial
+    selector.Task.__lt__ = _is_earlier
+
+
+def _order_kafka_batches(producer_batch: ModuleType, _: ExitStack) -> None:
+    producer_batch.ProducerBatch.__hash__ = _serial
+
+
+# ------------------------------------------------------------------------------------- counters
+
+
+def _count_producers(producer: ModuleType, undo: ExitStack) -> None:
+    counter = type(producer.PRODUCER_CLIENT_ID_SEQUENCE)
+    set_attribute(undo, producer, "PRODUCER_CLIENT_ID_SEQUENCE", counter())
+
+
+def _count_asyncio_producers(producer: ModuleType, undo: ExitStack) -> None:
+    set_attribute(undo, producer.AIOKafkaProducer, "_PRODUCER_CLIENT_ID_SEQUENCE", 0)
+
+
+def _count_threads(threading: ModuleType, undo: ExitStack) -> None:
+    set_attribute(undo, threading, "_counter", itertools.count(1).__next__)
+
+
+def _own_pools(thread: ModuleType, undo: ExitStack) -> None:
+    """Pools of a world: the process neither counts them nor waits for them at its exit."""
+    set_attribute(undo, thread.ThreadPoolExecutor, "_counter", itertools.count().__next__)
+    set_attribute(undo, thread, "_threads_queues", WeakKeyDictionary())
+
+
+# ---------------------------------------------------------------------------- written in C
+
+
+def _records_in_python(records: ModuleType, undo: ExitStack) -> None:
+    """The builder of aiokafka in C asks the C library for the time of a record."""
+    twin = records._DefaultRecordBatchBuilderPy
+    if records.DefaultRecordBatchBuilder is not twin:
+        set_attribute(undo, records, "DefaultRecordBatchBuilder", twin)
+
+
+ADAPTATIONS: Final[dict[str, Adapt]] = {
+    "threading": _count_threads,
+    "concurrent.futures._base": _order_futures,
+    "concurrent.futures.thread": _own_pools,
+    "asyncio.tasks": _order_asyncio,
+    "kafka.net.selector": _order_kafka_tasks,
+    "kafka.producer.producer_batch": _order_kafka_batches,
+    "kafka.producer.kafka": _count_producers,
+    "aiokafka.producer.producer": _count_asyncio_producers,
+    "aiokafka.record.default_records": _records_in_python,
+}
+"""By module, what is done to it when it is there: at the beginning of a world, or once imported."""
+
+
+# ------------------------------------------------------------------------------------- refusals
+
+
+def _refusing(made_by: Callable[..., Any], reason: str) -> Callable[..., Any]:
+    """`__new__` of a class that threads of a world cannot use."""
+
+    def refuse(cls: type, *arguments: Any, **keywords: Any) -> Any:
+        if world_here() is not None:
+            raise NotInVirtualTime(reason)
+        return made_by(cls, *arguments, **keywords)
+
+    return refuse
+
+
+def _refuse(module: ModuleType, refusal: RefusedLibrary, undo: ExitStack) -> None:
+    """Classes of Python refuse by themselves, whoever holds them: also those that users derived."""
+    for name in refusal.classes:
+        cls = getattr(module, name, None)
+        if cls is None:
+            continue  # an older release
+        if "_refuses" in vars(cls):
+            cls = cls.__base__  # in whose place it is
+        refuse = _refusing(cls.__new__, refusal.reason)
+        for derived in (cls, *_derived(cls)):
+            if derived.__flags__ & _HEAP_TYPE and "_refuses" not in vars(derived):
+                set_attribute(undo, derived, "__new__", refuse)
+
+
+def _derived(cls: type) -> list[type]:
+    direct: list[type] = cls.__subclasses__()
+    return [*direct, *(further for each in direct for further in _derived(each))]
+
+
+_stand_ins: Final[dict[type, type]] = {}
+"""By class written in C: the one that takes its place in a world.  Made once, so that a world can
+put back what it has put in."""
+
+
+def _stand_in(cls: type, reason: str) -> type:
+    if cls not in _stand_ins:
+        attributes = {
+            "__new__": _refusing(cls.__new__, reason),
+            "__module__": cls.__module__,
+            "_refuses": True,
+        }
+        _stand_ins[cls] = type(cls.__name__, (cls,), attributes)
+    return _stand_ins[cls]
+
+
+# ----------------------------------------------------------------------------- for world.py
+
+
+def pairs() -> list[Replacement]:
+    """What takes the place of classes written in C, as far as their modules are imported now."""
+    found = []
+    for refusal in REFUSALS:
+        module = sys.modules.get(refusal.module)
+        for name in refusal.classes:
+            cls = getattr(module, name, None)
+            if isinstance(cls, type) and not cls.__flags__ & _HEAP_TYPE:
+                found.append(Replacement(cls, _stand_in(cls, refusal.reason)))
+    asyncio = sys.modules.get("_asyncio")
+    if asyncio is not None:
+        for cls in (asyncio.Task, asyncio.Future):
+            if cls not in _stand_ins:
+                _stand_ins[cls] = _with_serials(cls)
+            found.append(Replacement(cls, _stand_ins[cls]))
+    records = sys.modules.get("aiokafka.record.default_records")
+    if records is not None:
+        twin, in_use = records._DefaultRecordBatchBuilderPy, records.DefaultRecordBatchBuilder
+        if in_use is not twin:
+            found.append(Replacement(in_use, twin))
+    return found
+
+
+def adapt(undo: ExitStack) -> None:
+    """Adapt what is imported, and from now on what is being imported; `undo` takes it all back.
+    Called after the pairs are put in."""
+    global _serials
+    _serials = itertools.count(1)
+    for name, adaptation in ADAPTATIONS.items():
+        if name in sys.modules:
+            adaptation(sys.modules[name], undo)
+    for refusal in REFUSALS:
+        if refusal.module in sys.modules:
+            _refuse(sys.modules[refusal.module], refusal, undo)
+    watch = _ImportWatch(undo)
+    sys.meta_path.insert(0, watch)
+    undo.callback(sys.meta_path.remove, watch)
+
+
+class _ImportWatch(MetaPathFinder):
+    """Adapts modules that are imported while the world stands."""
+
+    def __init__(self, undo: ExitStack) -> None:
+        self._undo = undo
+        self._refusals = {refusal.module: refusal for refusal in REFUSALS}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec that the other finders have, with a loader that adapts the module."""
+        if fullname not in ADAPTATIONS and fullname not in self._refusals:
+            return None
+        for finder in sys.meta_path:
+            spec = None if finder is self else finder.find_spec(fullname, path, target)
+            if spec is not None and spec.loader is not None:
+                spec.loader = _Adapting(spec.loader, self._adapt)
+                return spec
+        return None
+
+    def _adapt(self, module: ModuleType) -> None:
+        adaptation = ADAPTATIONS.get(module.__name__)
+        if adaptation is not None:
+            adaptation(module, self._undo)
+        refusal = self._refusals.get(module.__name__)
+        if refusal is not None:
+            for name in refusal.classes:
+                cls = getattr(module, name, None)
+                if cls is not None and not cls.__flags__ & _HEAP_TYPE:
+                    set_attribute(self._undo, module, name, _stand_in(cls, refusal.reason))
+            _refuse(module, refusal, self._undo)
+
+
+class _Adapting(Loader):
+    """A loader, and something to do with what it has loaded."""
+
+    def __init__(self, loader: Loader, adapt_module: Callable[[ModuleType], None]) -> None:
+        self._loader = loader
+        self._adapt = adapt_module
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """As the other."""
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """As the other; then adapt the module."""
+        self._loader.exec_module(module)
+        self._adapt(module)

@@ -1,0 +1,59 @@
+"""Who waits for which lock, or queue, of a world.
+
+Owns: the lines of waiting threads, and for whom a lock is reserved.  Never: whether a lock is free
+(the lock itself knows), who runs (scheduler.py), what acquiring does (replaced/locks.py).
+Kafka: no counterpart; futexes.
+
+Whoever releases a lock reserves it for the first of those that wait, so nobody is overtaken.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Generic, TypeVar, final
+
+T = TypeVar("T")
+
+
+@final
+class WaitingLines(Generic[T]):
+    """Threads that wait, by what they wait for."""
+
+    __slots__ = ("_waiting", "by_others", "freed", "reserved")
+
+    def __init__(self) -> None:
+        self._waiting: dict[Any, deque[T]] = {}
+        self.reserved: dict[Any, T] = {}
+        """Locks that were released, and the thread whose turn it is."""
+        self.by_others: dict[Any, None] = {}
+        """Locks that threads of no world hold."""
+        self.freed: deque[Any] = deque()
+        """Those that such threads released, while threads of the world were waiting."""
+
+    def join(self, thing: Any, thread: T) -> None:
+        """A thread waits for something."""
+        self._waiting.setdefault(thing, deque()).append(thread)
+
+    def leave(self, thing: Any, thread: T) -> None:
+        """It waits no longer, or never did."""
+        waiting = self._waiting.get(thing)
+        if waiting is not None and thread in waiting:
+            waiting.remove(thread)
+            if not waiting:
+                del self._waiting[thing]
+
+    def first(self, thing: Any) -> T | None:
+        """Take the first thread out of the line for something."""
+        waiting = self._waiting.get(thing)
+        if waiting is None:
+            return None
+        thread = waiting.popleft()
+        if not waiting:
+            del self._waiting[thing]
+        return thread
+
+    def released_by_others(self, lock: Any) -> None:
+        """A thread of no world released a lock."""
+        self.by_others.pop(lock, None)
+        if lock in self._waiting:
+            self.freed.append(lock)

@@ -1,0 +1,94 @@
+"""What programs print in a world: lines that begin with the virtual time and the program's name.
+
+Owns: putting together lines, of which each thread's program may print parts.  Never: decides which
+program a thread belongs to (scheduler.py does), what is printed.
+Kafka: no counterpart; the log of a process manager that runs several programs.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable
+from typing import IO, Any
+
+from kcluster.world.active import app_here
+
+Prefix = Callable[[str], str]
+"""The beginning of a line of this program, now."""
+
+
+class ProgramOutput(io.TextIOBase):
+    """sys.stdout or sys.stderr of a world's programs.  `out`: where the lines go.
+
+    `line` is for whoever else prints there.
+    """
+
+    def __init__(self, out: IO[str], prefix: Prefix) -> None:
+        self._out = out
+        self._prefix = prefix
+        self._unfinished: dict[str, str] = {}
+        self._is_over = False
+        self.buffer = _Bytes(self)
+
+    encoding = "utf-8"
+    errors = "backslashreplace"
+
+    def write(self, text: str) -> int:
+        """Text of the calling thread's program; whole lines are printed."""
+        if self._is_over:
+            return len(text)
+        app = app_here()
+        whole, newline, rest = (self._unfinished.pop(app, "") + text).rpartition("\n")
+        if newline:
+            # Line by line, and not by splitlines(): it knows more ends of lines than files do.
+            self._print(app, whole.split("\n"))
+        if rest:
+            self._unfinished[app] = rest
+        return len(text)
+
+    def line(self, text: str) -> None:
+        """A whole line as it is."""
+        self._out.write(f"{text}\n")
+
+    def finish(self) -> None:
+        """Print what is left of lines that have no end, and from now on nothing: what threads
+        print that are ended by force is nothing that a program says."""
+        self._is_over = True
+        unfinished, self._unfinished = self._unfinished, {}
+        for app, text in unfinished.items():
+            self._print(app, [text])
+        self._out.flush()
+
+    def flush(self) -> None:
+        """What is whole is printed already."""
+        self._out.flush()
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return False
+
+    def fileno(self) -> int:
+        return self._out.fileno()
+
+    def _print(self, app: str, lines: Iterable[str]) -> None:
+        prefix = self._prefix(app)
+        self._out.writelines(f"{prefix}{line}\n" for line in lines)
+
+
+class _Bytes(io.RawIOBase):
+    """sys.stdout.buffer."""
+
+    def __init__(self, output: ProgramOutput) -> None:
+        self._output = output
+
+    def write(self, data: Any) -> int:
+        self._output.write(bytes(data).decode(errors="backslashreplace"))
+        return len(data)
+
+    def writable(self) -> bool:
+        return True
+
+    def flush(self) -> None:
+        self._output.flush()

@@ -1,0 +1,335 @@
+"""Whole programs in a world, each as if it had an interpreter of its own.
+
+Owns: what a program finds (arguments, `__main__`, its folder on sys.path), when it has ended, its
+exit code.  Never: enters a world, chooses what runs beside, prints more than Python would.
+Kafka: no counterpart; `python app.py`.
+
+Each program runs in a thread of the world.  Programs share what they import: modules, the
+environment, the working directory, the settings of `logging`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import concurrent.futures.thread as pools
+import importlib.machinery
+import importlib.util
+import io
+import os
+import signal
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from types import CodeType, ModuleType, TracebackType
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kcluster.world.active import app_here
+from kcluster.world.errors import WorldEnded
+from kcluster.world.replacing import set_attribute
+from kcluster.world.signals import ProgramSignals
+from kcluster.world.waits import WaitFor, Waiting
+from kcluster.world.world import World
+
+FAILED: Final = 1
+"""The exit code of a program that an exception ended."""
+GRACE_S: Final = 30
+"""What a program that handles SIGTERM has from then on, in virtual time.  As in Kubernetes."""
+_FOR_PROGRAMS: Final = Waiting(WaitFor.LOCK, "programs to end")
+_FOR_TIME: Final = Waiting(WaitFor.CLUSTER, "programs to end, or time to be up")
+
+
+class Program(Struct, frozen=True):
+    """A program.  `target`: a file, or the name of a module if `is_module`; `arguments`: its
+    sys.argv from 1 on."""
+
+    name: str
+    target: str
+    is_module: bool = False
+    arguments: tuple[str, ...] = ()
+
+
+class ProgramEnd(Struct, frozen=True):
+    """A program has ended.  `reason`: the exception that ended it, in a line; "" for none."""
+
+    name: str
+    exit_code: int
+    at_us: int
+    reason: str = ""
+
+
+class Programs:
+    """Programs of one world.  `is_timed`: somebody will call `time_is_up`."""
+
+    def __init__(self, programs: Sequence[Program], world: World, is_timed: bool = False) -> None:
+        self.ends: list[ProgramEnd] = []
+        """Of those that have ended, in this order."""
+        self._world = world
+        self._lives = [_Life(program, world, self._on_end) for program in programs]
+        self._signals = ProgramSignals(world, self._on_handler)
+        self._is_timed = is_timed
+        self._news: list[ProgramEnd | None] = []
+        """What `run` has not seen; None: time is up."""
+
+    @property
+    def running(self) -> list[str]:
+        """The names of those that have not ended."""
+        over = {end.name for end in self.ends}
+        return [life.program.name for life in self._lives if life.program.name not in over]
+
+    def time_is_up(self) -> None:
+        """End programs by SIGTERM: those that handle it have GRACE_S to end, the others end at
+        once.  Called while the cluster runs."""
+        self._tell(None)
+
+    def run(self) -> None:
+        """Run all programs until each has ended, or one has failed, or time is up.  Called by the
+        world's first thread."""
+        with ExitStack() as undo:
+            undo.callback(self._world.at_exit.forget)
+            self._signals.replace(undo)
+            set_attribute(undo, sys, "stdin", io.StringIO())
+            undo.callback(sys.path.__setitem__, slice(None), sys.path[:])
+            sys.path[:0] = dict.fromkeys(folder_of(life.program) for life in self._lives)
+            _give_each_its_own(undo, self._lives)
+            for life in self._lives:
+                threading.Thread(target=life.live, name=life.program.name).start()
+            while self.running:
+                news = self._next_news()
+                if news is None:
+                    self._terminate()
+                    return
+                self.ends.append(news)
+                if news.exit_code:
+                    return
+
+    def _next_news(self, deadline_us: int | None = None) -> ProgramEnd | None:
+        scheduler = self._world.scheduler
+        while not self._news:
+            # A program that waits for nothing but SIGTERM is no deadlock if that will come.
+            wait = _FOR_TIME if self._is_timed and self._signals.is_handled else _FOR_PROGRAMS
+            scheduler.park(deadline_us, wait)
+            if deadline_us is not None and scheduler.now_us >= deadline_us:
+                return None
+        return self._news.pop(0)
+
+    def _on_handler(self) -> None:
+        scheduler = self._world.scheduler
+        scheduler.wake(scheduler.tasks[0])
+
+    def _tell(self, news: ProgramEnd | None) -> None:
+        scheduler = self._world.scheduler
+        self._news.append(news)
+        scheduler.wake(scheduler.tasks[0])
+
+    def _terminate(self) -> None:
+        handling = [x for x in self.running if self._signals.handles(x, signal.SIGTERM)]
+        for life in self._lives:
+            if life.program.name in handling:
+                threading.Thread(target=self._deliver, args=(life,), name="SIGTERM").start()
+        deadline_us = self._world.scheduler.now_us + GRACE_S * 1_000_000
+        while set(handling) & set(self.running):
+            news = self._next_news(deadline_us)
+            if news is None:
+                return
+            self.ends.append(news)
+
+    def _deliver(self, life: _Life) -> None:
+        name = life.program.name
+        exit_code, reason = life.run_in(lambda: self._signals.deliver(name, signal.SIGTERM))
+        if exit_code is not None:
+            self._on_end(ProgramEnd(name, exit_code, self._world.scheduler.now_us, reason))
+
+    def _on_end(self, end: ProgramEnd) -> None:
+        self._tell(end)
+
+
+class _Life:
+    """One program, from its first line to its end."""
+
+    def __init__(
+        self, program: Program, world: World, on_end: Callable[[ProgramEnd], None]
+    ) -> None:
+        self.program = program
+        self.main = ModuleType("__main__")
+        self.arguments = [program.target, *program.arguments]
+        self._world = world
+        self._on_end = on_end
+
+    def live(self) -> None:
+        """In a thread of its own."""
+        exit_code, reason = self.run_in(self._execute)
+        late_code, late_reason = self.run_in(self._wind_up)
+        end_us = self._world.scheduler.now_us
+        code = exit_code or late_code or 0
+        self._on_end(ProgramEnd(self.program.name, code, end_us, reason or late_reason))
+
+    def run_in(self, work: Callable[[], None]) -> tuple[int | None, str]:
+        """Do something as this program.  The exit code, as Python's, and what ended it; None if
+        nothing did."""
+        thread = self._world.scheduler.thread_here()
+        assert thread is not None
+        thread.app = self.program.name
+        ending = _ProgramEnding()
+        with ending:
+            work()
+        return ending.exit_code, ending.reason
+
+    def _execute(self) -> None:
+        program, namespace = self.program, self.main.__dict__
+        namespace["__builtins__"] = builtins
+        if program.is_module:
+            spec = find_module(program.target)
+            assert spec is not None
+            assert isinstance(spec.loader, importlib.machinery.SourceFileLoader)
+            code = spec.loader.get_code(spec.name)
+            self.arguments[0] = spec.origin or program.target
+            namespace.update(__spec__=spec, __package__=spec.parent, __loader__=spec.loader)
+        else:
+            code = _compiled(program.target)
+            namespace.update(__spec__=None, __package__=None)
+        assert code is not None
+        namespace.update(__file__=code.co_filename, __cached__=None)
+        exec(code, namespace)
+
+    def _wind_up(self) -> None:
+        """What an interpreter does at its end: thread pools end, threads that are no daemons are
+        waited for, then comes what was registered with atexit."""
+        self._end_pools()
+        while others := [each for each in self._threads() if not each.daemon]:
+            others[0].join()
+        self._world.at_exit.run(self.program.name)
+
+    def _threads(self) -> list[threading.Thread]:
+        app, here = self.program.name, threading.current_thread()
+        mine = {each.ident for each in self._world.scheduler.tasks if each.app == app}
+        return [x for x in threading.enumerate() if x.ident in mine and x is not here]
+
+    def _end_pools(self) -> None:
+        mine = [thread for thread in self._threads() if thread in pools._threads_queues]
+        if not mine:
+            return
+        was_over, pools._shutdown = pools._shutdown, True
+        try:
+            for thread in mine:
+                pools._threads_queues[thread].put(None)
+            for thread in mine:
+                thread.join()
+        finally:
+            pools._shutdown = was_over
+
+
+class _ProgramEnding:
+    """What an interpreter does with what its program raises."""
+
+    def __init__(self) -> None:
+        self.exit_code: int | None = None
+        self.reason = ""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if error is None or isinstance(error, WorldEnded):
+            return False
+        if isinstance(error, SystemExit):
+            self.exit_code = _exit_code(error.code)
+            return True
+        while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+            trace = trace.tb_next
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        self.exit_code = FAILED
+        self.reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+        return True
+
+
+def find_module(name: str) -> importlib.machinery.ModuleSpec | None:
+    """What `python -m name` runs; None if there is no such module."""
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except ImportError:
+        return None
+    return spec
+
+
+def _compiled(file: str) -> CodeType:
+    with io.open_code(os.path.abspath(file)) as opened:
+        return compile(opened.read(), file, "exec", dont_inherit=True)
+
+
+def folder_of(program: Program) -> str:
+    """What Python puts first into sys.path."""
+    return os.getcwd() if program.is_module else os.path.dirname(os.path.realpath(program.target))
+
+
+def _exit_code(code: Any) -> int:
+    """As of a process that ends with `sys.exit(code)`."""
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    print(code, file=sys.stderr)
+    return FAILED
+
+
+# ------------------------------------------------------------------- what each has of its own
+
+
+def _give_each_its_own(undo: ExitStack, lives: Sequence[_Life]) -> None:
+    """sys.argv and `__main__`, by the calling thread's program."""
+    if len(lives) == 1:
+        set_attribute(undo, sys, "argv", lives[0].arguments)
+        main: ModuleType = lives[0].main
+    else:
+        by_name = {life.program.name: life for life in lives}
+        main = _MainOfEach(by_name)
+        undo.callback(setattr, sys, "__class__", type(sys))
+        sys.__class__ = _sys_of_each(by_name)
+    undo.callback(sys.modules.__setitem__, "__main__", sys.modules["__main__"])
+    sys.modules["__main__"] = main
+
+
+def _here(lives: dict[str, _Life]) -> _Life:
+    return lives.get(app_here()) or next(iter(lives.values()))
+
+
+class _MainOfEach(ModuleType):
+    """sys.modules["__main__"] of several programs."""
+
+    def __init__(self, lives: dict[str, _Life]) -> None:
+        super().__init__("__main__")
+        object.__setattr__(self, "_lives", lives)
+
+    def __getattribute__(self, name: str) -> Any:
+        return getattr(_here(object.__getattribute__(self, "_lives")).main, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(_here(object.__getattribute__(self, "_lives")).main, name, value)
+
+
+def _sys_of_each(lives: dict[str, _Life]) -> type[ModuleType]:
+    def set_argv(module: ModuleType, arguments: list[str]) -> None:
+        _here(lives).arguments = arguments
+
+    argv = property(lambda module: _here(lives).arguments, set_argv)
+    return types.new_class("sys", (ModuleType,), exec_body=lambda body: body.update(argv=argv))
+
+
+def names_of(targets: Iterable[str]) -> list[str]:
+    """A name for each program that has none: its file's, with a number if it is taken."""
+    names: list[str] = []
+    for target in targets:
+        stem = os.path.basename(target).removesuffix(".py")
+        taken = sum(name.partition("-")[0] == stem for name in names)
+        names.append(f"{stem}-{taken + 1}" if taken else stem)
+    return names

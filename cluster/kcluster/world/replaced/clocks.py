@@ -1,0 +1,123 @@
+"""Clocks and calendars of a world.
+
+Owns: the replacements of time and datetime.  Never: the time itself (scheduler.py).
+Kafka: org.apache.kafka.common.utils.MockTime.
+"""
+
+from __future__ import annotations
+
+import datetime as calendar
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Final
+
+from kcluster.world.active import scheduler_here
+from kcluster.world.replacing import Replacement, set_in_builtin_type
+from kcluster.world.waits import WaitFor, Waiting
+
+EPOCH_S: Final = 1_767_225_600
+"""When every world begins: 2026-01-01, 00:00 UTC.  The cluster's clock shows this time, too."""
+MONOTONIC_AT_START_NS: Final = 1_000_000_000_000
+"""As on a machine that has been up for a while."""
+
+_BACK_NS: Final = EPOCH_S * 1_000_000_000 - MONOTONIC_AT_START_NS
+_sleep: Final = time.sleep
+
+
+def _clock(real: Callable[[], Any], back_ns: int, is_ns: bool) -> Callable[[], Any]:
+    def read() -> Any:
+        scheduler = scheduler_here()
+        if scheduler is None:
+            return real()
+        reading_ns = scheduler.read_clock_ns() - back_ns
+        return reading_ns if is_ns else reading_ns / 1e9
+
+    read.__name__ = real.__name__
+    return read
+
+
+def _replaced_clock(name: str, back_ns: int) -> Replacement:
+    real = getattr(time, name)
+    return Replacement(real, _clock(real, back_ns, name.endswith("_ns")))
+
+
+def sleep(seconds: float) -> None:
+    """time.sleep."""
+    scheduler = scheduler_here()
+    if scheduler is None:
+        return _sleep(seconds)
+    if seconds < 0:
+        raise ValueError("sleep length must be non-negative")
+    until_us = scheduler.deadline_us(seconds) if seconds else scheduler.now_us
+    if until_us is None:
+        raise OverflowError("timestamp too large to convert to C _PyTime_t")
+    scheduler.sleep(until_us - scheduler.now_us, Waiting(WaitFor.TIME, f"{seconds:g} s"))
+
+
+def _of_now(real: Callable[..., Any], position: int) -> Callable[..., Any]:
+    """A function whose argument at `position` is the time, by default now."""
+    takes_fields = real.__name__ in ("strftime", "asctime")
+
+    def convert(*arguments: Any) -> Any:
+        scheduler = scheduler_here()
+        is_now = len(arguments) <= position or arguments[position] is None
+        if scheduler is None or not is_now:
+            return real(*arguments)
+        now_s = scheduler.read_clock_ns() / 1e9
+        now = _localtime(now_s) if takes_fields else now_s
+        return real(*arguments[:position], now)
+
+    convert.__name__ = real.__name__
+    return convert
+
+
+_localtime: Final = time.localtime
+_CALENDAR: Final = tuple(
+    Replacement(getattr(time, name), _of_now(getattr(time, name), int(name == "strftime")))
+    for name in ("localtime", "gmtime", "ctime", "asctime", "strftime")
+)
+PAIRS: Final = (
+    *(_replaced_clock(name, 0) for name in ("time", "time_ns")),
+    *(
+        _replaced_clock(name + suffix, _BACK_NS)
+        for name in ("monotonic", "perf_counter", "process_time", "thread_time")
+        for suffix in ("", "_ns")
+    ),
+    *_CALENDAR,
+    Replacement(_sleep, sleep),
+)
+
+
+def replace_calendar(undo: ExitStack) -> None:
+    """Replace datetime.now, utcnow and today, and date.today."""
+    real_now, real_utcnow = calendar.datetime.now, calendar.datetime.utcnow
+    real_today = calendar.date.today
+
+    def now(cls: Any, tz: Any = None) -> Any:
+        scheduler = scheduler_here()
+        if scheduler is None:
+            return real_now(tz) if cls is calendar.datetime else _as(cls, real_now(tz))
+        return cls.fromtimestamp(scheduler.read_clock_ns() / 1e9, tz)
+
+    def utcnow(cls: Any) -> Any:
+        scheduler = scheduler_here()
+        if scheduler is None:
+            return real_utcnow() if cls is calendar.datetime else _as(cls, real_utcnow())
+        now_s = scheduler.read_clock_ns() / 1e9
+        return cls.fromtimestamp(now_s, calendar.UTC).replace(tzinfo=None)
+
+    def today(cls: Any) -> Any:
+        scheduler = scheduler_here()
+        if scheduler is None:
+            return real_today() if cls is calendar.date else cls.fromtimestamp(time.time())
+        return cls.fromtimestamp(scheduler.read_clock_ns() / 1e9)
+
+    set_in_builtin_type(undo, calendar.datetime, "now", classmethod(now))
+    set_in_builtin_type(undo, calendar.datetime, "utcnow", classmethod(utcnow))
+    set_in_builtin_type(undo, calendar.date, "today", classmethod(today))
+
+
+def _as(cls: Any, value: calendar.datetime) -> Any:
+    """The same moment in a subclass of datetime."""
+    return cls.combine(value.date(), value.timetz())

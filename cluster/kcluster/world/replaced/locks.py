@@ -1,0 +1,215 @@
+"""Locks and simple queues of the interpreter, for which the threads of a world wait in it.
+
+Owns: what acquiring and releasing do for a thread of a world.  Never: the things built on locks:
+Condition, Event, Semaphore, Barrier, Queue and pools are the standard library's own.
+Kafka: no counterpart; pthread_mutex.
+
+The methods are replaced in the types, so they are the world's for every lock: also for those that
+modules made when they were imported, and for those that outlive a world.  What is not found: a
+method that was bound to its lock before (`Condition.acquire` of a condition of that time).
+"""
+
+from __future__ import annotations
+
+import _thread
+import queue
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Final
+
+from kcluster.world.active import scheduler_here, scheduler_of_process
+from kcluster.world.replacing import set_in_builtin_type
+from kcluster.world.scheduler import Scheduler
+from kcluster.world.waits import WaitFor, Waiting
+
+_RLOCK: Final[Any] = _thread.RLock
+_FOR_LOCK: Final = Waiting(WaitFor.LOCK)
+_FOR_QUEUE: Final = Waiting(WaitFor.QUEUE)
+_REAL_TIME_S: Final = 0.05
+"""How long a lock that a thread of no world holds is waited for before looking again."""
+
+_release_save: Final = _RLOCK._release_save
+_acquire_restore: Final = _RLOCK._acquire_restore
+_is_owned: Final = _RLOCK._is_owned
+_get: Final[Any] = queue.SimpleQueue.get
+_put: Final[Any] = queue.SimpleQueue.put
+
+Acquire = Callable[..., bool]
+
+
+def replace_locks(undo: ExitStack) -> None:
+    """Replace the methods of locks and simple queues."""
+    lock: Any = _thread.LockType
+    acquire, release = _acquire_of(lock), _release_of(lock, _is_never)
+    names = {"acquire": acquire, "release": release, "__exit__": _exit_of(release)}
+    names |= {"__enter__": acquire, "acquire_lock": acquire, "release_lock": release}
+    _put_in(undo, lock, names)
+
+    acquire, release = _acquire_of(_RLOCK), _release_of(_RLOCK, _is_owned)
+    names = {"acquire": acquire, "release": release, "__exit__": _exit_of(release)}
+    names |= {"__enter__": acquire, "_release_save": _release_save_here}
+    names["_acquire_restore"] = _acquire_restore_by(acquire)
+    _put_in(undo, _RLOCK, names)
+
+    _put_in(undo, queue.SimpleQueue, {
+        "get": get, "put": put, "get_nowait": get_nowait, "put_nowait": put_nowait,
+    })  # fmt: skip
+
+
+def _put_in(undo: ExitStack, owner: type, names: dict[str, Any]) -> None:
+    for name, function in names.items():
+        set_in_builtin_type(undo, owner, name, function)
+
+
+def _acquire_of(kind: Any) -> Acquire:
+    real = kind.acquire
+
+    def acquire(lock: Any, blocking: bool = True, timeout: float = -1) -> bool:
+        scheduler = scheduler_here()
+        if scheduler is None:
+            return _by_others(real, lock, blocking, timeout)
+        if timeout != -1:
+            if not blocking or timeout < 0:
+                return bool(real(lock, blocking, timeout))  # a ValueError
+            blocking = timeout > 0
+        if blocking:
+            scheduler.may_switch()
+        lines = scheduler.lines
+        if lock not in lines.reserved and real(lock, False):
+            return True
+        if not blocking:
+            scheduler.polled()
+            return False
+        return _wait(real, lock, scheduler, timeout)
+
+    return acquire
+
+
+def _wait(real: Acquire, lock: Any, scheduler: Scheduler, timeout: float) -> bool:
+    lines, thread = scheduler.lines, scheduler.here
+    while lock in lines.by_others:
+        if real(lock, True, _REAL_TIME_S):
+            return True
+    deadline_us = scheduler.deadline_us(timeout) if timeout > 0 else None
+    try:
+        while True:
+            lines.join(lock, thread)
+            is_mine = scheduler.park(deadline_us, _FOR_LOCK)
+            if lines.reserved.get(lock) is thread:
+                del lines.reserved[lock]
+                is_mine = True
+            if is_mine and real(lock, False):
+                return True
+            if deadline_us is not None and scheduler.now_us >= deadline_us:
+                return False
+            lines.leave(lock, thread)
+    finally:
+        lines.leave(lock, thread)
+        if lines.reserved.get(lock) is thread:
+            del lines.reserved[lock]
+            scheduler.pass_on(lock)
+
+
+def _by_others(real: Acquire, lock: Any, blocking: bool, timeout: float) -> bool:
+    """A thread of no world acquires a lock."""
+    is_mine = bool(real(lock, blocking, timeout))
+    scheduler = scheduler_of_process()
+    if is_mine and scheduler is not None:
+        scheduler.lines.by_others[lock] = None
+    return is_mine
+
+
+def _is_never(lock: Any) -> bool:
+    return False
+
+
+def _release_of(kind: Any, is_still_held: Callable[[Any], bool]) -> Callable[[Any], None]:
+    real = kind.release
+
+    def release(lock: Any) -> None:
+        real(lock)
+        scheduler = scheduler_of_process()
+        if scheduler is None or is_still_held(lock):
+            return
+        if scheduler.thread_here() is None:
+            scheduler.lines.released_by_others(lock)
+            return
+        if scheduler.lines.by_others:
+            scheduler.lines.by_others.pop(lock, None)
+        scheduler.pass_on(lock)
+
+    return release
+
+
+def _exit_of(release: Callable[[Any], None]) -> Callable[..., None]:
+    def leave(lock: Any, *error: object) -> None:
+        release(lock)
+
+    return leave
+
+
+def _release_save_here(lock: Any) -> Any:
+    state = _release_save(lock)
+    scheduler = scheduler_here()
+    if scheduler is not None:
+        scheduler.pass_on(lock)
+    return state
+
+
+def _acquire_restore_by(acquire: Acquire) -> Callable[[Any, Any], None]:
+    release = _RLOCK.release
+
+    def restore(lock: Any, state: Any) -> None:
+        if scheduler_here() is not None:
+            acquire(lock)
+            release(lock)
+        _acquire_restore(lock, state)
+
+    return restore
+
+
+# ------------------------------------------------------------------------------------ queues
+
+
+def get(items: Any, block: bool = True, timeout: float | None = None) -> Any:
+    """queue.SimpleQueue.get."""
+    scheduler = scheduler_here()
+    if scheduler is None:
+        return _get(items, block, timeout)
+    if timeout is not None and timeout < 0:
+        raise ValueError("'timeout' must be a non-negative number")
+    scheduler.may_switch()
+    deadline_us = None if timeout is None else scheduler.deadline_us(timeout)
+    thread = scheduler.here
+    while True:
+        try:
+            return _get(items, False)
+        except queue.Empty:
+            if not block:
+                scheduler.polled()
+            if not block or (deadline_us is not None and scheduler.now_us >= deadline_us):
+                raise
+        scheduler.lines.join(items, thread)
+        try:
+            scheduler.park(deadline_us, _FOR_QUEUE)
+        finally:
+            scheduler.lines.leave(items, thread)
+
+
+def get_nowait(items: Any) -> Any:
+    """queue.SimpleQueue.get_nowait."""
+    return get(items, False)
+
+
+def put(items: Any, item: Any, block: bool = True, timeout: float | None = None) -> None:
+    """queue.SimpleQueue.put."""
+    _put(items, item)
+    scheduler = scheduler_here()
+    thread = None if scheduler is None else scheduler.lines.first(items)
+    if scheduler is not None and thread is not None:
+        scheduler.wake(thread)
+
+
+def put_nowait(items: Any, item: Any) -> None:
+    """queue.SimpleQueue.put_nowait."""
+    put(items, item)

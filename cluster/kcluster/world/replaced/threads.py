@@ -1,0 +1,139 @@
+"""Threads of a world: their start, their end, and who joins them.
+
+Owns: the replacements of what threading starts threads with, and of atexit.  Never: locks
+(locks.py), the order of threads (scheduler.py).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Final
+
+from kcluster.world.active import scheduler_here, world_here
+from kcluster.world.errors import WorldEnded
+from kcluster.world.exits import AtExit
+from kcluster.world.replacing import Replacement, set_attribute
+from kcluster.world.scheduler import WorldThread
+
+_allocate_lock: Final = _thread.allocate_lock
+_start_new_thread: Final = _thread.start_new_thread
+_register: Final = atexit.register
+_unregister: Final = atexit.unregister
+
+
+def start_new_thread(function: Callable[..., object], arguments: Any, keywords: Any = None) -> int:
+    """_thread.start_new_thread."""
+    scheduler = scheduler_here()
+    if scheduler is None:
+        return _start_new_thread(function, arguments, keywords or {})
+    return scheduler.spawn(function, arguments, keywords or {}).ident
+
+
+def register(function: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Any:
+    """atexit.register: what a world's threads register is called at the end of the world."""
+    world = world_here()
+    if world is None:
+        return _register(function, *arguments, **keywords)
+    task = world.scheduler.thread_here()
+    app = "" if task is None else task.app
+    world.at_exit.register(AtExit(app, function, arguments, keywords))
+    return function
+
+
+def unregister(function: Callable[..., Any]) -> None:
+    """atexit.unregister."""
+    world = world_here()
+    if world is not None:
+        world.at_exit.unregister(function)
+    _unregister(function)
+
+
+PAIRS: Final = [
+    Replacement(_start_new_thread, start_new_thread),
+    Replacement(_register, register),
+    Replacement(_unregister, unregister),
+]
+
+if sys.version_info < (3, 13):
+    _set_sentinel: Final = vars(_thread)["_set_sentinel"]
+
+    def set_sentinel() -> Any:
+        """The lock that a thread holds until it has ended; Thread.join waits for it."""
+        scheduler = scheduler_here()
+        if scheduler is None:
+            return _set_sentinel()
+        task, lock = scheduler.thread_here(), _allocate_lock()
+        assert task is not None, "called by a thread of the world"
+
+        def release() -> None:
+            if lock.locked():
+                lock.release()
+
+        task.sentinel = release
+        return lock
+
+    PAIRS.append(Replacement(_set_sentinel, set_sentinel))
+else:
+    _thread_handle: Final = _thread._ThreadHandle
+    _start_joinable_thread: Final = _thread.start_joinable_thread
+
+    class WorldThreadHandle:
+        """What a threading.Thread knows of its thread."""
+
+        def __init__(self) -> None:
+            self.ident: int | None = None
+            self._ended = _allocate_lock()
+
+        def begun(self, task: WorldThread) -> None:
+            """It runs from now on."""
+            self.ident = task.ident
+            self._ended.acquire()
+            task.sentinel = self._set_done
+
+        def join(self, timeout: float | None = None) -> None:
+            """Wait until it has ended, for `timeout` seconds at most."""
+            if self._ended.acquire(True, -1 if timeout is None else max(timeout, 0)):
+                self._ended.release()
+
+        def is_done(self) -> bool:
+            """Whether it has ended."""
+            return self.ident is not None and not self._ended.locked()
+
+        def _set_done(self) -> None:
+            if self._ended.locked():
+                self._ended.release()
+
+    def thread_handle() -> Any:
+        """_thread._ThreadHandle."""
+        return _thread_handle() if scheduler_here() is None else WorldThreadHandle()
+
+    def start_joinable_thread(
+        function: Callable[[], object], handle: Any = None, daemon: bool = True
+    ) -> Any:
+        """_thread.start_joinable_thread."""
+        scheduler = scheduler_here()
+        if scheduler is None or isinstance(handle, _thread_handle):
+            return _start_joinable_thread(function, handle=handle, daemon=daemon)
+        handle = handle or WorldThreadHandle()
+        handle.begun(scheduler.spawn(function, (), {}))
+        return handle
+
+    PAIRS.append(Replacement(_thread_handle, thread_handle))
+    PAIRS.append(Replacement(_start_joinable_thread, start_joinable_thread))
+
+
+def report_no_forced_ends(undo: ExitStack) -> None:
+    """Threads that a world ends by force are not reported as crashed."""
+    report = threading.excepthook
+
+    def excepthook(crash: Any, /) -> None:
+        if not issubclass(crash.exc_type, WorldEnded):
+            report(crash)
+
+    set_attribute(undo, threading, "excepthook", excepthook)

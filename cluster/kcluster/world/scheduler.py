@@ -1,0 +1,435 @@
+"""The threads of a world: which one runs, when time moves, and what each waits for.
+
+Owns: tasks, the baton that one of them holds, the run queue, their timers.  Never: replaces
+anything (replaced/ does), opens a socket, moves time itself (its clock does: the cluster).
+Kafka: no counterpart; the operating system's scheduler.
+
+The user's threads are real OS threads, so thread locals, asyncio, debuggers and coverage work as
+they are.  One of them runs at a time.  A thread that waits hands the baton to the next one that can
+run.  When none can, the thread that was last to run lets time pass, up to the next timer or until
+something in the cluster (bytes that arrive) makes one of them able to run.
+"""
+
+from __future__ import annotations
+
+import _thread
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from heapq import heappop, heappush
+from random import Random
+from types import TracebackType
+from typing import Any, Final, Protocol, final
+
+from kcluster.timers import NEVER_US
+from kcluster.world.compute import ComputeCost, Polls
+from kcluster.world.errors import Deadlock, TimeLimit, WorldEnded
+from kcluster.world.lines import WaitingLines
+from kcluster.world.waits import FOREVER, StuckThread, Waiting, place_of
+
+_allocate_lock: Final = _thread.allocate_lock
+_acquire: Final[Callable[[Any], bool]] = _thread.LockType.acquire
+_release: Final[Callable[[Any], None]] = _thread.LockType.release
+_start_new_thread: Final = _thread.start_new_thread
+_get_ident: Final = _thread.get_ident
+# Bound before anything is replaced: the scheduler itself needs the real ones.
+
+TIME_SLICE_US: Final = 5_000
+"""A thread that computes for this long lets the others run, as with the interpreter's lock."""
+MAX_ENDINGS: Final = 1_000
+"""How often a thread that is left at the end is woken, until it is given up."""
+
+
+class WorldClock(Protocol):
+    """The cluster's time, which passes only when the scheduler says so."""
+
+    @property
+    def now_us(self) -> int:
+        """The present time."""
+
+    def advance(self, limit_us: int, condition: Callable[[], bool]) -> bool:
+        """Let time pass until `condition()` holds, or until `limit_us`; returns whether it holds.
+        With NEVER_US and nothing due, time stays."""
+
+
+@final
+class WorldThread:
+    """A thread of the world.  `number`: in the order of their starts, 0 for the one that entered.
+
+    `sentinel`: called once when it has ended, for whoever joins it.
+    """
+
+    __slots__ = (
+        "app", "baton", "ident", "is_done", "is_ended_by_force", "is_parked", "number", "polls",
+        "scheduler", "sentinel", "token", "wait", "was_woken",
+    )  # fmt: skip
+
+    def __init__(self, scheduler: Scheduler, number: int, app: str) -> None:
+        self.scheduler = scheduler
+        self.number = number
+        self.app = app
+        """The program that it belongs to; "" for a test."""
+        self.baton = _allocate_lock()
+        _acquire(self.baton)
+        self.ident = 0
+        """Of its OS thread."""
+        self.is_parked = False
+        self.was_woken = False
+        """It was woken by somebody, not by its deadline."""
+        self.is_done = False
+        self.is_ended_by_force = False
+        self.token = 0
+        """Counts its waits: a timer of an earlier wait does not end a later one."""
+        self.wait: Waiting = FOREVER
+        self.polls = Polls()
+        self.sentinel: Callable[[], object] | None = None
+
+    @property
+    def name(self) -> str:
+        """Of its threading.Thread, if it has one."""
+        thread = threading._active.get(self.ident)  # type: ignore[attr-defined]  # asks silently
+        return thread.name if thread is not None else f"thread {self.number}"
+
+
+class Scheduler:
+    """All threads of one world.
+
+    `limit_us`: when the world has to be over, by the cluster's clock.  `rng`: draws which thread
+    runs next and where threads are interrupted; without it they run first in, first out.
+    """
+
+    def __init__(
+        self,
+        clock: WorldClock,
+        *,
+        limit_us: int = NEVER_US,
+        cost: ComputeCost | None = None,
+        rng: Random | None = None,
+    ) -> None:
+        self.clock = clock
+        self.limit_us = limit_us
+        self.cost = cost or ComputeCost()
+        self.tasks: list[WorldThread] = []
+        """Those that have not ended, in the order of their starts."""
+        self.current: WorldThread | None = None
+        """The one with the baton."""
+        self.is_advancing = False
+        """The cluster runs, in the thread of `current`, which must not wait now."""
+        self.switches = 0
+        self.lines: WaitingLines[WorldThread] = WaitingLines()
+        self._rng = rng
+        self._by_ident: dict[int, WorldThread] = {}
+        self._run_queue: deque[WorldThread] = deque()
+        self._timers: list[tuple[int, int, WorldThread, int]] = []
+        """(µs, sequence number, task, token of the wait)."""
+        self._sequence = 0
+        self._started = 0
+        self._slice_us = 0
+        """Computed by the current task since it got the baton."""
+        self._crash: BaseException | None = None
+        """To be raised in the first task."""
+        self._was_interrupted = False
+        self._last_reading_ns = 0
+
+    def thread_here(self) -> WorldThread | None:
+        """The task of the calling thread, if it is one of this world."""
+        return self._by_ident.get(_get_ident())
+
+    @property
+    def here(self) -> WorldThread:
+        """The calling thread, which is one of this world."""
+        return self._by_ident[_get_ident()]
+
+    @property
+    def now_us(self) -> int:
+        """The time of the cluster."""
+        return self.clock.now_us
+
+    # ------------------------------------------------------------------------- beginning, ending
+
+    def enter(self) -> None:
+        """Make the calling thread the first task."""
+        task = WorldThread(self, 0, "")
+        task.ident = _get_ident()
+        self._by_ident[task.ident] = task
+        self.tasks.append(task)
+        self.current = task
+
+    def leave(self) -> list[StuckThread]:
+        """End every other task, by an exception where it waits, and let go of the calling thread,
+        which is the first task.  Returns those that were left, as they were."""
+        first = self._first
+        left = self.describe(others_than=first)
+        self.limit_us = NEVER_US
+        self._crash = None
+        for _ in range(MAX_ENDINGS):
+            others = [task for task in self.tasks if task is not first]
+            if not others:
+                break
+            victim = others[0]
+            victim.is_ended_by_force = True
+            victim.is_parked = first.is_parked = False
+            self._run_queue.clear()
+            self._run_queue.extend((victim, first))
+            self._switch()
+        self._by_ident.pop(first.ident, None)
+        self.current = None
+        return left
+
+    @property
+    def _first(self) -> WorldThread:
+        return self.tasks[0]
+
+    def spawn(
+        self,
+        function: Callable[..., object],
+        arguments: Sequence[Any],
+        keywords: Mapping[str, Any],
+        app: str | None = None,
+    ) -> WorldThread:
+        """Start a thread of the world; it runs when its turn comes."""
+        assert self.current is not None, "a thread of no world starts a thread of this one"
+        self._started += 1
+        task = WorldThread(self, self._started, self.current.app if app is None else app)
+        self.tasks.append(task)
+        is_known = _allocate_lock()
+        _acquire(is_known)
+
+        def live() -> None:
+            task.ident = _get_ident()
+            self._by_ident[task.ident] = task
+            _release(is_known)
+            _acquire(task.baton)
+            try:
+                if not task.is_ended_by_force:
+                    function(*arguments, **keywords)
+            except (WorldEnded, SystemExit):
+                pass
+            finally:
+                self._end(task)
+
+        _start_new_thread(live, ())
+        _acquire(is_known)
+        self._run_queue.append(task)
+        return task
+
+    def _end(self, task: WorldThread) -> None:
+        if task.sentinel is not None:
+            task.sentinel()
+        task.is_done = True
+        self._by_ident.pop(task.ident, None)
+        self.tasks.remove(task)
+        self._hand_to(self._next())
+
+    # ----------------------------------------------------------------------------------- waiting
+
+    def park(self, deadline_us: int | None, wait: Waiting) -> bool:
+        """The calling task waits until somebody wakes it, or until the deadline; returns whether it
+        was woken."""
+        assert not self.is_advancing, f"the cluster itself waits: {wait}"
+        task = self._current
+        task.is_parked, task.was_woken, task.wait = True, False, wait
+        task.token += 1
+        if deadline_us is not None:
+            self._sequence += 1
+            due_us = max(deadline_us, self.now_us + 1)
+            heappush(self._timers, (due_us, self._sequence, task, task.token))
+        self._switch()
+        return task.was_woken
+
+    def wake(self, task: WorldThread) -> None:
+        """Let a task that waits go on."""
+        if task.is_parked:
+            task.is_parked, task.was_woken = False, True
+            self._run_queue.append(task)
+
+    def pass_on(self, lock: Any) -> None:
+        """A lock is free: the first thread that waits for it is next."""
+        thread = self.lines.first(lock)
+        if thread is not None:
+            self.lines.reserved[lock] = thread
+            self.wake(thread)
+
+    def let_others_run(self) -> None:
+        """The calling task goes to the end of the run queue."""
+        self._run_queue.append(self._current)
+        self._switch()
+
+    def sleep(self, duration_us: int, wait: Waiting) -> None:
+        """The calling task waits for this long."""
+        if duration_us <= 0:
+            self.polled()
+            self.let_others_run()
+        else:
+            self.park(self.now_us + duration_us, wait)
+
+    def may_switch(self) -> None:
+        """A place at which the calling thread could be interrupted: with random interleavings it
+        is, now and then."""
+        if self._rng is None or not self._run_queue or self.is_advancing:
+            return
+        if self._rng.random() < 0.2:
+            self.let_others_run()
+
+    def deadline_us(self, timeout_s: float) -> int | None:
+        """The time at which a timeout has passed that begins at the last reading of the clock,
+        rounded up: who sleeps until then finds it past.  None for timeouts longer than anything."""
+        if timeout_s >= 1e9:
+            return None
+        last_ns = max(self._last_reading_ns, self.now_us * 1000)
+        return max(self.now_us + 1, -(-(last_ns + int(timeout_s * 1e9)) // 1000))
+
+    # ----------------------------------------------------------------------------------- the clock
+
+    def read_clock_ns(self) -> int:
+        """The time, by a task.  No two readings are equal, and reading without ever waiting takes
+        time (compute.py)."""
+        cost_us = self.cost.of_reading()
+        if cost_us and not self.is_advancing:
+            self.compute(cost_us)
+        self._last_reading_ns = max(self._last_reading_ns + 1, self.now_us * 1000)
+        return self._last_reading_ns
+
+    def polled(self) -> None:
+        """The calling thread looked for something in vain, and does not wait for it."""
+        cost_us = self.cost.of_poll(self._current.polls, self.now_us)
+        if cost_us and not self.is_advancing:
+            self.compute(cost_us)
+
+    def compute(self, cost_us: int) -> None:
+        """The calling task computes; the cluster and timers go on meanwhile."""
+        until_us = self.now_us + cost_us
+        self._advance(until_us, _never)
+        self._fire_timers()
+        self._slice_us += cost_us
+        if self._slice_us >= TIME_SLICE_US and self._run_queue:
+            self.let_others_run()
+
+    def _advance(self, limit_us: int, condition: Callable[[], bool]) -> bool:
+        self.is_advancing = True
+        try:
+            return self.clock.advance(limit_us, condition)
+        finally:
+            self.is_advancing = False
+
+    def _fire_timers(self) -> None:
+        timers, now_us = self._timers, self.now_us
+        while timers and timers[0][0] <= now_us:
+            _, _, task, token = heappop(timers)
+            if task.is_parked and task.token == token:
+                task.is_parked = False
+                self._run_queue.append(task)
+
+    # ------------------------------------------------------------------------------ who runs next
+
+    @property
+    def _current(self) -> WorldThread:
+        task = self.current
+        assert task is not None, "the world is over"
+        return task
+
+    def _switch(self) -> None:
+        task = self._current
+        if task.is_ended_by_force:
+            raise WorldEnded
+        successor = self._next()
+        self._slice_us = 0
+        if successor is not task:
+            self._hand_to(successor)
+            self._await_baton(task)
+        if task.is_ended_by_force:
+            raise WorldEnded
+        if self._crash is not None and task.number == 0:
+            crash, self._crash = self._crash, None
+            raise crash
+
+    def _await_baton(self, task: WorldThread) -> None:
+        while True:
+            try:
+                _acquire(task.baton)
+                return
+            except KeyboardInterrupt as interrupt:
+                # Another thread has the baton; it hands it over at its next wait.
+                if self._was_interrupted:
+                    raise
+                self._was_interrupted = True
+                self._crash = interrupt
+
+    def _hand_to(self, task: WorldThread) -> None:
+        self.switches += 1
+        self.current = task
+        _release(task.baton)
+
+    def _next(self) -> WorldThread:
+        with _Crashes(self):
+            while not self._run_queue and self._crash is None:
+                self._let_time_pass()
+        if self._crash is not None:
+            first = self._first
+            first.is_parked = False
+            if first in self._run_queue:
+                self._run_queue.remove(first)
+            return first
+        if self._rng is not None and len(self._run_queue) > 1:
+            self._run_queue.rotate(-self._rng.randrange(len(self._run_queue)))
+        return self._run_queue.popleft()
+
+    def crash(self, error: BaseException) -> None:
+        """The first thread raises this when it has the baton."""
+        self._crash = error
+
+    def _let_time_pass(self) -> None:
+        self.cost.idle()
+        while self.lines.freed:
+            self.pass_on(self.lines.freed.popleft())
+        if self._run_queue:
+            return
+        timers = self._timers
+        while timers and (timers[0][2].token != timers[0][3] or not timers[0][2].is_parked):
+            heappop(timers)
+        due_us = timers[0][0] if timers else NEVER_US
+        if due_us == NEVER_US and not any(task.wait.is_for_cluster for task in self.tasks):
+            raise Deadlock(self.describe())
+        self._advance(min(due_us, self.limit_us), lambda: bool(self._run_queue))
+        self._fire_timers()
+        if not self._run_queue and self.now_us >= self.limit_us:
+            raise TimeLimit(self.describe())
+        if not self._run_queue and due_us == NEVER_US == self.limit_us:
+            raise Deadlock(self.describe())
+
+    def describe(self, others_than: WorldThread | None = None) -> list[StuckThread]:
+        """What each task waits for, and where."""
+        frames = sys._current_frames()
+        return [
+            StuckThread(task.name, task.wait, place_of(frames.get(task.ident)))
+            for task in self.tasks
+            if task is not others_than
+        ]
+
+
+class _Crashes:
+    """A bug in a broker, a deadlock, the limit: the first thread reports it, whoever finds it."""
+
+    __slots__ = ("_scheduler",)
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._scheduler.crash(error)
+        return True
+
+
+def _never() -> bool:
+    return False

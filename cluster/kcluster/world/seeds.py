@@ -1,0 +1,244 @@
+"""Runs with many seeds, each in a child that is forked from this process.
+
+Owns: the children, their outcomes, which seed failed first.  Never: knows what a run does, prints.
+Kafka: no counterpart.
+
+What this process has imported, its children need not import.  They take no part in its exit: no
+atexit functions, no flushed streams.  What a child prints is kept, and comes with its outcome.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import gc
+import os
+import selectors
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import IO, Final, NoReturn
+
+import msgspec
+from msgspec import Struct
+
+REAL_LIMIT_S: Final = 120.0
+"""A child that has not ended after this time, by the machine's clock, hangs."""
+GRACE_S: Final = 0.5
+"""A child that hangs may take this long to print where."""
+WHERE_SIGNAL: Final = signal.SIGUSR2
+"""Upon it a child prints the place of each thread, in C code: even if a thread blocks in C."""
+MAX_OUTPUT_BYTES: Final = 1 << 20
+"""The end of what a child printed is kept, up to this size."""
+
+
+class SeedResult(Struct, frozen=True):
+    """What a run reports.  `report`: whatever the caller makes of it, for instance text or JSON."""
+
+    failed: bool
+    report: bytes = b""
+
+
+class SeedOutcome(Struct, frozen=True):
+    """One child.  `result`: None if it ended without one; `ended`: then how, in words; `output`:
+    what it printed, its end if it is long."""
+
+    seed: int
+    result: SeedResult | None
+    ended: str = ""
+    output: bytes = b""
+
+    @property
+    def failed(self) -> bool:
+        """Whether it failed, hung, or died."""
+        return self.result is None or self.result.failed
+
+
+class SeedsOutcome(Struct, frozen=True):
+    """All children.  `first_failed`: the failed one with the lowest seed; `passed`: how many seeds
+    passed, of those that were run to their end."""
+
+    first_failed: SeedOutcome | None
+    passed: int
+
+
+class _Child(Struct, eq=False):
+    """A child that runs.  `results`: the reading end of its pipe; `until_s`: when it hangs, by the
+    machine's clock."""
+
+    seed: int
+    pid: int
+    results: int
+    output: IO[bytes]
+    until_s: float
+    received: bytearray
+    hangs: bool = False
+
+
+def run_seeds(
+    seeds: Iterable[int],
+    run: Callable[[int], SeedResult],
+    *,
+    workers: int = 0,
+    real_limit_s: float = REAL_LIMIT_S,
+    on_outcome: Callable[[SeedOutcome], object] = lambda outcome: None,
+) -> SeedsOutcome:
+    """Call `run(seed)` in a child for each seed, `workers` at a time (0: as many as cores), until
+    one fails.  The failed one with the lowest seed is the same however fast each child is.
+
+    `on_outcome` is called here, for each child that ended.  An exception of `run` fails its seed.
+    """
+    children = _Children(run, real_limit_s)
+    wanted = iter(sorted(set(seeds)))
+    first_failed: SeedOutcome | None = None
+    passed = 0
+    gc.collect()
+    gc.freeze()  # a child's collections would copy every page of this process
+    try:
+        while True:
+            while first_failed is None and len(children.running) < (workers or cores()):
+                seed = next(wanted, None)
+                if seed is None:
+                    break
+                children.start(seed)
+            if not children.running:
+                return SeedsOutcome(first_failed, passed)
+            for outcome in children.ended():
+                on_outcome(outcome)
+                if not outcome.failed:
+                    passed += 1
+                elif first_failed is None or outcome.seed < first_failed.seed:
+                    first_failed = outcome
+                    children.stop(above=outcome.seed)
+    finally:
+        children.stop()
+        gc.unfreeze()
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Children:
+    """The children that run."""
+
+    def __init__(self, run: Callable[[int], SeedResult], real_limit_s: float) -> None:
+        self.running: dict[int, _Child] = {}
+        """By the reading end of the pipe."""
+        self._run = run
+        self._real_limit_s = real_limit_s
+        self._selector = selectors.DefaultSelector()
+
+    def start(self, seed: int) -> None:
+        """Fork a child for a seed."""
+        output = tempfile.TemporaryFile()  # noqa: SIM115  # closed with its outcome
+        receiving, sending = os.pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
+            os.close(receiving)
+            _live(seed, self._run, sending, output)
+        os.close(sending)
+        until_s = time.monotonic() + self._real_limit_s
+        self.running[receiving] = _Child(seed, pid, receiving, output, until_s, bytearray())
+        self._selector.register(receiving, selectors.EVENT_READ)
+
+    def ended(self) -> Iterator[SeedOutcome]:
+        """Wait until something happens; the children that have ended."""
+        soonest_s = min(child.until_s for child in self.running.values())
+        for key, _ in self._selector.select(max(0.0, soonest_s - time.monotonic())):
+            child = self.running.get(key.fd)
+            if child is None:
+                continue  # it was stopped meanwhile
+            data = os.read(key.fd, 1 << 16)
+            child.received.extend(data)
+            if not data:
+                yield self._outcome(child, "")
+        for child in tuple(self.running.values()):
+            if time.monotonic() < child.until_s:
+                continue
+            if not child.hangs:
+                os.kill(child.pid, WHERE_SIGNAL)
+                child.hangs, child.until_s = True, child.until_s + GRACE_S
+            else:
+                os.kill(child.pid, signal.SIGKILL)
+                yield self._outcome(child, f"did not end within {self._real_limit_s:g} s")
+
+    def stop(self, above: int = -1) -> None:
+        """End the children with higher seeds."""
+        for child in tuple(self.running.values()):
+            if child.seed > above:
+                os.kill(child.pid, signal.SIGKILL)
+                self._outcome(child, "")
+
+    def _outcome(self, child: _Child, ended: str) -> SeedOutcome:
+        del self.running[child.results]
+        self._selector.unregister(child.results)
+        os.close(child.results)
+        _, status = os.waitpid(child.pid, 0)
+        with child.output as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_OUTPUT_BYTES))
+            output = file.read()
+        result = None
+        if child.received and not ended:
+            with contextlib.suppress(msgspec.DecodeError):
+                result = msgspec.msgpack.decode(child.received, type=SeedResult)
+        if result is None and not ended:
+            ended = _how_it_ended(os.waitstatus_to_exitcode(status))
+        return SeedOutcome(child.seed, result, ended, output)
+
+
+def _how_it_ended(exit_code: int) -> str:
+    if exit_code >= 0:
+        return f"ended without a result, with exit code {exit_code}"
+    try:
+        return f"was ended by {signal.Signals(-exit_code).name}"
+    except ValueError:
+        return f"was ended by signal {-exit_code}"
+
+
+class _ChildEnding:
+    """How a run ended in a child: whatever it raises is its result."""
+
+    def __init__(self) -> None:
+        self.result = SeedResult(True)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if error is not None:
+            lines = "".join(traceback.format_exception(error))
+            self.result = SeedResult(True, lines.encode(errors="replace"))
+        return True
+
+
+def _live(seed: int, run: Callable[[int], SeedResult], sending: int, output: IO[bytes]) -> NoReturn:
+    """The life of a child, which never returns to its parent's code."""
+    exit_code = 1
+    try:
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+        faulthandler.register(WHERE_SIGNAL, file=2)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        ending = _ChildEnding()
+        with ending:
+            ending.result = run(seed)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        with os.fdopen(sending, "wb") as pipe:
+            pipe.write(msgspec.msgpack.encode(ending.result))
+        exit_code = 0
+    finally:
+        os._exit(exit_code)

@@ -1,0 +1,90 @@
+"""Signals of programs in a world: who handles which, and sending one.
+
+Owns: these handlers.  Never: receives a signal of the real process.
+Kafka: no counterpart; what ends a service is SIGTERM.
+
+Python accepts handlers in a process' main thread only, and runs them there.  A program of a world
+may set them in its first thread.  DIFFERS: they run in a thread of their own, beside that thread.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from kcluster.world.active import app_here
+from kcluster.world.replacing import set_attribute
+from kcluster.world.sockets import WorldSocket
+from kcluster.world.world import World
+
+Handler = Any
+"""As signal.signal takes it."""
+
+
+class ProgramSignals:
+    """The handlers of all programs of a world.  `on_handler`: called when one is set."""
+
+    def __init__(self, world: World, on_handler: Callable[[], None]) -> None:
+        self._world = world
+        self._on_handler = on_handler
+        self._handlers: dict[tuple[str, int], Handler] = {}
+        self._wakeups: dict[str, int] = {}
+        """By program: the socket that asyncio wants a byte in for each signal."""
+
+    def replace(self, undo: ExitStack) -> None:
+        """Let programs set handlers; `undo` ends that."""
+        real = signal.signal, signal.getsignal, signal.set_wakeup_fd, signal.siginterrupt
+
+        def set_handler(signalnum: int, handler: Handler) -> Handler:
+            app = app_here()
+            if not app:
+                return real[0](signalnum, handler)
+            before = self._handlers.get((app, int(signalnum)), signal.SIG_DFL)
+            self._handlers[app, int(signalnum)] = handler
+            self._on_handler()
+            return before
+
+        def get_handler(signalnum: int) -> Handler:
+            app = app_here()
+            if not app:
+                return real[1](signalnum)
+            return self._handlers.get((app, int(signalnum)), signal.SIG_DFL)
+
+        def set_wakeup_fd(fd: int, *, warn_on_full_buffer: bool = True) -> int:
+            app = app_here()
+            if not app:
+                return real[2](fd, warn_on_full_buffer=warn_on_full_buffer)
+            before = self._wakeups.get(app, -1)
+            self._wakeups[app] = fd
+            return before
+
+        def siginterrupt(signalnum: int, flag: bool) -> None:
+            if not app_here():
+                real[3](signalnum, flag)
+
+        for name, replacement in (
+            ("signal", set_handler),
+            ("getsignal", get_handler),
+            ("set_wakeup_fd", set_wakeup_fd),
+            ("siginterrupt", siginterrupt),
+        ):
+            set_attribute(undo, signal, name, replacement)
+
+    @property
+    def is_handled(self) -> bool:
+        """Whether any program has any handler."""
+        return any(map(callable, self._handlers.values()))
+
+    def handles(self, app: str, number: int) -> bool:
+        """Whether a program has a handler."""
+        return callable(self._handlers.get((app, number)))
+
+    def deliver(self, app: str, number: int) -> None:
+        """Run the handler of a program, in the calling thread."""
+        handler = self._handlers[app, number]
+        handler(number, None)
+        socket = self._world.sockets.by_descriptor.get(self._wakeups.get(app, -1))
+        if isinstance(socket, WorldSocket):
+            socket.send(bytes([number]))

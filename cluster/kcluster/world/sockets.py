@@ -1,0 +1,329 @@
+"""Sockets of a world: what socket.socket and selectors are for its threads.
+
+Owns: blocking, timeouts, options, names of the sockets of a world; servers inside it.  Never: how
+bytes pass (drivers/memory/ does), which threads run (scheduler.py).
+Kafka: no counterpart; the kernel's side of a client's sockets.
+
+A socket here has a number instead of a file descriptor, and one end of a TCP connection in memory.
+"""
+
+from __future__ import annotations
+
+import _socket
+import errno
+import os
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from kcluster.drivers.memory.addresses import CLIENT_HOST
+from kcluster.drivers.memory.stream import StreamEnd, stream_pair
+from kcluster.world.active import scheduler_here, world_here
+from kcluster.world.errors import NotInVirtualTime
+from kcluster.world.scheduler import WorldThread
+from kcluster.world.waits import WaitFor, Waiting
+
+RealSocket = socket.socket
+_bare_socket: Final[Any] = _socket.socket.__new__
+
+
+class WorldSocket(RealSocket):
+    """socket.socket, for a thread of a world.  Its methods behave as the standard library's."""
+
+    def __new__(cls, *arguments: Any, **keywords: Any) -> WorldSocket:
+        made: WorldSocket = _bare_socket(cls)
+        return made
+
+    def __init__(
+        self,
+        family: int = -1,
+        type: int = -1,  # the standard library's name
+        proto: int = -1,
+        fileno: int | None = None,
+    ) -> None:
+        world = world_here()
+        assert world is not None, "made by a thread of the world"
+        if fileno is not None:
+            raise NotInVirtualTime("a socket cannot be made from a file descriptor in virtual time")
+        if type not in (-1, socket.SOCK_STREAM):
+            raise NotInVirtualTime("only TCP sockets live in virtual time, no UDP or raw ones")
+        self._world = world
+        self._sockets = world.sockets
+        self._family = socket.AF_INET if family == -1 else family
+        self._proto = max(proto, 0)
+        self._fd = self._sockets.new_descriptor(self)
+        self._timeout: float | None = None
+        self._end: StreamEnd | None = None
+        self._local: tuple[str, int] = ("0.0.0.0", 0)
+        self._options: dict[tuple[int, int], Any] = {}
+        self._arrived: deque[StreamEnd] | None = None
+        """Connections to a listening socket that nobody has accepted."""
+        self._watchers: dict[Callable[[], None], None] = {}
+        self._is_closed = False
+        self._io_refs = 0  # those of makefile(), as in the standard library
+        self._closed = False
+
+    family = property(lambda self: socket.AddressFamily(self._family))
+    type = property(lambda self: socket.SOCK_STREAM)
+    proto = property(lambda self: self._proto)
+    timeout = property(lambda self: self._timeout)
+
+    def __repr__(self) -> str:
+        return f"<WorldSocket {self._fd} {self._local}>"
+
+    def __del__(self) -> None:
+        if not self._is_closed:
+            self._real_close()
+
+    # -------------------------------------------------------------------------------- settings
+
+    def fileno(self) -> int:
+        """Its number; -1 once it is closed."""
+        return -1 if self._is_closed else self._fd
+
+    def setblocking(self, flag: bool) -> None:
+        self._timeout = None if flag else 0.0
+
+    def getblocking(self) -> bool:
+        return self._timeout != 0.0
+
+    def settimeout(self, value: float | None) -> None:
+        if value is not None and value < 0:
+            raise ValueError("Timeout value out of range")
+        self._timeout = value
+
+    def gettimeout(self) -> float | None:
+        return self._timeout
+
+    def setsockopt(self, level: int, name: int, value: Any, *rest: Any) -> None:
+        self._options[level, name] = value
+
+    def getsockopt(self, level: int, name: int, *rest: Any) -> Any:
+        if (level, name) == (socket.SOL_SOCKET, socket.SO_ERROR):
+            return 0 if self._end is None else self._end.take_error()
+        return self._options.get((level, name), 0)
+
+    def getsockname(self) -> Any:
+        return self._local
+
+    def getpeername(self) -> Any:
+        if self._end is None or not self._end.is_connected:
+            raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
+        return self._end.remote_address
+
+    # -------------------------------------------------------------------------------- readiness
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether recv, or accept, returns at once."""
+        if self._arrived is not None:
+            return bool(self._arrived)
+        return self._end is not None and self._end.is_readable
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether send returns at once, or a connection is made or refused."""
+        return self._end is not None and not self._end.is_connecting and self._end.is_writable
+
+    def watch(self, on_change: Callable[[], None]) -> None:
+        """Call back whenever it may have become readable or writable."""
+        self._watchers[on_change] = None
+        if self._end is not None:
+            self._end.watchers[on_change] = None
+
+    def unwatch(self, on_change: Callable[[], None]) -> None:
+        """End that."""
+        self._watchers.pop(on_change, None)
+        if self._end is not None:
+            self._end.watchers.pop(on_change, None)
+
+    def _attach(self, end: StreamEnd) -> None:
+        self._end = end
+        for on_change in self._watchers:
+            end.watchers[on_change] = None
+
+    def _wait(self, is_ready: Callable[[], bool], wait: Waiting) -> None:
+        """Block the calling thread until `is_ready()`, for the timeout at most."""
+        scheduler = scheduler_here()
+        if self._timeout == 0.0:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        if scheduler is None:
+            raise NotInVirtualTime("a thread of no world uses a socket of one")
+        task = scheduler.thread_here()
+        assert task is not None, "just found"
+        deadline_us = None if self._timeout is None else scheduler.deadline_us(self._timeout)
+        waking = Waking(task)
+        self.watch(waking)
+        try:
+            while not is_ready():
+                if deadline_us is not None and scheduler.now_us >= deadline_us:
+                    raise TimeoutError("timed out")
+                scheduler.park(deadline_us, wait)
+        finally:
+            self.unwatch(waking)
+
+    # ------------------------------------------------------------------------ making connections
+
+    def bind(self, address: Any) -> None:
+        port = address[1] or self._sockets.new_port()
+        if port in self._sockets.listening:
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+        self._local = (address[0], port)
+
+    def listen(self, backlog: int = 128) -> None:
+        if not self._local[1]:
+            self._local = (self._local[0], self._sockets.new_port())
+        self._arrived = deque()
+        self._sockets.listening[self._local[1]] = self
+
+    def arrived(self, end: StreamEnd) -> None:
+        """A connection to a listening socket."""
+        assert self._arrived is not None, "it listens"
+        self._arrived.append(end)
+        for on_change in tuple(self._watchers):
+            on_change()
+
+    def accept(self) -> tuple[WorldSocket, Any]:
+        arrived = self._arrived
+        if arrived is None:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        if not arrived:
+            self._wait(lambda: bool(arrived), Waiting(WaitFor.CLIENT))
+        accepted = WorldSocket(self._family)
+        accepted._attach(arrived.popleft())
+        accepted._local = self._local
+        return accepted, accepted.getpeername()
+
+    def connect_ex(self, address: Any) -> int:
+        end = self._end
+        if end is None:
+            host, port = address[0], int(address[1])
+            local = self._local = (CLIENT_HOST, self._local[1] or self._sockets.new_port())
+            end = self._world.connect(host, port, local)
+            if end is None:
+                return errno.ECONNREFUSED
+            self._attach(end)
+            if end.is_connecting:
+                if self._timeout == 0.0:
+                    return errno.EINPROGRESS
+                try:
+                    self._wait(
+                        lambda: not end.is_connecting, Waiting(WaitFor.CONNECTION, f"{host}:{port}")
+                    )
+                except TimeoutError:
+                    return errno.EAGAIN
+            return self._refused(end)
+        if end.is_connecting:
+            return errno.EALREADY
+        return errno.EISCONN if end.is_connected else self._refused(end)
+
+    def _refused(self, end: StreamEnd) -> int:
+        """The error of an attempt to connect, after which another may follow."""
+        error = end.take_error()
+        if error:
+            for on_change in self._watchers:
+                end.watchers.pop(on_change, None)
+            self._end = None
+        return error
+
+    def connect(self, address: Any) -> None:
+        error = self.connect_ex(address)
+        if error == errno.EAGAIN:
+            raise TimeoutError("timed out")
+        if error == errno.EINPROGRESS:
+            raise BlockingIOError(error, os.strerror(error))
+        if error not in (0, errno.EISCONN):
+            raise OSError(error, os.strerror(error))
+
+    # ------------------------------------------------------------------------------------- bytes
+
+    def _connected(self) -> StreamEnd:
+        if self._is_closed:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        if self._end is None:
+            raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
+        return self._end
+
+    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
+        end = self._connected()
+        if not end.is_readable:
+            self._wait(lambda: end.is_readable, Waiting(WaitFor.BYTES))
+        return end.peek(bufsize) if flags & socket.MSG_PEEK else end.read(bufsize)
+
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+        view = memoryview(buffer).cast("B")
+        data = self.recv(nbytes or len(view), flags)
+        view[: len(data)] = data
+        return len(data)
+
+    def recvfrom(self, bufsize: int, flags: int = 0, /) -> tuple[bytes, Any]:
+        return self.recv(bufsize, flags), None
+
+    def send(self, data: Any, flags: int = 0, /) -> int:
+        end = self._connected()
+        if end.is_connecting:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        view = memoryview(data).cast("B")
+        if not view:
+            return 0
+        if not end.is_writable:
+            self._wait(lambda: end.is_writable, Waiting(WaitFor.ROOM))
+        return end.write(view)
+
+    def sendall(self, data: Any, flags: int = 0, /) -> None:
+        view = memoryview(data).cast("B")
+        while view:
+            view = view[self.send(view) :]
+
+    def sendmsg(self, buffers: Any, *rest: Any) -> int:
+        return self.send(b"".join(bytes(buffer) for buffer in buffers))
+
+    # ------------------------------------------------------------------------------------ the end
+
+    def shutdown(self, how: int, /) -> None:
+        end = self._connected()
+        if not end.is_connected:
+            raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
+        if how in (socket.SHUT_WR, socket.SHUT_RDWR):
+            end.close_write()
+
+    def _real_close(self, *rest: Any) -> None:
+        """Called by close(), once no file made from it is open."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._sockets.by_descriptor.pop(self._fd, None)
+        if self._arrived is not None:
+            self._sockets.listening.pop(self._local[1], None)
+            for end in self._arrived:
+                end.close()
+        if self._end is not None:
+            self._end.close()
+
+    def detach(self) -> int:
+        raise NotInVirtualTime("a socket cannot be detached in virtual time: it has no descriptor")
+
+    def dup(self) -> WorldSocket:
+        raise NotInVirtualTime("a socket cannot be duplicated in virtual time")
+
+
+class Waking:
+    """Wakes a task; a new one for each wait."""
+
+    __slots__ = ("_task",)
+
+    def __init__(self, task: WorldThread) -> None:
+        self._task = task
+
+    def __call__(self) -> None:
+        self._task.scheduler.wake(self._task)
+
+
+def socketpair(*arguments: Any) -> tuple[WorldSocket, WorldSocket]:
+    """socket.socketpair."""
+    one, other = WorldSocket(socket.AF_UNIX), WorldSocket(socket.AF_UNIX)
+    ends = stream_pair(("", 0), ("", 0))
+    one._attach(ends[0])
+    other._attach(ends[1])
+    return one, other

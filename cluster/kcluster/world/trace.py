@@ -1,0 +1,103 @@
+"""The trace of a world: a line for each frame that passes between its clients and the brokers.
+
+Owns: putting packets together to frames, the form of the lines, the trace's hash.  Never: decodes a
+body, compares traces (check.py does).
+Kafka: tcpdump beside a broker.
+
+Columns: `1234567` µs since the start, `>` to the broker or `<` from it, API and version, broker,
+connection (they are counted), client.id, size of the frame with its length, hash of its bytes.  The
+time is that of the frame's last packet.  What is no frame is shown as bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from struct import Struct as Packing
+from typing import Final, Protocol
+
+from kcluster.protocol.apis import APIS
+
+_SIZE: Final = Packing(">i")
+_HEADER: Final = Packing(">ihhi")
+"""A request's size, API key, version, correlation id."""
+_CORRELATION: Final = Packing(">ii")
+"""A response's size, correlation id."""
+MAX_FRAME_BYTES: Final = 1 << 28
+_HASH_BYTES: Final = 6
+
+
+class TracedConnection(Protocol):
+    """What a line says of a connection."""
+
+    number: int
+    broker_id: int
+    client_id: str | None
+
+
+class WireTrace:
+    """`driver.network.packet_sinks` are to have `on_packet`.  `lines`: so far.  `origin_us`: the
+    time that lines count from."""
+
+    def __init__(self, origin_us: int) -> None:
+        self.lines: list[str] = []
+        self._origin_us = origin_us
+        self._unfinished: dict[tuple[int, bool], bytearray] = {}
+        self._asked: dict[tuple[int, int], str] = {}
+        """API and version, by connection and correlation id."""
+
+    @property
+    def hash(self) -> str:
+        """Of all lines; equal for equal traces."""
+        return hashlib.blake2b("\n".join(self.lines).encode(), digest_size=8).hexdigest()
+
+    def on_packet(
+        self, at_us: int, connection: TracedConnection, is_to_broker: bool, data: bytes
+    ) -> None:
+        """Bytes are sent."""
+        key = (connection.number, is_to_broker)
+        buffer = self._unfinished.setdefault(key, bytearray())
+        buffer += data
+        while len(buffer) >= _SIZE.size:
+            size_bytes = _SIZE.unpack_from(buffer)[0] + _SIZE.size
+            if not _SIZE.size <= size_bytes <= MAX_FRAME_BYTES:
+                size_bytes = len(buffer)  # no frame
+            if len(buffer) < size_bytes:
+                return
+            frame = bytes(buffer[:size_bytes])
+            del buffer[:size_bytes]
+            name = self._asks(frame, key[0]) if is_to_broker else self._answers(frame, key[0])
+            self._add(at_us, connection, is_to_broker, name, frame)
+
+    def end(self, at_us: int, *facts: object) -> None:
+        """The last line: facts about the whole run, such as the next random number."""
+        for (number, is_to_broker), buffer in self._unfinished.items():
+            if buffer:
+                arrow = ">" if is_to_broker else "<"
+                self.lines.append(f"the end {arrow} connection {number} {_seen(bytes(buffer))}")
+        self.lines.append(f"{at_us - self._origin_us} end {' '.join(map(str, facts))}")
+
+    def _asks(self, frame: bytes, number: int) -> str:
+        if len(frame) < _HEADER.size:
+            return "bytes"
+        _, api_key, version, correlation_id = _HEADER.unpack_from(frame)
+        name = f"{APIS[api_key].name if api_key in APIS else api_key} v{version}"
+        self._asked[number, correlation_id] = name
+        return name
+
+    def _answers(self, frame: bytes, number: int) -> str:
+        if len(frame) < _CORRELATION.size:
+            return "bytes"
+        return self._asked.pop((number, _CORRELATION.unpack_from(frame)[1]), "bytes")
+
+    def _add(
+        self, at_us: int, connection: TracedConnection, is_to_broker: bool, name: str, frame: bytes
+    ) -> None:
+        arrow = ">" if is_to_broker else "<"
+        where = f"broker {connection.broker_id} connection {connection.number}"
+        client = connection.client_id or "-"
+        line = f"{at_us - self._origin_us} {arrow} {name} {where} {client} {_seen(frame)}"
+        self.lines.append(line)
+
+
+def _seen(data: bytes) -> str:
+    return f"{len(data)} bytes {hashlib.blake2b(data, digest_size=_HASH_BYTES).hexdigest()}"

@@ -1,0 +1,86 @@
+"""What a thread of a world waits for, and where in the user's code.
+
+Owns: `Waiting`, `StuckThread`, the search for the user's line.  Never: the words (errors.py).
+Kafka: no counterpart; a thread dump.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from msgspec import Struct
+
+import kcluster
+
+_PACKAGE: Final = str(Path(kcluster.__file__).parent) + os.sep
+_LIBRARY: Final = os.path.dirname(threading.__file__) + os.sep
+
+
+class WaitFor(enum.Enum):
+    """Kinds of waits.  The value is how it reads after "waits for"."""
+
+    TURN = "its turn"
+    LOCK = "a lock"
+    QUEUE = "an item in a queue"
+    TIME = "a time to pass"
+    SOCKETS = "sockets to be ready"
+    CONNECTION = "a connection to be made"
+    BYTES = "bytes to arrive"
+    ROOM = "room to send"
+    CLIENT = "somebody to connect"
+    CLUSTER = "the cluster"
+
+
+class Waiting(Struct, frozen=True):
+    """One wait.  `what`: which lock, socket or time, in a few words."""
+
+    kind: WaitFor
+    what: str = ""
+
+    @property
+    def is_for_cluster(self) -> bool:
+        """Whether something in the cluster can end it."""
+        return self.kind not in (WaitFor.LOCK, WaitFor.QUEUE, WaitFor.TURN)
+
+
+FOREVER: Final = Waiting(WaitFor.TURN)
+
+
+class CodeLine(Struct, frozen=True):
+    """A line of a program."""
+
+    file: str
+    line: int
+    function: str
+
+
+class StuckThread(Struct, frozen=True):
+    """A thread, what it waits for, and the user's line that does; None if it has none."""
+
+    name: str
+    wait: Waiting
+    place: CodeLine | None
+
+
+def place_of(frame: FrameType | None) -> CodeLine | None:
+    """The innermost line outside of this package and the standard library, or else the innermost
+    outside of this package."""
+    found = None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith((_PACKAGE, "<")):
+            place = CodeLine(file, frame.f_lineno, frame.f_code.co_name)
+            if not _is_library(file):
+                return place
+            found = found or place
+        frame = frame.f_back
+    return found
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith(_LIBRARY) and "site-packages" not in file

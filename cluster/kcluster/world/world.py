@@ -1,0 +1,124 @@
+"""A world: real client code, in real threads, in the virtual time of a simulated cluster.
+
+Owns: entering and leaving it: what is replaced, the first thread, the threads left at the end.
+Never: the cluster (it is given its network), who runs (scheduler.py), what is replaced (replaced/).
+Kafka: no counterpart; FoundationDB's simulation, for code that does not know of it.
+"""
+
+from __future__ import annotations
+
+import gc
+from contextlib import ExitStack
+from random import Random
+from types import TracebackType
+from typing import Final, Self
+
+from kcluster.timers import NEVER_US
+from kcluster.world import libraries
+from kcluster.world.active import ActiveWorld, WorldNetwork, set_world
+from kcluster.world.compute import ComputeCost
+from kcluster.world.replaced import clocks, locks, network, randomness, threads
+from kcluster.world.replacing import Replacement, Replacing
+from kcluster.world.scheduler import Scheduler
+from kcluster.world.waits import StuckThread
+
+START_MS: Final = clocks.EPOCH_S * 1000
+"""The time of a cluster when its world begins."""
+LIMIT_S: Final = 3600.0
+
+
+def _replacements() -> list[Replacement]:
+    found = [*clocks.PAIRS, *threads.PAIRS, *randomness.PAIRS, *network.PAIRS]
+    return found + libraries.pairs()
+
+
+_REPLACING: Final = Replacing(_replacements)
+
+
+class World(ActiveWorld):
+    """`with World(driver, seed=1): …` in the thread that enters, whose threads belong to it.
+
+    `limit_s`: of virtual time.  `schedule`: "fifo", or "random" for interleavings from the seed.
+    `compute`: how slow the machine is, 1.0 being usual; None to draw it from the seed.
+    """
+
+    def __init__(
+        self,
+        cluster: WorldNetwork,
+        *,
+        seed: int = 1,
+        limit_s: float = LIMIT_S,
+        schedule: str = "fifo",
+        compute: float | None = 1.0,
+    ) -> None:
+        rng = Random(f"{seed}/compute")
+        scheduler = Scheduler(
+            cluster,
+            limit_us=cluster.now_us + round(limit_s * 1e6) if limit_s else NEVER_US,
+            cost=ComputeCost.drawn(rng) if compute is None else ComputeCost(compute),
+            rng=Random(f"{seed}/schedule") if schedule == "random" else None,
+        )
+        super().__init__(cluster, scheduler, Random(f"{seed}/entropy"))
+        self.seed = seed
+        self.left: list[StuckThread] = []
+        """Threads that had not ended at the end."""
+        self._undo = ExitStack()
+
+    def __enter__(self) -> Self:
+        self.enter()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.leave()
+
+    def enter(self) -> None:
+        """Make the calling thread the first of this world."""
+        with ExitStack() as undo:
+            _collect(undo)
+            _REPLACING.put_in(undo)
+            libraries.adapt(undo)
+            gc.freeze()
+            clocks.replace_calendar(undo)
+            network.replace_classes(undo)
+            locks.replace_locks(undo)
+            threads.report_no_forced_ends(undo)
+            randomness.replace_generators(undo, f"{self.seed}/random")
+            set_world(self)
+            undo.callback(set_world, None)
+            self._network.is_inhabited = True
+            undo.callback(self._depart)
+            self.scheduler.enter()
+            self._undo = undo.pop_all()
+
+    def _depart(self) -> None:
+        self._network.is_inhabited = False
+
+    def leave(self) -> None:
+        """Run what was registered for the exit, end the threads that are left, and put everything
+        back."""
+        try:
+            self.at_exit.run()
+        finally:
+            try:
+                self.left = self.scheduler.leave()
+            finally:
+                self._undo.close()
+
+
+def _collect(undo: ExitStack) -> None:
+    """Collect what is garbage now, and nothing by itself until the end: finalizers would run at
+    moments that differ from run to run.  A collection that the program asks for looks at its own
+    objects only, so the rest is frozen."""
+    if gc.get_freeze_count():
+        gc.unfreeze()  # nothing finds the holders of an original among what is frozen
+    else:
+        undo.callback(gc.unfreeze)
+    gc.collect()
+    if gc.isenabled():
+        gc.disable()
+        undo.callback(gc.enable)

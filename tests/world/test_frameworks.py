@@ -1,0 +1,33 @@
+"""What stands on aiokafka, in virtual time.
+
+These two are not in the `dev` extra (faust-streaming wants an older click than this project):
+`pip install --no-deps` them, or run this file in an environment of their own.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("aiokafka")
+
+from tests.world.rig import in_virtual_time
+
+pytestmark = [pytest.mark.pure_python, pytest.mark.filterwarnings("default")]
+
+
+def test_a_stream_application_of_faust_processes_each_record_through_a_failover() -> None:
+    pytest.importorskip("faust")
+    from tests.world.bodies import frameworks
+
+    with in_virtual_time() as cluster:
+        processed = frameworks.stream_application(cluster)
+    assert sorted(processed) == sorted(b"order %d" % number for number in range(50))
+
+
+def test_a_web_service_serves_and_consumes_in_one_loop_through_a_failover() -> None:
+    pytest.importorskip("aiohttp")
+    from tests.world.bodies import frameworks
+
+    with in_virtual_time() as cluster:
+        answered = frameworks.web_service(cluster)
+    assert sorted(answered) == sorted(f"order {number}" for number in range(20))

@@ -1,0 +1,101 @@
+"""What client libraries need to live in a world, and which are refused."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import importlib
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+from kcluster.world.errors import NotInVirtualTime
+from tests.world.rig import empty_world
+
+pytestmark = pytest.mark.pure_python
+
+
+def test_confluent_kafka_is_refused_in_one_line_whoever_holds_its_classes() -> None:
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    admin = pytest.importorskip("confluent_kafka.admin")
+    made_by_name = confluent_kafka.Producer
+
+    class Derived(confluent_kafka.Consumer):
+        """As applications derive their own."""
+
+    settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "billing"}
+    with empty_world():
+        for cls in (confluent_kafka.Producer, confluent_kafka.Consumer, admin.AdminClient, Derived):
+            with pytest.raises(NotInVirtualTime) as refused:
+                cls(settings)
+            assert "confluent_kafka does its I/O in C" in str(refused.value)
+            assert "\n" not in str(refused.value)
+    assert confluent_kafka.Producer is made_by_name
+    assert isinstance(made_by_name(settings), confluent_kafka.Producer)
+    Derived(settings).close()
+
+
+def test_a_library_imported_in_a_world_is_refused_as_well() -> None:
+    pytest.importorskip("confluent_kafka")
+    others = {name: module for name, module in sys.modules.items() if "confluent_kafka" in name}
+    for name in others:
+        if name != "confluent_kafka.cimpl":  # C modules are not loaded twice
+            del sys.modules[name]
+    try:
+        with empty_world():
+            again = importlib.import_module("confluent_kafka")
+            with pytest.raises(NotInVirtualTime, match="librdkafka"):
+                again.Producer({"bootstrap.servers": "127.0.0.1:1"})
+    finally:
+        sys.modules.update(others)
+
+
+def test_sets_of_tasks_and_futures_have_the_same_order_in_each_world() -> None:
+    async def made() -> list[Any]:
+        tasks = [asyncio.create_task(asyncio.sleep(0), name=f"{number}") for number in range(50)]
+        done, _ = await asyncio.wait(tasks)
+        futures = [asyncio.get_running_loop().create_future() for _ in range(50)]
+        gathered = [asyncio.gather(future) for future in futures]
+        names = [task.get_name() for task in done]
+        return (
+            names
+            + [futures.index(x) for x in set(futures)]
+            + [gathered.index(x) for x in set(gathered)]
+        )
+
+    def orders() -> list[Any]:
+        with empty_world():
+            results = [concurrent.futures.Future[None]() for _ in range(50)]
+            kept.append(set(results))
+            return [results.index(x) for x in kept[-1]] + asyncio.run(made())
+
+    kept: list[set[Any]] = []
+    assert orders() == orders()
+    assert all(each in kept[0] for each in tuple(kept[0])), "still found when the world is over"
+
+
+def test_names_are_counted_anew_in_each_world() -> None:
+    def names() -> list[str]:
+        with empty_world(), concurrent.futures.ThreadPoolExecutor() as pool:
+            thread = threading.Thread()
+            return [thread.name, pool.submit(lambda: threading.current_thread().name).result()]
+
+    assert names() == names() == ["Thread-1", "ThreadPoolExecutor-0_0"]
+
+
+def test_aiokafka_builds_records_in_python() -> None:
+    records: Any = pytest.importorskip("aiokafka.record.default_records")
+    accumulator: Any = pytest.importorskip("aiokafka.producer.message_accumulator")
+    before = accumulator.DefaultRecordBatchBuilder
+    with empty_world():
+        assert accumulator.DefaultRecordBatchBuilder is records._DefaultRecordBatchBuilderPy
+    assert accumulator.DefaultRecordBatchBuilder is before
+
+
+def test_clients_take_an_unknown_host_for_an_answer_of_the_resolver() -> None:
+    kafka = pytest.importorskip("kafka")
+    with empty_world(), pytest.raises(kafka.errors.KafkaError) as failed:
+        kafka.KafkaProducer(bootstrap_servers="kafka.example.org:9092", bootstrap_timeout_ms=1000)
+    assert failed.value is not None
