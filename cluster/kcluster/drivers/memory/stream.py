@@ -326,6 +326,31 @@ class _Pair:
         self._other(reader).may_write(size_bytes)
 
 
+@final
+class _Nowhere:
+    """The cable of an end that is never connected."""
+
+    __slots__ = ()
+
+    def send(self, sender: StreamEnd, message: Message) -> None:
+        """Cable: nobody gets it."""
+
+    def has_read(self, reader: StreamEnd, size_bytes: int) -> None:
+        """Cable: nobody writes."""
+
+
+def lonely_end(here: Address, there: Address) -> StreamEnd:
+    """An end that is connecting to nobody: it waits until it is reset or times out."""
+    return StreamEnd(here, there, _Nowhere(), False)
+
+
+def refused_end(here: Address, there: Address) -> StreamEnd:
+    """An end whose connection was refused."""
+    end = lonely_end(here, there)
+    end.reset()
+    return end
+
+
 def stream_pair(
     here: Address = ("127.0.0.1", 0), there: Address = ("127.0.0.1", 0)
 ) -> tuple[StreamEnd, StreamEnd]:
