@@ -23,7 +23,8 @@ from weakref import WeakKeyDictionary
 
 from kcluster.world.active import world_here
 from kcluster.world.errors import NotInVirtualTime
-from kcluster.world.replacing import Replacement, set_attribute
+from kcluster.world.holders import Replacement
+from kcluster.world.replacing import set_attribute
 
 _HEAP_TYPE: Final = 1 << 9
 """Py_TPFLAGS_HEAPTYPE: of classes whose attributes can be set."""
