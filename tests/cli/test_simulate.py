@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -275,3 +277,21 @@ def test_simulate__two_fresh_processes_have_the_same_trace(tmp_path: Path) -> No
     assert done.returncode == 0
     assert done.stdout.startswith("deterministic: two runs, in fresh processes, with the same ")
     assert done.stderr.count("started again with PYTHONHASHSEED=0") == 1
+
+
+def test_simulate__ctrl_c_ends_a_program_that_never_waits(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("print('busy')\nwhile True:\n    pass\n")
+    process = subprocess.Popen(
+        (sys.executable, "-m", "kcluster", "simulate", "app.py", "--brokers", "1"),
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": CODE, "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+    )
+    with process:
+        assert process.stdout is not None
+        assert any(b"busy" in line for line in process.stdout)
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.1)
+    assert process.returncode == 130

@@ -12,21 +12,25 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.interrupts import leave_on_second_interrupt
 from kcluster.cli.simulate.hash_seed import report_hash_seed
 from kcluster.cli.simulate.many import check_determinism, run_many
 from kcluster.cli.simulate.options import SimulateOptions, SimulationSetting, setting_of, source_of
 from kcluster.cli.simulate.printing import play
 from kcluster.cli.simulate.replay import replay_command
 from kcluster.cli.simulate.simulation import Simulated, Simulation
+from kcluster.handle.world_cluster import WorldCluster
 from kcluster.runs.directory import write_run
 from kcluster.world.imports import import_libraries
 from kcluster.world.programs import folder_of
+from kcluster.world.world import START_MS, World
 
 
 def run(options: SimulateOptions) -> int:
     """Run; returns the exit code."""
     setting = setting_of(options)
     report_hash_seed()
+    leave_on_second_interrupt()
     if options.check_determinism:
         _refuse(options, "--check-determinism", ("seeds", "out", "trace"))
         return check_determinism()
@@ -35,8 +39,18 @@ def run(options: SimulateOptions) -> int:
     if options.seeds is None:
         return _simulate(options, setting).exit_code
     _refuse(options, "--seeds", ("out", "trace"))
+    _warm_up(setting)
     seeds = range(setting.seed, setting.seed + options.seeds)
     return run_many(seeds, lambda seed: _simulate(options, replace(setting, seed=seed)))
+
+
+def _warm_up(setting: SimulationSetting) -> None:
+    """Do here once what is the same for each child."""
+    cluster = WorldCluster(setting.scenario.topology, setting.seed, start_ms=START_MS)
+    cluster.open()
+    with World(cluster.driver):
+        pass
+    cluster.close()
 
 
 def _refuse(options: SimulateOptions, option: str, others: tuple[str, ...]) -> None:

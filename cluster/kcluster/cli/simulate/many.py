@@ -34,7 +34,7 @@ def run_many(seeds: range, simulate: Callable[[int], Simulated]) -> int:
     took = f"in {time.perf_counter() - began_s:.1f} s"
     failed = outcome.first_failed
     if failed is None:
-        print(f"{outcome.passed} seeds, {seeds[0]} to {seeds[-1]}: none failed ({took})")
+        print(f"seeds {seeds[0]} to {seeds[-1]}: none failed ({took})")
         return 0
     return _report(failed, len(seeds), took)
 
