@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -115,7 +116,7 @@ def test_simulate__each_program_has_its_own_arguments_and_main(simulate: Simulat
     assert "   +2000 ms  a      | ['x', 'y z'] __main__ ''\n" in out
     assert "  program a: ended after 2.000 s, exit code 0" in out
     assert "  program longer: ended after 10.000 s, exit code 1" in out
-    assert "  FAILED program longer ended with exit code 1" in out
+    assert "  FAILED program longer ended with exit code 1: not my day\n" in out
 
 
 def test_simulate__a_module_runs_as_with_python_m(simulate: Simulate) -> None:
@@ -251,12 +252,18 @@ def test_simulate__wrong_uses_are_one_line(
 
 def test_simulate__of_many_seeds_the_first_that_fails_is_shown(simulate: Simulate) -> None:
     write(app="import random, sys\nsys.exit(3 if random.random() < 0.3 else 0)\n")
-    code, out, _ = simulate("app.py", "--brokers", "1", "--seeds", "30", "--seed", "10")
+    many = ("app.py", "--brokers", "1", "--seeds", "30", "--seed", "10", "--out", "runs")
+    code, out, _ = simulate(*many)
 
     assert code == 3
     failed = int(out.rpartition("seed ")[2].split()[0])
-    assert f"seed {failed} of 30 failed" in out
-    assert simulate("app.py", "--brokers", "1", "--seed", str(failed))[0] == 3
+    assert f"seed {failed} of 10 to 39 failed" in out
+    (run,) = Path("runs").glob("app-*")
+    assert json.loads((run / "run.json").read_text())["seed"] == failed
+    code, again, _ = simulate("app.py", "--brokers", "1", "--seed", str(failed))
+    assert code == 3
+    (trace,) = re.findall(r"trace \w{16}", again)
+    assert trace in (run / "run.json").read_text().replace('trace_hash": "', "trace ")
     for seed in range(10, failed):
         assert simulate("app.py", "--brokers", "1", "--seed", str(seed))[0] == 0
 

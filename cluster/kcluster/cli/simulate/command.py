@@ -37,11 +37,19 @@ def run(options: SimulateOptions) -> int:
     sources = [source_of(program) for program in setting.programs]
     import_libraries(sources, [folder_of(program) for program in setting.programs])
     if options.seeds is None:
-        return _simulate(options, setting).exit_code
-    _refuse(options, "--seeds", ("out", "trace"))
+        return _simulate(options, setting)
+    _refuse(options, "--seeds", ("trace",))
+    brief = replace(options, out=None)
     _warm_up(setting)
     seeds = range(setting.seed, setting.seed + options.seeds)
-    return run_many(seeds, lambda seed: _simulate(options, replace(setting, seed=seed)))
+    return run_many(
+        seeds,
+        lambda seed: _simulate(brief, replace(setting, seed=seed)),
+        # Only the first that fails gets a run directory.
+        None
+        if options.out is None
+        else lambda seed: _simulate(options, replace(setting, seed=seed)),
+    )
 
 
 def _warm_up(setting: SimulationSetting) -> None:
@@ -60,11 +68,11 @@ def _refuse(options: SimulateOptions, option: str, others: tuple[str, ...]) -> N
             raise ControlError(f"{option}: {text}", 2)
 
 
-def _simulate(options: SimulateOptions, setting: SimulationSetting) -> Simulated:
+def _simulate(options: SimulateOptions, setting: SimulationSetting) -> int:
     simulation = Simulation(setting, replay_command(options, setting.seed))
     simulated = play(simulation, not options.quiet, print)
     _write(options, simulated)
-    return simulated
+    return simulated.exit_code
 
 
 def _write(options: SimulateOptions, simulated: Simulated) -> None:
