@@ -94,6 +94,8 @@ def test_simulate__a_program_survives_the_death_of_a_leader(simulate: Simulate) 
     exchanges = (run / "exchanges.jsonl").read_text()
     assert '"billing"' in exchanges
     assert '"shop"' in exchanges
+    assert '"billing"' in (run / "groups.jsonl").read_text()
+    assert '"shop"' in (run / "beliefs.jsonl").read_text()
     trace = Path("wire.txt").read_text().splitlines()
     assert any(" > Produce v" in line and " shop " in line for line in trace)
     assert f"  trace {info['trace_hash']}, {len(trace)} lines" in lines
@@ -101,15 +103,18 @@ def test_simulate__a_program_survives_the_death_of_a_leader(simulate: Simulate) 
 
 def test_simulate__each_program_has_its_own_arguments_and_main(simulate: Simulate) -> None:
     write(
-        one="import sys, time\nmine = sys.argv[1:]\ntime.sleep(2)\nprint(mine, sys.argv[1:])\n"
+        settings="",
+        one="import settings, sys, time\nmine = sys.argv[1:]\ntime.sleep(2)\n"
+        "print(mine, sys.argv[1:])\n"
         "print(sys.modules['__main__'].mine, __name__, repr(sys.stdin.read()))",
-        two="import sys, threading, time\nmine = 2\ntime.sleep(1)\n"
+        two="import settings, sys, threading, time\nmine = 2\ntime.sleep(1)\n"
         "threading.Thread(target=lambda: print(sys.argv) or time.sleep(9)).start()\n"
         "sys.exit('not my day')",
     )
     code, out, err = simulate("--app", "a=one.py x 'y z'", "--app", "longer=two.py", "--seed", "3")
 
     assert code == 1
+    assert err.startswith("kcluster: the programs a, longer share the module settings: ")
     assert "   +1000 ms  longer | ['two.py']\n" in out
     assert "   +1000 ms  longer | not my day\n" in err
     assert "   +2000 ms  a      | ['x', 'y z'] ['x', 'y z']\n" in out

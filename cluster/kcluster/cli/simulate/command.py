@@ -7,6 +7,7 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -30,6 +31,9 @@ def run(options: SimulateOptions) -> int:
     """Run; returns the exit code."""
     setting = setting_of(options)
     report_hash_seed()
+    for name, programs in setting.shared.items():
+        text = f"share the module {name}: a variable in it is the same for all of them"
+        print(f"kcluster: the programs {', '.join(programs)} {text}", file=sys.stderr)
     leave_on_second_interrupt()
     if options.check_determinism:
         _refuse(options, "--check-determinism", ("seeds", "out", "trace"))
