@@ -23,7 +23,16 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import pytest
 
 from kcluster.testing import hash_seed
-from kcluster.testing.items import HASH_SEED_INI, FIXTURE, MARK, SEED, clock_of, replay_of, seeds_of, wide_fixtures
+from kcluster.testing.items import (
+    FIXTURE,
+    HASH_SEED_INI,
+    MARK,
+    SEED,
+    clock_of,
+    replay_of,
+    seeds_of,
+    wide_fixtures,
+)
 from kcluster.testing.reports import RUNS_DIRECTORY, add_stories, remember
 
 if TYPE_CHECKING:
