@@ -35,6 +35,9 @@ SPARK_LIVE = "spark live"
 """The group of those that read from a live cluster.  They are half of the work, and the whole would
 take longer than all other tests."""
 
+gc.disable()
+"""Until all tests are collected: what is imported stays."""
+
 # Tests start the command line and Spark's workers some hundred times: without the modules' compiled
 # files each of them would compile all modules again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -106,6 +109,7 @@ def pytest_collection_finish() -> None:
     collector's sight: scanning them again and again took a quarter of the CPU of a long test."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 class TimeLimitReached(BaseException):

@@ -49,12 +49,15 @@ class ActiveWorld:
         self._network = network
 
     def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd | None:
-        """An end that is connected or being connected; None if nobody of this machine listens."""
+        """An end that is connected or being connected; None if nobody of this machine listens.  A
+        port of this machine that no program listens at is a broker's: localhost:9092 stands in many
+        programs, and nothing outside of the world is reached."""
         if host not in _THIS_MACHINE:
             return self._network.connect(host, port, local)
         listening = self.sockets.listening.get(port)
         if listening is None:
-            return None
+            brokers = next(iter(self._network.hosts), None)
+            return None if brokers is None else self._network.connect(brokers, port, local)
         mine, theirs = stream_pair(local, (host, port))
         listening.arrived(theirs)
         return mine

@@ -390,6 +390,9 @@ class Scheduler:
             heappop(timers)
         due_us = timers[0][0] if timers else NEVER_US
         if due_us == NEVER_US and not any(task.wait.is_for_cluster for task in self.tasks):
+            self.lines.find_freed()
+            if self.lines.freed:
+                return
             raise Deadlock(self.describe())
         self._advance(min(due_us, self.limit_us), lambda: bool(self._run_queue))
         self._fire_timers()

@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.simulate.hash_seed import report_hash_seed
 from kcluster.cli.simulate.many import check_determinism, run_many
 from kcluster.cli.simulate.options import SimulateOptions, SimulationSetting, setting_of, source_of
 from kcluster.cli.simulate.printing import play
@@ -25,6 +26,7 @@ from kcluster.world.programs import folder_of
 def run(options: SimulateOptions) -> int:
     """Run; returns the exit code."""
     setting = setting_of(options)
+    report_hash_seed()
     if options.check_determinism:
         _refuse(options, "--check-determinism", ("seeds", "out", "trace"))
         return check_determinism()

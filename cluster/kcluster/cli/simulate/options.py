@@ -12,15 +12,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kcluster.cli.control.protocol import ControlError
 from kcluster.cli.topology_choice import choose_topology
 from kcluster.config.files.durations import milliseconds
+from kcluster.config.topology.broker_checks import host_problem
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.search import scenario_files
-from kcluster.world.imports import own_modules
-from kcluster.world.programs import Program, find_module, folder_of, names_of
+from kcluster.world.imports import own_modules, program_file
+from kcluster.world.programs import Program, folder_of, names_of
 
 DEFAULT_LIMIT: Final = "1h"
 
@@ -34,6 +35,7 @@ class SimulateOptions(Struct, frozen=True):
     topology: str | None = None
     brokers: int | None = None
     profile: str | None = None
+    host: str | None = None
     scenario: str | None = None
     seed: int | None = None
     seeds: int | None = None
@@ -69,6 +71,10 @@ def setting_of(options: SimulateOptions) -> SimulationSetting:
     programs = _programs(options)
     _check_modules(programs)
     scenario = _scenario(options, programs)
+    if options.host is not None:
+        _check_host(options.host)
+        topology = structs.replace(scenario.topology, host=options.host)
+        scenario = structs.replace(scenario, topology=topology)
     return SimulationSetting(
         programs=programs,
         scenario=scenario,
@@ -132,8 +138,7 @@ def _check(program: Program) -> None:
         except OSError as error:
             text = f"{program.target}: cannot be read: {error.strerror}"
             raise ControlError(text, 2) from None
-    spec = find_module(program.target)
-    if spec is None:
+    if program_file(program.target) is None:
         raise ControlError(f"-m {program.target}: no such module, or it has no __main__", 2)
 
 
@@ -152,9 +157,9 @@ def source_of(program: Program) -> Path:
     """The file that a program begins with."""
     if not program.is_module:
         return Path(program.target)
-    spec = find_module(program.target)
-    assert spec is not None, "checked"
-    return Path(spec.origin or "")
+    file = program_file(program.target)
+    assert file is not None, "checked"
+    return file
 
 
 # ------------------------------------------------------------------------------ everything else
@@ -176,6 +181,12 @@ def _scenario(options: SimulateOptions, programs: Sequence[Program]) -> Scenario
         raise ControlError("\n".join(problems) or several, 2)
     topology_file = None if options.topology is None else os.path.abspath(options.topology)
     return Scenario.load(files[0], topology=topology_file)
+
+
+def _check_host(host: str) -> None:
+    problem = host_problem(host)
+    if problem is not None:
+        raise ControlError(f"--host {problem}", 2)
 
 
 def _seconds(option: str, text: str) -> float:

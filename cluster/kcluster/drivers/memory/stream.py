@@ -7,6 +7,7 @@ Kafka: the kernel's TCP below a client and a broker.
 Errors come as on Linux.  What arrived before a reset can still be read; then one call raises the
 error; after it, reading returns the end of the stream and writing raises BrokenPipeError.  After a
 FIN, reading never raises.
+# DIFFERS: what is written leaves at once, as with TCP_NODELAY, which clients of Kafka set.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ CAPACITY_BYTES: Final = 1 << 20
 _TEXTS: Final = {
     errno.ECONNREFUSED: "Connection refused",
     errno.ECONNRESET: "Connection reset by peer",
+    errno.ENOTCONN: "Transport endpoint is not connected",
     errno.EPIPE: "Broken pipe",
     errno.ETIMEDOUT: "Connection timed out",
 }
@@ -173,8 +175,11 @@ class StreamEnd:
             raise OSError(error, _TEXTS[error])
 
     def close_write(self) -> None:
-        """Send a FIN: nothing more is written, and what the other end sends can still be read."""
-        if self.is_connected and not self._write_is_closed:
+        """Send a FIN: nothing more is written, and what the other end sends can still be read.
+        OSError (ENOTCONN) if there is no connection, or no more."""
+        if self._is_dead or self.is_connecting or (self._write_is_closed and self._saw_end):
+            raise OSError(errno.ENOTCONN, _TEXTS[errno.ENOTCONN])
+        if not self._write_is_closed:
             self._write_is_closed = True
             self._cable.send(self, Signal.FIN)
             self._changed()
@@ -239,7 +244,7 @@ class StreamEnd:
         """The other end has reset or refused the connection."""
         if self._is_dead:
             return
-        if not self._is_closed:
+        if not self._is_closed and not (self._saw_end and self._write_is_closed):
             if self.is_connecting:
                 self.error = errno.ECONNREFUSED
             else:
