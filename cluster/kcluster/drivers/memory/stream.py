@@ -114,11 +114,6 @@ class StreamEnd:
         return self.is_connected and self._room_bytes * 3 >= CAPACITY_BYTES
 
     @property
-    def is_over(self) -> bool:
-        """Whether it is closed, refused or reset: nothing more arrives here."""
-        return self._is_closed or self._is_dead
-
-    @property
     def _is_dead(self) -> bool:
         """Neither connected nor connecting: it was refused or reset, or both ends have sent a
         FIN."""
@@ -245,12 +240,13 @@ class StreamEnd:
             self._saw_end = True
             self._die_if_ended()
         elif message is Signal.SYN_ACK:
-            if self._is_closed:
-                self.is_connected = True
-                self._refuse()
-                return
+            was_waiting, was_dead = self.is_connecting, self._is_dead
             self.is_connecting = False
             self.is_connected = True
+            if not was_waiting:
+                if was_dead:  # it was closed meanwhile, or has timed out
+                    self._refuse()
+                return
         else:
             self.reset()
             return
