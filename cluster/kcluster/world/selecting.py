@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import selectors
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -99,8 +100,10 @@ class WorldSelector(selectors.BaseSelector):
         if ready:
             scheduler.may_switch()
             return ready
+        looks_in_vain = not _is_asyncio()
         if timeout is not None and timeout <= 0:
-            scheduler.polled()
+            if looks_in_vain:
+                scheduler.polled()
             scheduler.let_others_run()
             return self._ready()
         deadline_us = None
@@ -115,7 +118,7 @@ class WorldSelector(selectors.BaseSelector):
                 ready = self._ready()
         finally:
             self._waiting = None
-        if not ready and timeout is not None and timeout <= SHORT_S:
+        if not ready and looks_in_vain and timeout is not None and timeout <= SHORT_S:
             scheduler.polled()
         return ready
 
@@ -126,6 +129,12 @@ class WorldSelector(selectors.BaseSelector):
         self._sockets.clear()
         self._keys.clear()
         self._map = None
+
+
+def _is_asyncio() -> bool:
+    """Whether asyncio selects: its loop looks for sockets before each batch of callbacks that are
+    ready, and sleeps for its timers, so that it does not look in vain."""
+    return sys._getframe(2).f_globals.get("__name__") == "asyncio.base_events"
 
 
 class _KeysByFile(Mapping[Any, selectors.SelectorKey]):
