@@ -417,7 +417,7 @@ class Scheduler:
         """What each task waits for, and where."""
         frames = sys._current_frames()
         return [
-            StuckThread(task.name, task.wait, place_of(frames.get(task.ident)))
+            StuckThread(task.name, task.wait, place_of(frames.get(task.ident)), task.app)
             for task in self.tasks
             if task is not others_than
         ]
