@@ -90,13 +90,16 @@ class Simulation:
     `began_ms`: the cluster's time when the programs begin.
     """
 
-    def __init__(self, setting: SimulationSetting, replay: str) -> None:
+    def __init__(self, setting: SimulationSetting, replay: str, keeps_trace: bool = False) -> None:
         self._began_s = time.perf_counter()
         self.setting = setting
         self.cluster = WorldCluster(setting.scenario.topology, setting.seed, start_ms=START_MS)
         self.cluster.open()
         self.began_us = self.cluster.driver.now_us
-        self.trace = WireTrace(self.began_us)
+        self.trace_lines: list[str] = []
+        """Kept if `keeps_trace`."""
+        sink = self.trace_lines.append if keeps_trace else None
+        self.trace = WireTrace(self.began_us, sink)
         self._replay = replay
         self._stage = WorldStage(self.cluster, setting.seed, Ledger())
         self._run = ScenarioRun(setting.scenario, self._stage, self.cluster.recorder, setting.seed)
