@@ -60,6 +60,24 @@ def test_threads_wait_for_each_other() -> None:
     assert seen == ["a0", "a1", "b0", "a2", "b1", "b2"]
 
 
+def test_threads_made_before_the_world_run_in_it_and_the_other_way_round() -> None:
+    seen: list[float] = []
+
+    def work() -> None:
+        time.sleep(50)
+        seen.append(time.monotonic())
+
+    before = threading.Thread(target=work)
+    with empty_world():
+        before.start()
+        before.join()
+        after = threading.Thread(target=seen.append, args=(1,))
+    assert not before.is_alive()
+    after.start()
+    after.join()
+    assert [round(at) for at in seen] == [1050, 1]
+
+
 def test_a_deadlock_names_the_threads_and_their_lines() -> None:
     one, other = threading.Lock(), threading.Lock()
 

@@ -16,6 +16,8 @@ import pytest
 MARK: Final = "kafka_cluster"
 FIXTURE: Final = "kafka_cluster"
 VIRTUAL_FIXTURE: Final = "virtual_cluster"
+SHARED: Final = ("kafka_cluster_module", "kafka_cluster_session")
+STAY_LIVE: Final = "is shared by tests, so it is live; only kafka_cluster can be in virtual time"
 HASH_SEED: Final = "PYTHONHASHSEED"
 HASH_SEED_INI: Final = "kcluster_hash_seed"
 SEED: Final = pytest.StashKey[int]()

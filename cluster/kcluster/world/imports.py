@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
@@ -41,6 +42,23 @@ def import_libraries(files: Iterable[Path], folders: Sequence[str]) -> None:
 def own_modules(files: Iterable[Path], folder: str) -> dict[str, Path]:
     """The modules in `folder` that these files import, by name, with those that they import."""
     return _Search(files, [folder]).own
+
+
+def program_file(module: str) -> Path | None:
+    """The file that `python -m module` runs here; None if there is none.  Nothing is imported."""
+    path: Sequence[str] | None = [os.getcwd(), *sys.path]
+    name = ""
+    for part in module.split("."):
+        if path is None:
+            return None
+        name = f"{name}.{part}" if name else part
+        spec = PathFinder.find_spec(name, path)
+        if spec is None:
+            return None
+        path = spec.submodule_search_locations
+    if path is not None:
+        spec = PathFinder.find_spec(f"{name}.__main__", path)
+    return Path(spec.origin) if spec is not None and spec.origin else None
 
 
 def _libraries(files: Iterable[Path], folders: Sequence[str]) -> Iterator[str]:

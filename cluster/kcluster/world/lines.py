@@ -9,8 +9,16 @@ Whoever releases a lock reserves it for the first of those that wait, so nobody 
 
 from __future__ import annotations
 
+import _thread
 from collections import deque
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
+
+LONGEST_REAL_WAIT_S: Final = 0.2
+"""For a lock that a thread of no world may hold."""
+
+LOCKS: Final = (_thread.LockType, _thread.RLock)
+_acquire: Final[dict[type, Any]] = {kind: kind.acquire for kind in LOCKS}
+_release: Final[dict[type, Any]] = {kind: kind.release for kind in LOCKS}
 
 T = TypeVar("T")
 
@@ -26,7 +34,7 @@ class WaitingLines(Generic[T]):
         self.reserved: dict[Any, T] = {}
         """Locks that were released, and the thread whose turn it is."""
         self.by_others: dict[Any, None] = {}
-        """Locks that threads of no world hold."""
+        """Locks that threads of no world hold, or are about to."""
         self.freed: deque[Any] = deque()
         """Those that such threads released, while threads of the world were waiting."""
 
@@ -57,3 +65,11 @@ class WaitingLines(Generic[T]):
         self.by_others.pop(lock, None)
         if lock in self._waiting:
             self.freed.append(lock)
+
+    def find_freed(self) -> None:
+        """Look for locks that threads of no world held before the world began; they are waited for
+        in real time.  Called when no thread of the world can go on."""
+        for lock in tuple(self._waiting):
+            if isinstance(lock, LOCKS) and _acquire[type(lock)](lock, True, LONGEST_REAL_WAIT_S):
+                _release[type(lock)](lock)
+                self.freed.append(lock)

@@ -80,7 +80,9 @@ class WireTrace:
         if len(frame) < _HEADER.size:
             return "bytes"
         _, api_key, version, correlation_id = _HEADER.unpack_from(frame)
-        name = f"{APIS[api_key].name if api_key in APIS else api_key} v{version}"
+        if api_key not in APIS:
+            return "bytes"
+        name = f"{APIS[api_key].name} v{version}"
         self._asked[number, correlation_id] = name
         return name
 

@@ -17,8 +17,9 @@ from kcluster.timers import NEVER_US
 from kcluster.world import libraries
 from kcluster.world.active import ActiveWorld, WorldNetwork, set_world
 from kcluster.world.compute import ComputeCost
+from kcluster.world.holders import Replacement
 from kcluster.world.replaced import clocks, locks, network, randomness, threads
-from kcluster.world.replacing import Replacement, Replacing
+from kcluster.world.replacing import Replacing
 from kcluster.world.scheduler import Scheduler
 from kcluster.world.waits import StuckThread
 
@@ -79,10 +80,9 @@ class World(ActiveWorld):
     def enter(self) -> None:
         """Make the calling thread the first of this world."""
         with ExitStack() as undo:
-            _collect(undo)
             _REPLACING.put_in(undo)
             libraries.adapt(undo)
-            gc.freeze()
+            _collect(undo)
             clocks.replace_calendar(undo)
             network.replace_classes(undo)
             locks.replace_locks(undo)
@@ -113,12 +113,11 @@ class World(ActiveWorld):
 def _collect(undo: ExitStack) -> None:
     """Collect what is garbage now, and nothing by itself until the end: finalizers would run at
     moments that differ from run to run.  A collection that the program asks for looks at its own
-    objects only, so the rest is frozen."""
-    if gc.get_freeze_count():
-        gc.unfreeze()  # nothing finds the holders of an original among what is frozen
-    else:
-        undo.callback(gc.unfreeze)
+    objects only: the rest is frozen."""
     gc.collect()
     if gc.isenabled():
         gc.disable()
         undo.callback(gc.enable)
+    if not gc.get_freeze_count():
+        gc.freeze()
+        undo.callback(gc.unfreeze)

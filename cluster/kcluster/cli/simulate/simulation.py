@@ -38,7 +38,7 @@ from kcluster.world.world import START_MS, World
 
 PROGRAMS: Final = "programs"
 """Stands for a check: all programs ended, and none failed."""
-PROGRAMS_ENDED: Final = "the programs ended with {left} steps of the scenario left"
+PROGRAMS_ENDED: Final = "steps of the scenario that were left when the programs ended: {left}"
 BOOTSTRAP_VARIABLE: Final = "KCLUSTER_BOOTSTRAP"
 
 

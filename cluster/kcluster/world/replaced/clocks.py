@@ -13,7 +13,8 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 from kcluster.world.active import scheduler_here
-from kcluster.world.replacing import Replacement, set_in_builtin_type
+from kcluster.world.holders import Replacement
+from kcluster.world.replacing import set_in_builtin_type
 from kcluster.world.waits import WaitFor, Waiting
 
 EPOCH_S: Final = 1_767_225_600

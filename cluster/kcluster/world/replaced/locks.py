@@ -18,6 +18,7 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 from kcluster.world.active import scheduler_here, scheduler_of_process
+from kcluster.world.lines import LONGEST_REAL_WAIT_S
 from kcluster.world.replacing import set_in_builtin_type
 from kcluster.world.scheduler import Scheduler
 from kcluster.world.waits import WaitFor, Waiting
@@ -25,8 +26,6 @@ from kcluster.world.waits import WaitFor, Waiting
 _RLOCK: Final[Any] = _thread.RLock
 _FOR_LOCK: Final = Waiting(WaitFor.LOCK)
 _FOR_QUEUE: Final = Waiting(WaitFor.QUEUE)
-_REAL_TIME_S: Final = 0.05
-"""How long a lock that a thread of no world holds is waited for before looking again."""
 
 _release_save: Final = _RLOCK._release_save
 _acquire_restore: Final = _RLOCK._acquire_restore
@@ -87,9 +86,8 @@ def _acquire_of(kind: Any) -> Acquire:
 
 def _wait(real: Acquire, lock: Any, scheduler: Scheduler, timeout: float) -> bool:
     lines, thread = scheduler.lines, scheduler.here
-    while lock in lines.by_others:
-        if real(lock, True, _REAL_TIME_S):
-            return True
+    if lock in lines.by_others and real(lock, True, LONGEST_REAL_WAIT_S):
+        return True
     deadline_us = scheduler.deadline_us(timeout) if timeout > 0 else None
     try:
         while True:
@@ -112,10 +110,14 @@ def _wait(real: Acquire, lock: Any, scheduler: Scheduler, timeout: float) -> boo
 
 def _by_others(real: Acquire, lock: Any, blocking: bool, timeout: float) -> bool:
     """A thread of no world acquires a lock."""
-    is_mine = bool(real(lock, blocking, timeout))
     scheduler = scheduler_of_process()
-    if is_mine and scheduler is not None:
-        scheduler.lines.by_others[lock] = None
+    if scheduler is None:
+        return bool(real(lock, blocking, timeout))
+    # Known before it holds the lock: it may be interrupted at once.
+    scheduler.lines.by_others[lock] = None
+    is_mine = bool(real(lock, blocking, timeout))
+    if not is_mine:
+        scheduler.lines.by_others.pop(lock, None)
     return is_mine
 
 

@@ -16,7 +16,8 @@ from typing import Any, Final
 from kcluster.drivers.memory.addresses import CLIENT_HOST
 from kcluster.world import selecting, sockets
 from kcluster.world.active import scheduler_here, world_here
-from kcluster.world.replacing import Replacement, set_attribute
+from kcluster.world.holders import Replacement
+from kcluster.world.replacing import set_attribute
 from kcluster.world.sockets import RealSocket, WorldSocket
 
 _select: Final = real_select.select

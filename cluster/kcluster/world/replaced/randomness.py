@@ -14,7 +14,8 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 from kcluster.world.active import world_here
-from kcluster.world.replacing import Replacement, set_attribute
+from kcluster.world.holders import Replacement
+from kcluster.world.replacing import set_attribute
 
 _urandom: Final = os.urandom
 _seed: Final = random.Random.seed

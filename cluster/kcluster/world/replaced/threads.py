@@ -18,7 +18,8 @@ from typing import Any, Final
 from kcluster.world.active import scheduler_here, world_here
 from kcluster.world.errors import WorldEnded
 from kcluster.world.exits import AtExit
-from kcluster.world.replacing import Replacement, set_attribute
+from kcluster.world.holders import Replacement
+from kcluster.world.replacing import set_attribute
 from kcluster.world.scheduler import WorldThread
 
 _allocate_lock: Final = _thread.allocate_lock
@@ -80,19 +81,16 @@ if sys.version_info < (3, 13):
 
     PAIRS.append(Replacement(_set_sentinel, set_sentinel))
 else:
-    _thread_handle: Final = _thread._ThreadHandle
     _start_joinable_thread: Final = _thread.start_joinable_thread
+    _HANDLES: Final = ("_handle", "_os_thread_handle")
+    """What a Thread calls it: in 3.13, and since 3.14."""
 
     class WorldThreadHandle:
         """What a threading.Thread knows of its thread."""
 
-        def __init__(self) -> None:
-            self.ident: int | None = None
-            self._ended = _allocate_lock()
-
-        def begun(self, task: WorldThread) -> None:
-            """It runs from now on."""
+        def __init__(self, task: WorldThread) -> None:
             self.ident = task.ident
+            self._ended = _allocate_lock()
             self._ended.acquire()
             task.sentinel = self._set_done
 
@@ -103,28 +101,27 @@ else:
 
         def is_done(self) -> bool:
             """Whether it has ended."""
-            return self.ident is not None and not self._ended.locked()
+            return not self._ended.locked()
 
         def _set_done(self) -> None:
             if self._ended.locked():
                 self._ended.release()
-
-    def thread_handle() -> Any:
-        """_thread._ThreadHandle."""
-        return _thread_handle() if scheduler_here() is None else WorldThreadHandle()
 
     def start_joinable_thread(
         function: Callable[[], object], handle: Any = None, daemon: bool = True
     ) -> Any:
         """_thread.start_joinable_thread."""
         scheduler = scheduler_here()
-        if scheduler is None or isinstance(handle, _thread_handle):
+        if scheduler is None:
             return _start_joinable_thread(function, handle=handle, daemon=daemon)
-        handle = handle or WorldThreadHandle()
-        handle.begun(scheduler.spawn(function, (), {}))
-        return handle
+        twin = WorldThreadHandle(scheduler.spawn(function, (), {}))
+        thread = getattr(function, "__self__", None)
+        if handle is not None and isinstance(thread, threading.Thread):
+            for name in _HANDLES:
+                if name in vars(thread):
+                    setattr(thread, name, twin)
+        return twin
 
-    PAIRS.append(Replacement(_thread_handle, thread_handle))
     PAIRS.append(Replacement(_start_joinable_thread, start_joinable_thread))
 
 
