@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -91,6 +94,8 @@ def test_simulate__a_program_survives_the_death_of_a_leader(simulate: Simulate) 
     exchanges = (run / "exchanges.jsonl").read_text()
     assert '"billing"' in exchanges
     assert '"shop"' in exchanges
+    assert '"billing"' in (run / "groups.jsonl").read_text()
+    assert '"shop"' in (run / "beliefs.jsonl").read_text()
     trace = Path("wire.txt").read_text().splitlines()
     assert any(" > Produce v" in line and " shop " in line for line in trace)
     assert f"  trace {info['trace_hash']}, {len(trace)} lines" in lines
@@ -98,22 +103,25 @@ def test_simulate__a_program_survives_the_death_of_a_leader(simulate: Simulate) 
 
 def test_simulate__each_program_has_its_own_arguments_and_main(simulate: Simulate) -> None:
     write(
-        one="import sys, time\nmine = sys.argv[1:]\ntime.sleep(2)\nprint(mine, sys.argv[1:])\n"
+        settings="",
+        one="import settings, sys, time\nmine = sys.argv[1:]\ntime.sleep(2)\n"
+        "print(mine, sys.argv[1:])\n"
         "print(sys.modules['__main__'].mine, __name__, repr(sys.stdin.read()))",
-        two="import sys, threading, time\nmine = 2\ntime.sleep(1)\n"
+        two="import settings, sys, threading, time\nmine = 2\ntime.sleep(1)\n"
         "threading.Thread(target=lambda: print(sys.argv) or time.sleep(9)).start()\n"
         "sys.exit('not my day')",
     )
     code, out, err = simulate("--app", "a=one.py x 'y z'", "--app", "longer=two.py", "--seed", "3")
 
     assert code == 1
+    assert err.startswith("kcluster: the programs a, longer share the module settings: ")
     assert "   +1000 ms  longer | ['two.py']\n" in out
     assert "   +1000 ms  longer | not my day\n" in err
     assert "   +2000 ms  a      | ['x', 'y z'] ['x', 'y z']\n" in out
     assert "   +2000 ms  a      | ['x', 'y z'] __main__ ''\n" in out
     assert "  program a: ended after 2.000 s, exit code 0" in out
     assert "  program longer: ended after 10.000 s, exit code 1" in out
-    assert "  FAILED program longer ended with exit code 1" in out
+    assert "  FAILED program longer ended with exit code 1: not my day\n" in out
 
 
 def test_simulate__a_module_runs_as_with_python_m(simulate: Simulate) -> None:
@@ -249,12 +257,18 @@ def test_simulate__wrong_uses_are_one_line(
 
 def test_simulate__of_many_seeds_the_first_that_fails_is_shown(simulate: Simulate) -> None:
     write(app="import random, sys\nsys.exit(3 if random.random() < 0.3 else 0)\n")
-    code, out, _ = simulate("app.py", "--brokers", "1", "--seeds", "30", "--seed", "10")
+    many = ("app.py", "--brokers", "1", "--seeds", "30", "--seed", "10", "--out", "runs")
+    code, out, _ = simulate(*many)
 
     assert code == 3
     failed = int(out.rpartition("seed ")[2].split()[0])
-    assert f"seed {failed} of 30 failed" in out
-    assert simulate("app.py", "--brokers", "1", "--seed", str(failed))[0] == 3
+    assert f"seed {failed} of 10 to 39 failed" in out
+    (run,) = Path("runs").glob("app-*")
+    assert json.loads((run / "run.json").read_text())["seed"] == failed
+    code, again, _ = simulate("app.py", "--brokers", "1", "--seed", str(failed))
+    assert code == 3
+    (trace,) = re.findall(r"trace \w{16}", again)
+    assert trace in (run / "run.json").read_text().replace('trace_hash": "', "trace ")
     for seed in range(10, failed):
         assert simulate("app.py", "--brokers", "1", "--seed", str(seed))[0] == 0
 
@@ -275,3 +289,21 @@ def test_simulate__two_fresh_processes_have_the_same_trace(tmp_path: Path) -> No
     assert done.returncode == 0
     assert done.stdout.startswith("deterministic: two runs, in fresh processes, with the same ")
     assert done.stderr.count("started again with PYTHONHASHSEED=0") == 1
+
+
+def test_simulate__ctrl_c_ends_a_program_that_never_waits(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("print('busy')\nwhile True:\n    pass\n")
+    process = subprocess.Popen(
+        (sys.executable, "-m", "kcluster", "simulate", "app.py", "--brokers", "1"),
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": CODE, "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+    )
+    with process:
+        assert process.stdout is not None
+        assert any(b"busy" in line for line in process.stdout)
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.1)
+    assert process.returncode == 130

@@ -15,8 +15,10 @@ Kafka: EmbeddedKafkaCluster, ClusterTestExtensions.
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -283,10 +285,38 @@ def _refuse(request: pytest.FixtureRequest, problems: list[str]) -> NoReturn:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """Add to a failed test's report what happened to its clusters, and write run directories."""
-    report = yield
-    if report.failed and report.when == "call":
-        add_stories(item, report)
+    with _outside():
+        report = yield
+        if report.failed and report.when == "call":
+            add_stories(item, report)
     return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_logreport() -> Generator[None, Any, Any]:
+    """Reports go to files, to a terminal or to another process: no matter of a world."""
+    with _outside():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_timeout_set_timer() -> Generator[None, Any, Any]:
+    """A limit for a test is of the machine's time."""
+    with _outside():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_timeout_cancel_timer() -> Generator[None, Any, Any]:
+    """The same."""
+    with _outside():
+        return (yield)
+
+
+def _outside() -> AbstractContextManager[None]:
+    """The calling thread is of no world meanwhile, if there is one."""
+    active = sys.modules.get("kcluster.world.active")
+    return nullcontext() if active is None else active.outside()
 
 
 # ---------------------------------------------------------------------------- scenario files

@@ -64,7 +64,9 @@ def _warm_up(item: pytest.Item) -> None:
     upper: Any = item.parent  # in the place of the next item: what it needs stays
     names = item.fixturenames
     own = names[:]
-    item._initrequest()
+    request: Any = item._request
+    if not request:  # the item was run before
+        item._initrequest()
     with _captured(item, "setup"):
         names[:] = wide_fixtures(item)
         try:
@@ -72,6 +74,7 @@ def _warm_up(item: pytest.Item) -> None:
         finally:
             names[:] = own
             state.teardown_exact(upper)
+            item._initrequest()
     if FIXTURE in names:
         arguments = arguments_of(item.get_closest_marker(MARK), "virtual")
         cluster = TestedWorldCluster(arguments, item.name, "")

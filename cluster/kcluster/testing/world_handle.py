@@ -94,7 +94,7 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
 
     def _threads(self) -> Iterator[str]:
         scheduler = self._world.scheduler
-        others = scheduler.describe(others_than=scheduler.thread_here())
+        others = scheduler.describe(others_than=scheduler.current)
         if others:
             yield "threads:"
             yield from map(thread_line, others)

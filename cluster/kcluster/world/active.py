@@ -8,6 +8,7 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import _thread
+from contextlib import AbstractContextManager, nullcontext
 from random import Random
 from typing import Final, Protocol
 
@@ -75,6 +76,12 @@ class ActiveWorld:
 
 
 _world: ActiveWorld | None = None
+
+
+def outside() -> AbstractContextManager[None]:
+    """The calling thread is of no world meanwhile; for those that run a program's threads, such as
+    pytest."""
+    return nullcontext() if _world is None else _world.scheduler.outside()
 
 
 def world_here() -> ActiveWorld | None:

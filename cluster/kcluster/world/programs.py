@@ -241,7 +241,7 @@ class _ProgramEnding:
         if error is None or isinstance(error, WorldEnded):
             return False
         if isinstance(error, SystemExit):
-            self.exit_code = _exit_code(error.code)
+            self._exit(error.code)
             return True
         while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
             trace = trace.tb_next
@@ -253,6 +253,15 @@ class _ProgramEnding:
             self.reason = f"{type(error).__name__}: {error}".partition("\n")[0]
             sys.excepthook(type(error), error.with_traceback(trace), trace)
         return True
+
+    def _exit(self, code: Any) -> None:
+        """As a process that ends with `sys.exit(code)`."""
+        if code is None or isinstance(code, int):
+            self.exit_code = (code or 0) & 0xFF
+        else:
+            print(code, file=sys.stderr)
+            self.exit_code = FAILED
+            self.reason = str(code).partition("\n")[0]
 
 
 def _line_of(trace: TracebackType | None) -> str:
@@ -283,16 +292,6 @@ def _compiled(file: str) -> CodeType:
 def folder_of(program: Program) -> str:
     """What Python puts first into sys.path."""
     return os.getcwd() if program.is_module else os.path.dirname(os.path.realpath(program.target))
-
-
-def _exit_code(code: Any) -> int:
-    """As of a process that ends with `sys.exit(code)`."""
-    if code is None:
-        return 0
-    if isinstance(code, int):
-        return code & 0xFF
-    print(code, file=sys.stderr)
-    return FAILED
 
 
 # ------------------------------------------------------------------- what each has of its own

@@ -46,6 +46,9 @@ class KernelEnd:
     def close_write(self) -> None:
         self.sock.shutdown(socket.SHUT_WR)
 
+    def close_read(self) -> None:
+        self.sock.shutdown(socket.SHUT_RD)
+
     def close(self) -> None:
         self.sock.close()
 
@@ -204,12 +207,13 @@ def test_a_full_writer__is_called_when_a_third_is_free() -> None:
 
 OPERATIONS: Final[dict[str, Callable[[Any], object]]] = {
     "write": lambda end: end.write(b"abc"),
-    "write again": lambda end: end.write(b"de"),
+    "write nothing": lambda end: end.write(b""),
     "read 2": lambda end: end.read(2),
     "read": lambda end: end.read(100),
     "peek": lambda end: end.peek(2),
     "take error": lambda end: end.take_error(),
     "close write": lambda end: end.close_write(),
+    "close read": lambda end: end.close_read(),
     "close": lambda end: end.close(),
     "abort": lambda end: end.abort(),
 }

@@ -51,11 +51,13 @@ class SimulateOptions(Struct, frozen=True):
 
 
 class SimulationSetting(Struct, frozen=True):
-    """What is to be simulated.  `scenario`: without steps if none is given.  `duration_s`: when it
+    """What is to be simulated.  `shared`: the programs that have a module of theirs in common, by
+    its name; `scenario`: without steps if none is given.  `duration_s`: when it
     is over even if programs still run, or None; `limit_s`: when they must have ended.  `compute`:
     None to draw it from the seed."""
 
     programs: tuple[Program, ...]
+    shared: dict[str, list[str]]
     scenario: Scenario
     has_scenario: bool
     seed: int
@@ -69,7 +71,7 @@ class SimulationSetting(Struct, frozen=True):
 def setting_of(options: SimulateOptions) -> SimulationSetting:
     """The setting; ControlError, TopologyError or ScenarioError for what cannot be."""
     programs = _programs(options)
-    _check_modules(programs)
+    shared = _shared_modules(programs)
     scenario = _scenario(options, programs)
     if options.host is not None:
         _check_host(options.host)
@@ -77,6 +79,7 @@ def setting_of(options: SimulateOptions) -> SimulationSetting:
         scenario = structs.replace(scenario, topology=topology)
     return SimulationSetting(
         programs=programs,
+        shared=shared,
         scenario=scenario,
         has_scenario=options.scenario is not None,
         seed=scenario.first_seed(options.seed),
@@ -142,15 +145,19 @@ def _check(program: Program) -> None:
         raise ControlError(f"-m {program.target}: no such module, or it has no __main__", 2)
 
 
-def _check_modules(programs: Sequence[Program]) -> None:
-    """Programs share modules, so two modules of one name cannot both be imported."""
+def _shared_modules(programs: Sequence[Program]) -> dict[str, list[str]]:
+    """The modules that several programs import, each with these programs.  Two modules of one name
+    cannot both be imported."""
     found: dict[str, Path] = {}
+    users: dict[str, list[str]] = {}
     for program in programs:
         for name, file in own_modules([source_of(program)], folder_of(program)).items():
             other = found.setdefault(name, file)
             if other != file:
                 text = f"two programs import a module {name}: {other} and {file}"
                 raise ControlError(f"{text}; programs of one simulation share modules", 2)
+            users.setdefault(name, []).append(program.name)
+    return {name: names for name, names in users.items() if len(names) > 1}
 
 
 def source_of(program: Program) -> Path:

@@ -76,7 +76,8 @@ class StreamEnd:
     """
 
     __slots__ = (
-        "_cable", "_is_closed", "_received", "_room_bytes", "_saw_end", "_write_is_closed",
+        "_cable", "_is_closed", "_read_is_closed", "_received", "_room_bytes", "_saw_end",
+        "_write_is_closed",
         "error", "is_connected", "is_connecting", "local_address", "remote_address", "watchers",
     )  # fmt: skip
 
@@ -94,6 +95,7 @@ class StreamEnd:
         self._room_bytes = CAPACITY_BYTES
         self._saw_end = False
         """A FIN has arrived."""
+        self._read_is_closed = False
         self._write_is_closed = False
         self._is_closed = False
 
@@ -102,7 +104,7 @@ class StreamEnd:
     @property
     def is_readable(self) -> bool:
         """Whether reading returns at once: data, the end of the stream, or an error."""
-        return bool(self._received) or self._saw_end or self._is_dead
+        return bool(self._received) or self._saw_end or self._read_is_closed or self._is_dead
 
     @property
     def is_writable(self) -> bool:
@@ -118,7 +120,8 @@ class StreamEnd:
 
     @property
     def _is_dead(self) -> bool:
-        """Neither connected nor connecting: it was refused, reset or closed."""
+        """Neither connected nor connecting: it was refused or reset, or both ends have sent a
+        FIN."""
         return not self.is_connected and not self.is_connecting
 
     def read(self, size_bytes: int) -> bytes:
@@ -144,7 +147,7 @@ class StreamEnd:
         if self._saw_end:
             return b""
         self._raise_error()
-        if self.is_connected or self.is_connecting:
+        if (self.is_connected or self.is_connecting) and not self._read_is_closed:
             raise BlockingIOError(errno.EAGAIN, "nothing has arrived")
         return b""
 
@@ -156,7 +159,7 @@ class StreamEnd:
         if self._write_is_closed or self._is_dead:
             raise BrokenPipeError(errno.EPIPE, _TEXTS[errno.EPIPE])
         room_bytes = self._room_bytes
-        if self.is_connecting or not room_bytes:
+        if self.is_connecting or (not room_bytes and len(data)):
             raise BlockingIOError(errno.EAGAIN, "the buffers are full")
         body = bytes(data if len(data) <= room_bytes else memoryview(data)[:room_bytes])
         if body:
@@ -177,12 +180,23 @@ class StreamEnd:
     def close_write(self) -> None:
         """Send a FIN: nothing more is written, and what the other end sends can still be read.
         OSError (ENOTCONN) if there is no connection, or no more."""
-        if self._is_dead or self.is_connecting or (self._write_is_closed and self._saw_end):
-            raise OSError(errno.ENOTCONN, _TEXTS[errno.ENOTCONN])
+        self._check_connected()
         if not self._write_is_closed:
             self._write_is_closed = True
             self._cable.send(self, Signal.FIN)
+            self._die_if_ended()
             self._changed()
+
+    def close_read(self) -> None:
+        """Whoever reads gets what arrives, or the end of the stream instead of waiting.  The other
+        end is not notified.  Errors: as those of `close_write`."""
+        self._check_connected()
+        self._read_is_closed = True
+        self._changed()
+
+    def _check_connected(self) -> None:
+        if not self.is_connected:
+            raise OSError(errno.ENOTCONN, _TEXTS[errno.ENOTCONN])
 
     def close(self) -> None:
         """Close this end.  The other end gets a FIN, or a RST if something was not read here; what
@@ -220,9 +234,16 @@ class StreamEnd:
                 return
             if self._is_dead or self._saw_end:
                 return
+            if self._read_is_closed and self._write_is_closed:
+                # Nobody will read it: RFC 1122, 4.2.2.13.
+                self._refuse()
+                self.error = errno.ECONNRESET
+                self._changed()
+                return
             self._received += message.body
         elif message is Signal.FIN:
             self._saw_end = True
+            self._die_if_ended()
         elif message is Signal.SYN_ACK:
             if self._is_closed:
                 self.is_connected = True
@@ -244,7 +265,7 @@ class StreamEnd:
         """The other end has reset or refused the connection."""
         if self._is_dead:
             return
-        if not self._is_closed and not (self._saw_end and self._write_is_closed):
+        if not self._is_closed:
             if self.is_connecting:
                 self.error = errno.ECONNREFUSED
             else:
@@ -261,6 +282,10 @@ class StreamEnd:
 
     def _die(self) -> None:
         self.is_connected = self.is_connecting = False
+
+    def _die_if_ended(self) -> None:
+        if self._saw_end and self._write_is_closed:
+            self._die()
 
     def may_write(self, size_bytes: int) -> None:
         """The other end has read this much."""
