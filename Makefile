@@ -123,11 +123,11 @@ $(CONNECTOR_JARS): tests/pipeline/connector/pom.xml
 	@mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$@
 	@touch $@
 
-$(ARCHIVES)/kafka-tools.jsa: $(KAFKA_LIBS)
+$(ARCHIVES)/kafka-tools.jsa: $(KAFKA_LIBS) tools/class_archives.py
 	@echo "Archiving the classes of Kafka's tools; this once." >&2
 	@$(BIN)/python tools/class_archives.py kafka-tools $< $@ || echo "make: no archive: they start slower"
 
-$(ARCHIVES)/spark.jsa: $(CONNECTOR_JARS)
+$(ARCHIVES)/spark.jsa: $(CONNECTOR_JARS) tools/class_archives.py
 	@echo "Archiving the classes of Spark; this once." >&2
 	@$(BIN)/python tools/class_archives.py spark $< $@ || echo "make: no archive: it starts slower"
 

@@ -16,7 +16,6 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import networkx
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -484,6 +483,8 @@ def import_graph(texts: dict[str, ast.Module]) -> dict[str, set[str]]:
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     """The sets of modules that reach each other."""
+    import networkx
+
     components = networkx.strongly_connected_components(networkx.DiGraph(graph))
     return sorted(sorted(names) for names in components if len(names) > 1)
 

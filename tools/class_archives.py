@@ -69,12 +69,21 @@ def of_kafka_tools(libs: Path, archive: Path) -> None:
     one = ["--from-beginning", "--max-messages", "1", "--timeout-ms", "20000"]
     with tempfile.TemporaryDirectory() as place, Cluster(topology()) as cluster:
         server = ["--bootstrap-server", cluster.bootstrap]
+        group = ["--group-id", "archive", "--reset-policy", "earliest"]
+        copier = [
+            *("--broker-list", cluster.bootstrap, "--consumer-group", "copier"),
+            *("--input-topic", "orders", "--input-partition", "0", "--output-topic", "copies"),
+            *("--transactional-id", "copier", "--max-messages", "1"),
+        ]
         runs = [
             [f"{TOOLS}.TopicCommand", *server, "--describe"],
             [f"{TOOLS}.ConsoleProducer", *server, *orders],
             [f"{TOOLS}.consumer.ConsoleConsumer", *server, *orders, *one],
             [f"{TOOLS}.consumer.group.ConsumerGroupCommand", *server, "--describe", "--all-groups"],
             ["kafka.admin.ConfigCommand", *server, "--describe", "--entity-type", "topics"],
+            [f"{TOOLS}.VerifiableProducer", *server, *orders, "--max-messages", "1"],
+            [f"{TOOLS}.VerifiableConsumer", *server, *orders, *group, "--max-messages", "1"],
+            [f"{TOOLS}.TransactionalMessageCopier", *copier],
         ]
         lists = [Path(place) / f"{number}.classes" for number in range(len(runs))]
         for words, classes in zip(runs, lists, strict=True):

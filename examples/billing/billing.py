@@ -1,64 +1,72 @@
-"""What the four services of this directory have in common: a bank, a shop, a worker that can be stopped."""
+"""What the four stories have in common: a bank, and workers that bill orders."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from contextlib import closing, suppress
 
 from kafka import KafkaConsumer
+from kafka.errors import CommitFailedError
 
-GROUP = "billing"
+
+class BankError(Exception):
+    """The bank did not answer."""
 
 
 class Bank:
-    """Charges customers.  `answers_after_s`: how long that takes, each time."""
+    """Charges orders.  `answers_after_s()`: how long that takes; `fails()`: whether it fails."""
 
-    def __init__(self, ledger: Any, answers_after_s: Callable[[], float] = lambda: 0.005) -> None:
-        self.orders: list[bytes] = []
-        self._ledger = ledger
-        self._answers_after_s = answers_after_s
+    def __init__(self, billed, answers_after_s=lambda: 0.005, fails=lambda: False):
+        self.orders = []
+        self._billed, self._answers_after_s, self._fails = billed, answers_after_s, fails
 
-    def charge(self, record: Any) -> None:
-        """Charge the order of a record."""
+    def charge(self, record):
+        """Charge the order in a record, and report to the ledger that it was billed."""
         time.sleep(self._answers_after_s())
+        if self._fails():
+            raise BankError(record.value)
         self.orders.append(record.value)
-        self._ledger.add(record)
+        self._billed.add(record)
+
+    def wait_for(self, number, within_s=60):
+        """Wait until this many orders were charged, but no longer than this."""
+        limit = time.monotonic() + within_s
+        while len(set(self.orders)) < number and time.monotonic() < limit:
+            time.sleep(0.1)
 
 
 class Worker(threading.Thread):
-    """A consumer in a thread.  A subclass says what it does with the records that it has polled."""
+    """Reads orders in a thread.  `bill`: what a worker does with the records of one poll."""
 
-    settings: dict[str, Any] = {}
+    settings = {}
 
-    def __init__(self, servers: str, bank: Bank, name: str = "worker") -> None:
+    def __init__(self, bootstrap, bank, name="worker"):
         super().__init__(name=name)
         self.bank = bank
-        self.is_stopped = threading.Event()
-        self._servers = servers.split(",")
+        self.is_stopping = threading.Event()
+        self._servers = bootstrap.split(",")
 
-    def run(self) -> None:
-        """Poll and work until it is stopped."""
-        consumer = KafkaConsumer(
+    def run(self):
+        """Serve until `stop`; after a crash, begin again, as a supervisor would make it."""
+        while not self.is_stopping.is_set():
+            with suppress(BankError, CommitFailedError), closing(self._consumer()) as consumer:
+                while not self.is_stopping.is_set():
+                    polled = consumer.poll(timeout_ms=500)
+                    self.bill(consumer, [one for records in polled.values() for one in records])
+
+    def stop(self):
+        """End it as a deployment does."""
+        self.is_stopping.set()
+        self.join()
+
+    def _consumer(self):
+        return KafkaConsumer(
             "orders",
             bootstrap_servers=self._servers,
             client_id=self.name,
-            group_id=GROUP,
+            group_id="billing",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             **self.settings,
         )
-        while not self.is_stopped.is_set():
-            polled = consumer.poll(timeout_ms=500)
-            self.work(consumer, [record for records in polled.values() for record in records])
-        consumer.close()
-
-    def work(self, consumer: KafkaConsumer, records: list[Any]) -> None:
-        """Bill the orders in these records."""
-        raise NotImplementedError
-
-    def stop(self) -> None:
-        """End it as a deployment does: it may finish what it does just now."""
-        self.is_stopped.set()
-        self.join()

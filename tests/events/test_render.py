@@ -10,6 +10,7 @@ import pytest
 from kcluster.contract import Event, Note, Request
 from kcluster.events import KINDS
 from kcluster.events.brokers import BrokerFenced, Fencing
+from kcluster.events.clients import AssignedPartitions, GroupAssigned
 from kcluster.events.partitions import IsrShrunk, LeaderElected
 from kcluster.events.reasons import ElectionKind, Unfenced
 from kcluster.events.render import (
@@ -254,3 +255,9 @@ def test_note_line__names_the_subject_once() -> None:
         )
     ]
     assert [line.count("broker 3") + line.count("orders") for line in lines] == [1, 1]
+
+
+def test_note_line__a_member_without_partitions_is_not_named() -> None:
+    rows = (AssignedPartitions("left", "orders", ()), AssignedPartitions("right", "orders", (0,)))
+    line = note_line(Note((1, 1), 1_500, GroupAssigned("billing", 1, rows), None))
+    assert line.endswith("generation 1: orders-0 to right")

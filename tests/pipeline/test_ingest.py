@@ -13,11 +13,9 @@ import pytest
 
 pytest.importorskip("kafka")
 pytest.importorskip("confluent_kafka")
-pytest.importorskip("pyspark", reason="pip install 'kcluster-sim[spark]'")
 
 import kafka
 import msgspec
-import pyarrow.parquet as pq
 
 from kcluster import rule
 from kcluster.cli.pipeline.ingest import command
@@ -301,6 +299,8 @@ def test_ingest__both_sources_give_the_same_rows(
     assert len(rows["kafka"]) == 60
     days = {row["date"].isoformat() for row in tables["kafka"].collect()}
     assert days == {"2023-11-14", "2023-11-15", "2023-11-16", "2023-11-17"}
+    import pyarrow.parquet as pq
+
     # A reader of the files alone sees the same rows: there are no other files.
     files = sorted((tmp_path / "kafka/records").rglob("*.parquet"))
     assert sum(pq.ParquetFile(file).metadata.num_rows for file in files) == 60

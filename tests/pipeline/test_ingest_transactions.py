@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 pytest.importorskip("confluent_kafka")
-pytest.importorskip("pyspark", reason="pip install 'kcluster-sim[spark]'")
 
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.pipeline.ingest.job import Counts, ingest

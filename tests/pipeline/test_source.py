@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import random
+from importlib.util import find_spec
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="pip install 'kcluster-sim[spark]'")
 
 from kcluster.pipeline.source.columns import Columns, record_positions
 from kcluster.pipeline.source.errors import OptionError
@@ -18,6 +17,9 @@ from kcluster.protocol.records.batches import InvalidRecords, parse_batches
 from kcluster.protocol.records.compression import CODEC_NAMES
 from kcluster.protocol.records.records import Record, build_batch, read_records
 
+pytestmark = pytest.mark.skipif(
+    find_spec("pyarrow") is None, reason="pip install 'kcluster-sim[spark]'"
+)
 SERVERS = {"kafka.bootstrap.servers": "a:1,[::1]:2"}
 SUBSCRIBED = {**SERVERS, "subscribe": "orders"}
 ID = "ac71906eeecb4d1c97a514fecca56f4f"

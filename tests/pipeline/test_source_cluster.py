@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import msgspec
 import pytest
 
 pytest.importorskip("kafka")
-pytest.importorskip("pyarrow", reason="pip install 'kcluster-sim[spark]'")
 
 import kafka
 
@@ -25,6 +25,7 @@ from tests.foreign_clients.conftest import _sockets_left_open  # noqa: F401  # a
 from tests.foreign_clients.real_clients import python_admin, python_producer
 
 pytestmark = [
+    pytest.mark.skipif(find_spec("pyarrow") is None, reason="pip install 'kcluster-sim[spark]'"),
     pytest.mark.timeout_s(60),
     pytest.mark.clients,
     pytest.mark.kafka_cluster(brokers=3),

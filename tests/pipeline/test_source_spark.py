@@ -6,15 +6,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 pytest.importorskip("kafka")
-pytest.importorskip("pyarrow", reason="pip install 'kcluster-sim[spark]'")
-
-import pyarrow as pa
 
 from kcluster.clients.producer.partitioning import partition_of_key
 from kcluster.pipeline.session import ARCHIVE, why
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from kcluster.testing.handles import TestedCluster
 
 pytestmark = [
+    pytest.mark.skipif(find_spec("pyarrow") is None, reason="pip install 'kcluster-sim[spark]'"),
     pytest.mark.timeout_s(120),
     pytest.mark.clients,
     pytest.mark.kafka_cluster(brokers=3),
@@ -177,6 +176,8 @@ def test_source__reaches_workers_that_have_not_imported_the_package(tmp_path: Pa
 
 
 def batch(**columns: Any) -> Any:
+    import pyarrow as pa
+
     return pa.RecordBatch.from_pydict(columns)
 
 
@@ -185,6 +186,8 @@ def settings_of(cluster: TestedCluster, **more: str) -> Any:
 
 
 def test_writer__rows_go_to_the_partitions_of_javas_producer(cluster: TestedCluster) -> None:
+    import pyarrow as pa
+
     topic = cluster.new_topic(partitions=3)
     keys = [f"k{n}" for n in range(50)]
     settings = settings_of(cluster, **{"kafka.batch.size": "300"})

@@ -5,17 +5,23 @@ from __future__ import annotations
 import pytest
 
 from kcluster.testing.handles import TestedCluster, VirtualCluster
+from kcluster.testing.world_handle import TestedWorldCluster
 
 LINKS = {"bridge", "cut", "heal", "isolate", "limit_bandwidth", "lose", "slow_link"}
 RULES = {"add_rule", "clear_rules", "remove_rule"}
 BROKERS = {"kill", "pause", "restart", "resume", "rolling_restart", "start"}
 BOTH = {"do", "elect", "move", "repair", *LINKS, *RULES, *BROKERS}
-LIVE = {"advertise", "create_topic", "delete_topic", "new_topic"}
+LIVE = {"advertise", "create_topic", "delete_topic", "new_topic", "play"}
 VIRTUAL = {"consumer", "producer"}
 
 
 @pytest.mark.parametrize(
-    ("handle", "noted"), [(TestedCluster, BOTH | LIVE), (VirtualCluster, BOTH | VIRTUAL)]
+    ("handle", "noted"),
+    [
+        (TestedCluster, BOTH | LIVE),
+        (TestedWorldCluster, BOTH | LIVE),
+        (VirtualCluster, BOTH | VIRTUAL),
+    ],
 )
 def test_callers__methods_that_only_read_or_wait_are_not_noted(
     handle: type, noted: set[str]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import jsonschema
-import openapi_spec_validator
 import pytest
 
 import kcluster.web.api  # noqa: F401  registers the routes
@@ -21,6 +19,8 @@ def document(api: Api) -> Any:
 
 
 def test_openapi__is_valid_and_has_every_route(document: Any) -> None:
+    import openapi_spec_validator
+
     openapi_spec_validator.validate(document)
     for route in ROUTES:
         operation = document["paths"][path_of(route)][route.method.lower()]
@@ -51,6 +51,8 @@ def test_openapi__the_answers_are_as_it_says(document: Any, api: Api, cluster: s
 
 
 def test_openapi__requests_that_are_right_are_right_by_it(document: Any) -> None:
+    import jsonschema
+
     body = document["paths"]["/v1/clusters"]["post"]["requestBody"]["content"]["application/json"]
     check(document, body["schema"], {"topology": FAST, "seed": 1, "lease": "5s"})
     with pytest.raises(jsonschema.ValidationError):
@@ -61,5 +63,7 @@ def test_openapi__requests_that_are_right_are_right_by_it(document: Any) -> None
 
 def check(document: Any, schema: Any, value: Any) -> None:
     """The value as the schema says, whose references are to the document."""
+    import jsonschema
+
     whole = {"components": document["components"], **json.loads(json.dumps(schema))}
     jsonschema.Draft202012Validator(whole).validate(value)

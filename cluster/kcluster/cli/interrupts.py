@@ -15,10 +15,13 @@ import os
 
 INTERRUPTED = 130
 """The exit code, as of a shell: 128 + SIGINT."""
+_is_ours = False
 
 
 def leave_on_interrupt() -> None:
     """From now on Ctrl-C ends the process at once: nothing has been started or written yet."""
+    global _is_ours
+    _is_ours = True
     _signal.signal(_signal.SIGINT, _leave)
 
 
@@ -27,6 +30,18 @@ def raise_on_interrupt() -> None:
     leave_on_interrupt() was not called: then the process is not ours, as in a test."""
     if _signal.getsignal(_signal.SIGINT) is _leave:
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+
+
+def leave_on_second_interrupt() -> None:
+    """From now on Ctrl-C raises KeyboardInterrupt once, and then ends the process at once: what
+    other people's code does meanwhile may take for ever.  Not in a process that is not ours."""
+    if _is_ours:
+        _signal.signal(_signal.SIGINT, _raise_once)
+
+
+def _raise_once(number: int, frame: object) -> None:
+    _signal.signal(_signal.SIGINT, _leave)
+    raise KeyboardInterrupt
 
 
 def _leave(number: int, frame: object) -> None:

@@ -192,6 +192,9 @@ class LiveDriver(SocketDriver):
             now_us = clock.at(now_us - clock.offset_us)
         late_us = now_us - self.dispatcher.quiet_until_us
         if late_us > MAX_LATE_US:
+            # A broker that is resumed has deadlines long past, which nobody was late for.
+            late_us = min(late_us, now_us - self.dispatcher.now_us)
+        if late_us > MAX_LATE_US:
             # This process got no CPU: the cluster's clock stands still for that long.
             clock.fall_behind(late_us - MAX_LATE_US)
             now_us -= late_us - MAX_LATE_US

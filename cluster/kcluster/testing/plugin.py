@@ -15,8 +15,10 @@ Kafka: EmbeddedKafkaCluster, ClusterTestExtensions.
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -28,6 +30,8 @@ from kcluster.testing.items import (
     HASH_SEED_INI,
     MARK,
     SEED,
+    SHARED,
+    STAY_LIVE,
     clock_of,
     replay_of,
     seeds_of,
@@ -116,6 +120,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 # ----------------------------------------------------------------------------- the clock
 
 
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> str | None:
+    """How many tests stay live, if all were to be in virtual time."""
+    if config.getoption("--kcluster-clock") not in ("virtual", "both"):
+        return None
+    found = sum(any(name in SHARED for name in getattr(x, "fixturenames", ())) for x in items)
+    return f"kcluster: in {found} of the tests, a cluster {STAY_LIVE}" if found else None
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """With `--kcluster-clock both`, a test of kafka_cluster is two."""
     if metafunc.config.getoption("--kcluster-clock") == "both" and FIXTURE in metafunc.fixturenames:
@@ -190,6 +202,8 @@ def virtual_cluster(request: pytest.FixtureRequest) -> VirtualCluster:
 
     arguments = _arguments(request, request.node.get_closest_marker(MARK), "virtual")
     cluster = VirtualCluster(arguments.topology, arguments.seed, request.node.name)
+    if SEED in request.node.stash:
+        cluster.replay = replay_of(request.node, arguments.seed)
     remember(request.node, cluster)
     return cluster
 
@@ -198,25 +212,15 @@ def _live(request: pytest.FixtureRequest, mark: pytest.Mark | None) -> Iterator[
     from kcluster.testing.handles import TestedCluster
 
     arguments = _arguments(request, mark, "live")
-    if request.scope != "function":
-        _stays_live(request, arguments.clock)
+    if request.scope != "function" and arguments.clock == "virtual":
+        _refuse(request, [f"clock: {request.fixturename} {STAY_LIVE}"])
     cluster = _or_refused(
         request, lambda: TestedCluster(arguments.topology, arguments.seed, request.node.name)
     )
     remember(request.node, cluster)
     with cluster:
         yield cluster
-    cluster.check_steps()
-
-
-def _stays_live(request: pytest.FixtureRequest, clock: str) -> None:
-    """Say that a shared cluster is live, if somebody asked for virtual time: a world has one
-    test."""
-    text = f"{request.fixturename} is shared by tests, so it is live; kafka_cluster can be virtual"
-    if clock == "virtual":
-        _refuse(request, [f"clock: {text}"])
-    if request.config.getoption("--kcluster-clock") in ("virtual", "both"):
-        warnings.warn(pytest.PytestWarning(f"--kcluster-clock: {text}"), stacklevel=1)
+        cluster.check_steps()
 
 
 def _in_world(
@@ -227,8 +231,8 @@ def _in_world(
     from kcluster.testing.world_handle import TestedWorldCluster
 
     item = request.node
-    replay = replay_of(item, arguments.seed)
-    cluster = _or_refused(request, lambda: TestedWorldCluster(arguments, item.name, replay))
+    cluster = _or_refused(request, lambda: TestedWorldCluster(arguments, item.name))
+    cluster.replay = replay_of(item, arguments.seed)
     remember(item, cluster)
     cluster.open()
     left: list[str] = []
@@ -237,9 +241,9 @@ def _in_world(
             _or_refused(request, lambda: cluster.play(arguments.scenario))
         yield cluster
         left = cluster.threads_left()
+        cluster.check_steps()
     finally:
         cluster.close()
-    cluster.check_steps()
     if left and not cluster.has_failed:
         text = f"{item.name} left threads, which were ended: {', '.join(left)}"
         warnings.warn(pytest.PytestWarning(text), stacklevel=1)
@@ -283,10 +287,38 @@ def _refuse(request: pytest.FixtureRequest, problems: list[str]) -> NoReturn:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """Add to a failed test's report what happened to its clusters, and write run directories."""
-    report = yield
-    if report.failed and report.when == "call":
-        add_stories(item, report)
+    with _outside():
+        report = yield
+        if report.failed and report.when == "call":
+            add_stories(item, report)
     return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_logreport() -> Generator[None, Any, Any]:
+    """Reports go to files, to a terminal or to another process: no matter of a world."""
+    with _outside():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_timeout_set_timer() -> Generator[None, Any, Any]:
+    """A limit for a test is of the machine's time."""
+    with _outside():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_timeout_cancel_timer() -> Generator[None, Any, Any]:
+    """The same."""
+    with _outside():
+        return (yield)
+
+
+def _outside() -> AbstractContextManager[None]:
+    """The calling thread is of no world meanwhile, if there is one."""
+    active = sys.modules.get("kcluster.world.active")
+    return nullcontext() if active is None else active.outside()
 
 
 # ---------------------------------------------------------------------------- scenario files

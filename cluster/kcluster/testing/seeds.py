@@ -61,19 +61,23 @@ def _warm_up(item: pytest.Item) -> None:
     """Make what all children share: wider fixtures, and what the first world of a process loads."""
     assert isinstance(item, pytest.Function), item
     state = item.session._setupstate
+    upper: Any = item.parent  # in the place of the next item: what it needs stays
     names = item.fixturenames
     own = names[:]
-    item._initrequest()
+    request: Any = item._request
+    if not request:  # the item was run before
+        item._initrequest()
     with _captured(item, "setup"):
         names[:] = wide_fixtures(item)
         try:
             state.setup(item)
         finally:
             names[:] = own
-            state.teardown_exact(item.parent)  # type: ignore[arg-type]  # takes any node
+            state.teardown_exact(upper)
+            item._initrequest()
     if FIXTURE in names:
         arguments = arguments_of(item.get_closest_marker(MARK), "virtual")
-        cluster = TestedWorldCluster(arguments, item.name, "")
+        cluster = TestedWorldCluster(arguments, item.name)
         cluster.open()
         cluster.close()
 
@@ -94,6 +98,8 @@ def _run_in_children(
 
     workers = max(1, cores() // int(os.environ.get(_WORKERS, "1")))
     run = _in_child(item, seeds[0])
+    # A child cannot cancel what another process armed; children that hang are noticed by their own.
+    faulthandler.cancel_dump_traceback_later()
     outcome = run_seeds(seeds, run, workers=workers, on_outcome=keep_first)
     failed = outcome.first_failed
     if failed is None:
@@ -117,7 +123,8 @@ def _in_child(item: pytest.Item, first: int) -> Callable[[int], SeedResult]:
         capture.suspend_global_capture()
         item.stash[SEED] = seed
         # Its parent in the place of the next item: only what is of the test itself ends.
-        reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]  # as above
+        upper: Any = item.parent
+        reports = runtestprotocol(item, log=False, nextitem=upper)
         failed = any(report.failed for report in reports)
         if not failed and seed != first:
             return SeedResult(False)
@@ -130,10 +137,15 @@ def _in_child(item: pytest.Item, first: int) -> Callable[[int], SeedResult]:
 def _reports(item: pytest.Item, result: SeedResult | None) -> list[pytest.TestReport]:
     assert result is not None, "it ended with a result"
     config = item.config
-    return [
-        config.hook.pytest_report_from_serializable(config=config, data=row)
-        for row in msgspec.json.decode(result.report)
-    ]
+    reports: list[pytest.TestReport] = []
+    for row in msgspec.json.decode(result.report):
+        report = config.hook.pytest_report_from_serializable(config=config, data=row)
+        report.location = tuple(report.location)
+        report.user_properties = [(name, value) for name, value in report.user_properties]
+        if isinstance(report.longrepr, list):  # of a skipped test: file, line, reason
+            report.longrepr = tuple(report.longrepr)
+        reports.append(report)
+    return reports
 
 
 def _with_seed(item: pytest.Item, failed: SeedOutcome, seeds: range) -> list[pytest.TestReport]:
@@ -147,7 +159,8 @@ def _with_seed(item: pytest.Item, failed: SeedOutcome, seeds: range) -> list[pyt
         assert result is not None
         reports, printed = [], f"{result.report.decode(errors='replace')}\n{printed}"
     if not reports:
-        text = f"{which}: the process {failed.ended or 'failed'}\n{replay_of(item, failed.seed)}"
+        replay = f"replay: {replay_of(item, failed.seed)}"
+        text = f"{which}: the process {failed.ended or 'failed'}\n{replay}"
         reports = [
             _report_of(item, "setup", "passed", None),
             _report_of(item, "call", "failed", text),
@@ -157,6 +170,7 @@ def _with_seed(item: pytest.Item, failed: SeedOutcome, seeds: range) -> list[pyt
             crash = getattr(report.longrepr, "reprcrash", None)
             if crash is not None:
                 crash.message = f"{which}: {crash.message}"
+            report.sections.append(("seeds", f"{which}, is the first that fails"))
             if printed:
                 report.sections.append((f"Printed with seed {failed.seed}", printed))
     return reports

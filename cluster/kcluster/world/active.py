@@ -8,6 +8,7 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import _thread
+from contextlib import AbstractContextManager, nullcontext
 from random import Random
 from typing import Final, Protocol
 
@@ -51,12 +52,15 @@ class ActiveWorld:
         self._network = network
 
     def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd | None:
-        """An end that is connected or being connected; None if nobody of this machine listens."""
+        """An end that is connected or being connected; None if nobody of this machine listens.  A
+        port of this machine that no program listens at is a broker's: localhost:9092 stands in many
+        programs, and nothing outside of the world is reached."""
         if host not in _THIS_MACHINE:
             return self._network.connect(host, port, local)
         listening = self.sockets.listening.get(port)
         if listening is None:
-            return None
+            brokers = next(iter(self._network.hosts), None)
+            return None if brokers is None else self._network.connect(brokers, port, local)
         mine, theirs = stream_pair(local, (host, port))
         listening.arrived(theirs)
         return mine
@@ -74,6 +78,12 @@ class ActiveWorld:
 
 
 _world: ActiveWorld | None = None
+
+
+def outside() -> AbstractContextManager[None]:
+    """The calling thread is of no world meanwhile; for those that run a program's threads, such as
+    pytest."""
+    return nullcontext() if _world is None else _world.scheduler.outside()
 
 
 def world_here() -> ActiveWorld | None:

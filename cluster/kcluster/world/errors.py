@@ -56,4 +56,5 @@ def thread_line(thread: StuckThread) -> str:
     place = thread.place
     where = "" if place is None else f", {os.path.relpath(place.file)}:{place.line}"
     function = "" if place is None else f" in {place.function}"
-    return f"  {thread.name} waits for {thread.wait.kind.value}{what}{where}{function}"
+    of = f" of {thread.app}" if thread.app not in ("", thread.name) else ""
+    return f"  {thread.name}{of} waits for {thread.wait.kind.value}{what}{where}{function}"

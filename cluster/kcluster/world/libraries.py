@@ -5,8 +5,8 @@ that would depend on addresses, counters of the process.  Never: imports a libra
 touched that the program imports, before the world or in it.
 Kafka: no counterpart.
 
-The libraries' code runs as it is; each line here is one that could not be avoided.  A release of a
-library that has lost a name which is looked for here fails with that name.
+The libraries' code runs as it is; each line here is one that could not be avoided.  Where another
+release of a library has no such name, runs may differ in an order or in a client id.
 """
 
 from __future__ import annotations
@@ -52,8 +52,6 @@ REFUSALS: Final = (
     ),
 )
 
-Adapt = Callable[[ModuleType, ExitStack], None]
-
 
 # ---------------------------------------------------------------------------------------- order
 
@@ -84,50 +82,67 @@ def _with_serials(cls: type) -> type:
     return type(cls.__name__, (cls,), attributes)
 
 
-# These are not taken back: what is in a set must keep its hash when the world is over.  Objects
-# that no world has asked for a number have the hash that they always had.
+ORDERED: Final = {
+    "asyncio.tasks": ("_GatheringFuture",),
+    "concurrent.futures._base": ("Future",),
+    "kafka.net.selector": ("Task",),
+    "kafka.producer.producer_batch": ("ProducerBatch",),
+}
+"""By module, classes whose objects are put into sets."""
 
 
-def _order_asyncio(tasks: ModuleType, _: ExitStack) -> None:
-    tasks._GatheringFuture.__hash__ = _serial
-
-
-def _order_futures(base: ModuleType, _: ExitStack) -> None:
-    base.Future.__hash__ = _serial
-
-
-def _order_kafka_tasks(selector: ModuleType, _: ExitStack) -> None:
-    selector.Task.__hash__ = _serial
-    selector.Task.__lt__ = _is_earlier
-
-
-def _order_kafka_batches(producer_batch: ModuleType, _: ExitStack) -> None:
-    producer_batch.ProducerBatch.__hash__ = _serial
+def _order(module: ModuleType) -> None:
+    """Not taken back: what is in a set must keep its hash when the world is over.  Objects that no
+    world has asked for a number have the hash that they always had."""
+    for name in ORDERED.get(module.__name__, ()):
+        cls: Any = getattr(module, name, None)
+        if cls is not None:
+            cls.__hash__ = _serial
+    if module.__name__ == "kafka.net.selector" and hasattr(module, "Task"):
+        module.Task.__lt__ = _is_earlier  # by address, for what is due at the same time
 
 
 # ------------------------------------------------------------------------------------- counters
 
 
-def _count_producers(producer: ModuleType, undo: ExitStack) -> None:
-    counter = type(producer.PRODUCER_CLIENT_ID_SEQUENCE)
-    set_attribute(undo, producer, "PRODUCER_CLIENT_ID_SEQUENCE", counter())
+class Counting(NamedTuple):
+    """A counter of the process, which starts again in each world."""
+
+    owner: str
+    """A class of the module, or "" for the module itself."""
+    name: str
+    start: Callable[[Any], Any]
+    """Makes the counter, given the one that is there."""
 
 
-def _count_asyncio_producers(producer: ModuleType, undo: ExitStack) -> None:
-    set_attribute(undo, producer.AIOKafkaProducer, "_PRODUCER_CLIENT_ID_SEQUENCE", 0)
+COUNTERS: Final = {
+    "threading": Counting("", "_counter", lambda _: itertools.count(1).__next__),
+    "concurrent.futures.thread": Counting(
+        "ThreadPoolExecutor", "_counter", lambda _: itertools.count().__next__
+    ),
+    "kafka.producer.kafka": Counting("", "PRODUCER_CLIENT_ID_SEQUENCE", lambda was: type(was)()),
+    "aiokafka.producer.producer": Counting(
+        "AIOKafkaProducer", "_PRODUCER_CLIENT_ID_SEQUENCE", lambda _: 0
+    ),
+}
+"""By module: names of threads, and client ids that a library makes up."""
 
 
-def _count_threads(threading: ModuleType, undo: ExitStack) -> None:
-    set_attribute(undo, threading, "_counter", itertools.count(1).__next__)
+def _start_counting(module: ModuleType, undo: ExitStack) -> None:
+    counting = COUNTERS.get(module.__name__)
+    if counting is not None:
+        owner = getattr(module, counting.owner, None) if counting.owner else module
+        if hasattr(owner, counting.name):
+            start = counting.start(getattr(owner, counting.name))
+            set_attribute(undo, owner, counting.name, start)
+
+
+# -------------------------------------------------------------------------------------- others
 
 
 def _own_pools(thread: ModuleType, undo: ExitStack) -> None:
-    """Pools of a world: the process neither counts them nor waits for them at its exit."""
-    set_attribute(undo, thread.ThreadPoolExecutor, "_counter", itertools.count().__next__)
+    """The process does not wait for a world's pools at its exit."""
     set_attribute(undo, thread, "_threads_queues", WeakKeyDictionary())
-
-
-# ---------------------------------------------------------------------------- written in C
 
 
 def _records_in_python(records: ModuleType, undo: ExitStack) -> None:
@@ -137,19 +152,22 @@ def _records_in_python(records: ModuleType, undo: ExitStack) -> None:
         set_attribute(undo, records, "DefaultRecordBatchBuilder", twin)
 
 
-ADAPTATIONS: Final[dict[str, Adapt]] = {
+OTHERS: Final[dict[str, Callable[[ModuleType, ExitStack], None]]] = {
     **dict.fromkeys(refusals.MODULES, refusals.refuse_methods),
-    "threading": _count_threads,
-    "concurrent.futures._base": _order_futures,
     "concurrent.futures.thread": _own_pools,
-    "asyncio.tasks": _order_asyncio,
-    "kafka.net.selector": _order_kafka_tasks,
-    "kafka.producer.producer_batch": _order_kafka_batches,
-    "kafka.producer.kafka": _count_producers,
-    "aiokafka.producer.producer": _count_asyncio_producers,
     "aiokafka.record.default_records": _records_in_python,
 }
-"""By module, what is done to it when it is there: at the beginning of a world, or once imported."""
+"""By module, what is done to it."""
+
+ADAPTED: Final = tuple(dict.fromkeys((*ORDERED, *COUNTERS, *OTHERS)))
+
+
+def _adapt(module: ModuleType, undo: ExitStack) -> None:
+    """At the beginning of a world, or once the module is imported in it."""
+    _order(module)
+    _start_counting(module, undo)
+    if module.__name__ in OTHERS:
+        OTHERS[module.__name__](module, undo)
 
 
 # ------------------------------------------------------------------------------------- refusals
@@ -232,9 +250,9 @@ def adapt(undo: ExitStack) -> None:
     Called after the pairs are put in."""
     global _serials
     _serials = itertools.count(1)
-    for name, adaptation in ADAPTATIONS.items():
+    for name in ADAPTED:
         if name in sys.modules:
-            adaptation(sys.modules[name], undo)
+            _adapt(sys.modules[name], undo)
     for refusal in REFUSALS:
         if refusal.module in sys.modules:
             _refuse(sys.modules[refusal.module], refusal, undo)
@@ -254,7 +272,7 @@ class _ImportWatch(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The spec that the other finders have, with a loader that adapts the module."""
-        if fullname not in ADAPTATIONS and fullname not in self._refusals:
+        if fullname not in ADAPTED and fullname not in self._refusals:
             return None
         for finder in sys.meta_path:
             spec = None if finder is self else finder.find_spec(fullname, path, target)
@@ -264,9 +282,7 @@ class _ImportWatch(MetaPathFinder):
         return None
 
     def _adapt(self, module: ModuleType) -> None:
-        adaptation = ADAPTATIONS.get(module.__name__)
-        if adaptation is not None:
-            adaptation(module, self._undo)
+        _adapt(module, self._undo)
         refusal = self._refusals.get(module.__name__)
         if refusal is not None:
             for name in refusal.classes:

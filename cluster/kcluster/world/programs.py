@@ -28,7 +28,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from kcluster.world.active import app_here
-from kcluster.world.errors import WorldEnded
+from kcluster.world.errors import NotInVirtualTime, WorldEnded
 from kcluster.world.replacing import set_attribute
 from kcluster.world.signals import ProgramSignals
 from kcluster.world.waits import WaitFor, Waiting
@@ -36,6 +36,7 @@ from kcluster.world.world import World
 
 FAILED: Final = 1
 """The exit code of a program that an exception ended."""
+_PACKAGE: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep
 GRACE_S: Final = 30
 """What a program that handles SIGTERM has from then on, in virtual time.  As in Kubernetes."""
 _FOR_PROGRAMS: Final = Waiting(WaitFor.LOCK, "programs to end")
@@ -182,8 +183,7 @@ class _Life:
         program, namespace = self.program, self.main.__dict__
         namespace["__builtins__"] = builtins
         if program.is_module:
-            spec = find_module(program.target)
-            assert spec is not None
+            spec = _module_to_run(program.target)
             assert isinstance(spec.loader, importlib.machinery.SourceFileLoader)
             code = spec.loader.get_code(spec.name)
             self.arguments[0] = spec.origin or program.target
@@ -241,24 +241,46 @@ class _ProgramEnding:
         if error is None or isinstance(error, WorldEnded):
             return False
         if isinstance(error, SystemExit):
-            self.exit_code = _exit_code(error.code)
+            self._exit(error.code)
             return True
         while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
             trace = trace.tb_next
-        sys.excepthook(type(error), error.with_traceback(trace), trace)
         self.exit_code = FAILED
-        self.reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+        if isinstance(error, NotInVirtualTime):
+            self.reason = f"{_line_of(trace)}{error}"
+            print(self.reason, file=sys.stderr)
+        else:
+            self.reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+            sys.excepthook(type(error), error.with_traceback(trace), trace)
         return True
 
+    def _exit(self, code: Any) -> None:
+        """As a process that ends with `sys.exit(code)`."""
+        if code is None or isinstance(code, int):
+            self.exit_code = (code or 0) & 0xFF
+        else:
+            print(code, file=sys.stderr)
+            self.exit_code = FAILED
+            self.reason = str(code).partition("\n")[0]
 
-def find_module(name: str) -> importlib.machinery.ModuleSpec | None:
-    """What `python -m name` runs; None if there is no such module."""
-    try:
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.submodule_search_locations is not None:
-            spec = importlib.util.find_spec(f"{name}.__main__")
-    except ImportError:
-        return None
+
+def _line_of(trace: TracebackType | None) -> str:
+    """`app.py:12: `: the innermost line outside of this package."""
+    found = ""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith(_PACKAGE):
+            found = f"{os.path.relpath(file)}:{trace.tb_lineno}: "
+        trace = trace.tb_next
+    return found
+
+
+def _module_to_run(name: str) -> importlib.machinery.ModuleSpec:
+    """What `python -m name` runs, with its packages imported."""
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = importlib.util.find_spec(f"{name}.__main__")
+    assert spec is not None, "checked before the world began"
     return spec
 
 
@@ -270,16 +292,6 @@ def _compiled(file: str) -> CodeType:
 def folder_of(program: Program) -> str:
     """What Python puts first into sys.path."""
     return os.getcwd() if program.is_module else os.path.dirname(os.path.realpath(program.target))
-
-
-def _exit_code(code: Any) -> int:
-    """As of a process that ends with `sys.exit(code)`."""
-    if code is None:
-        return 0
-    if isinstance(code, int):
-        return code & 0xFF
-    print(code, file=sys.stderr)
-    return FAILED
 
 
 # ------------------------------------------------------------------- what each has of its own

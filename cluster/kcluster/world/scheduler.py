@@ -16,7 +16,8 @@ import _thread
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from heapq import heappop, heappush
 from random import Random
 from types import TracebackType
@@ -135,6 +136,17 @@ class Scheduler:
     def thread_here(self) -> WorldThread | None:
         """The task of the calling thread, if it is one of this world."""
         return self._by_ident.get(_get_ident())
+
+    @contextmanager
+    def outside(self) -> Iterator[None]:
+        """The calling thread is of no world meanwhile: clocks, locks and threads are the machine's.
+        It must not wait for a thread of the world."""
+        task = self._by_ident.pop(_get_ident(), None)
+        try:
+            yield
+        finally:
+            if task is not None:
+                self._by_ident[task.ident] = task
 
     @property
     def here(self) -> WorldThread:
@@ -405,7 +417,7 @@ class Scheduler:
         """What each task waits for, and where."""
         frames = sys._current_frames()
         return [
-            StuckThread(task.name, task.wait, place_of(frames.get(task.ident)))
+            StuckThread(task.name, task.wait, place_of(frames.get(task.ident)), task.app)
             for task in self.tasks
             if task is not others_than
         ]

@@ -13,17 +13,21 @@ import _socket
 import errno
 import os
 import socket
+import struct
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
 from kcluster.drivers.memory.addresses import CLIENT_HOST
-from kcluster.drivers.memory.stream import StreamEnd, stream_pair
+from kcluster.drivers.memory.stream import StreamEnd, refused_end, stream_pair
 from kcluster.world.active import refused, scheduler_here, world_here
 from kcluster.world.scheduler import WorldThread
 from kcluster.world.waits import WaitFor, Waiting
 
 RealSocket = socket.socket
+LOOPBACK: Final = "127.0.0.1"
+NO_LINGERING: Final = struct.pack("ii", 1, 0)
+"""The value of SO_LINGER with which close() resets the connection."""
 _bare_socket: Final[Any] = _socket.socket.__new__
 
 
@@ -62,6 +66,8 @@ class WorldSocket(RealSocket):
         """Connections to a listening socket that nobody has accepted."""
         self._watchers: dict[Callable[[], None], None] = {}
         self._is_closed = False
+        self._was_connected = False
+        """An attempt to connect has reported that it succeeded."""
         self._io_refs = 0  # those of makefile(), as in the standard library
         self._closed = False
 
@@ -84,6 +90,7 @@ class WorldSocket(RealSocket):
         return -1 if self._is_closed else self._fd
 
     def setblocking(self, flag: bool) -> None:
+        self._check_open()
         self._timeout = None if flag else 0.0
 
     def getblocking(self) -> bool:
@@ -92,26 +99,35 @@ class WorldSocket(RealSocket):
     def settimeout(self, value: float | None) -> None:
         if value is not None and value < 0:
             raise ValueError("Timeout value out of range")
+        self._check_open()
         self._timeout = value
 
     def gettimeout(self) -> float | None:
         return self._timeout
 
     def setsockopt(self, level: int, name: int, value: Any, *rest: Any) -> None:
+        self._check_open()
         self._options[level, name] = value
 
     def getsockopt(self, level: int, name: int, *rest: Any) -> Any:
+        self._check_open()
         if (level, name) == (socket.SOL_SOCKET, socket.SO_ERROR):
             return 0 if self._end is None else self._end.take_error()
         return self._options.get((level, name), 0)
 
     def getsockname(self) -> Any:
+        self._check_open()
         return self._local
 
     def getpeername(self) -> Any:
+        self._check_open()
         if self._end is None or not self._end.is_connected:
             raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
         return self._end.remote_address
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
     # -------------------------------------------------------------------------------- readiness
 
@@ -120,12 +136,14 @@ class WorldSocket(RealSocket):
         """Whether recv, or accept, returns at once."""
         if self._arrived is not None:
             return bool(self._arrived)
-        return self._end is not None and self._end.is_readable
+        return self._end is None or self._end.is_readable
 
     @property
     def is_writable(self) -> bool:
         """Whether send returns at once, or a connection is made or refused."""
-        return self._end is not None and not self._end.is_connecting and self._end.is_writable
+        if self._end is None:
+            return self._arrived is None
+        return not self._end.is_connecting and self._end.is_writable
 
     def watch(self, on_change: Callable[[], None]) -> None:
         """Call back whenever it may have become readable or writable."""
@@ -167,12 +185,14 @@ class WorldSocket(RealSocket):
     # ------------------------------------------------------------------------ making connections
 
     def bind(self, address: Any) -> None:
+        self._check_open()
         port = address[1] or self._sockets.new_port()
         if port in self._sockets.listening:
             raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
         self._local = (address[0], port)
 
     def listen(self, backlog: int = 128) -> None:
+        self._check_open()
         if not self._local[1]:
             self._local = (self._local[0], self._sockets.new_port())
         self._arrived = deque()
@@ -186,6 +206,7 @@ class WorldSocket(RealSocket):
             on_change()
 
     def accept(self) -> tuple[WorldSocket, Any]:
+        self._check_open()
         arrived = self._arrived
         if arrived is None:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
@@ -193,21 +214,26 @@ class WorldSocket(RealSocket):
             self._wait(lambda: bool(arrived), Waiting(WaitFor.CLIENT))
         accepted = WorldSocket(self._family)
         accepted._attach(arrived.popleft())
+        accepted._was_connected = True
         accepted._local = self._local
-        return accepted, accepted.getpeername()
+        assert accepted._end is not None, "just attached"
+        return accepted, accepted._end.remote_address
 
     def connect_ex(self, address: Any) -> int:
+        if self._is_closed:
+            return errno.EBADF
         end = self._end
         if end is None:
             host, port = address[0], int(address[1])
-            local = self._local = (CLIENT_HOST, self._local[1] or self._sockets.new_port())
+            own_host = LOOPBACK if host in (LOOPBACK, "localhost") else CLIENT_HOST
+            local = self._local = (own_host, self._local[1] or self._sockets.new_port())
             end = self._world.connect(host, port, local)
             if end is None:
-                return errno.ECONNREFUSED
+                end = refused_end(local, (host, port))
             self._attach(end)
+            if self._timeout == 0.0:
+                return errno.EINPROGRESS
             if end.is_connecting:
-                if self._timeout == 0.0:
-                    return errno.EINPROGRESS
                 try:
                     self._wait(
                         lambda: not end.is_connecting, Waiting(WaitFor.CONNECTION, f"{host}:{port}")
@@ -217,15 +243,19 @@ class WorldSocket(RealSocket):
             return self._refused(end)
         if end.is_connecting:
             return errno.EALREADY
-        return errno.EISCONN if end.is_connected else self._refused(end)
+        # On Linux the call that follows a successful attempt returns 0, too.
+        return errno.EISCONN if self._was_connected else self._refused(end)
 
     def _refused(self, end: StreamEnd) -> int:
         """The error of an attempt to connect, after which another may follow."""
         error = end.take_error()
+        if not error and not end.is_connected:
+            error = errno.ECONNABORTED  # somebody has taken the error
         if error:
             for on_change in self._watchers:
                 end.watchers.pop(on_change, None)
             self._end = None
+        self._was_connected = not error
         return error
 
     def connect(self, address: Any) -> None:
@@ -240,13 +270,14 @@ class WorldSocket(RealSocket):
     # ------------------------------------------------------------------------------------- bytes
 
     def _connected(self) -> StreamEnd:
-        if self._is_closed:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        self._check_open()
         if self._end is None:
             raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
         return self._end
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
+        if not bufsize:
+            return b""
         end = self._connected()
         if not end.is_readable:
             self._wait(lambda: end.is_readable, Waiting(WaitFor.BYTES))
@@ -262,13 +293,14 @@ class WorldSocket(RealSocket):
         return self.recv(bufsize, flags), None
 
     def send(self, data: Any, flags: int = 0, /) -> int:
-        end = self._connected()
+        self._check_open()
+        end = self._end
+        if end is None:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         if end.is_connecting:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         view = memoryview(data).cast("B")
-        if not view:
-            return 0
-        if not end.is_writable:
+        if view and not end.is_writable:
             self._wait(lambda: end.is_writable, Waiting(WaitFor.ROOM))
         return end.write(view)
 
@@ -284,9 +316,9 @@ class WorldSocket(RealSocket):
 
     def shutdown(self, how: int, /) -> None:
         end = self._connected()
-        if not end.is_connected:
-            raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
-        if how in (socket.SHUT_WR, socket.SHUT_RDWR):
+        if how != socket.SHUT_WR:
+            end.close_read()
+        if how != socket.SHUT_RD:
             end.close_write()
 
     def _real_close(self, *rest: Any) -> None:
@@ -298,11 +330,16 @@ class WorldSocket(RealSocket):
         if self._arrived is not None:
             self._sockets.listening.pop(self._local[1], None)
             for end in self._arrived:
-                end.close()
+                end.abort()
         if self._end is not None:
-            self._end.close()
+            if self._options.get((socket.SOL_SOCKET, socket.SO_LINGER)) == NO_LINGERING:
+                self._end.abort()
+            else:
+                self._end.close()
 
     def detach(self) -> int:
+        if self._is_closed:
+            return -1
         raise refused("a socket cannot be detached in virtual time: it has no descriptor")
 
     def dup(self) -> WorldSocket:

@@ -60,11 +60,13 @@ class CodeLine(Struct, frozen=True):
 
 
 class StuckThread(Struct, frozen=True):
-    """A thread, what it waits for, and the user's line that does; None if it has none."""
+    """A thread, what it waits for, and the user's line that does; None if it has none.  `app`: the
+    program that it belongs to, "" for a test."""
 
     name: str
     wait: Waiting
     place: CodeLine | None
+    app: str = ""
 
 
 def place_of(frame: FrameType | None) -> CodeLine | None:

@@ -1,12 +1,15 @@
-"""Two ends of a connection: the kernel's and ours behave alike."""
+"""Two ends of a connection: those of Linux and ours behave alike."""
 
 from __future__ import annotations
 
 import errno
 import select
 import socket
+import struct
+import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from random import Random
+from typing import Any, Final
 
 import pytest
 
@@ -43,18 +46,35 @@ class KernelEnd:
     def close_write(self) -> None:
         self.sock.shutdown(socket.SHUT_WR)
 
+    def close_read(self) -> None:
+        self.sock.shutdown(socket.SHUT_RD)
+
     def close(self) -> None:
         self.sock.close()
+
+    def abort(self) -> None:
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.sock.close()
+
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="kernels differ in their errors")
 
 
 def kernel_pair() -> tuple[KernelEnd, KernelEnd]:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         one = socket.create_connection(listening.getsockname())
         other, _ = listening.accept()
+    for sock in (one, other):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return KernelEnd(one), KernelEnd(other)
 
 
-@pytest.fixture(params=[kernel_pair, stream_pair], ids=["kernel", "memory"])
+@pytest.fixture(
+    params=[
+        pytest.param(kernel_pair, marks=on_linux, id="kernel"),
+        pytest.param(stream_pair, id="memory"),
+    ]
+)
 def ends(request: pytest.FixtureRequest) -> Iterator[tuple[Any, Any]]:
     one, other = request.param()
     yield one, other
@@ -183,3 +203,53 @@ def test_a_full_writer__is_called_when_a_third_is_free() -> None:
     other.read(CAPACITY_BYTES // 4)
     assert calls == [one]
     assert one.is_writable
+
+
+OPERATIONS: Final[dict[str, Callable[[Any], object]]] = {
+    "write": lambda end: end.write(b"abc"),
+    "write nothing": lambda end: end.write(b""),
+    "read 2": lambda end: end.read(2),
+    "read": lambda end: end.read(100),
+    "peek": lambda end: end.peek(2),
+    "take error": lambda end: end.take_error(),
+    "close write": lambda end: end.close_write(),
+    "close read": lambda end: end.close_read(),
+    "close": lambda end: end.close(),
+    "abort": lambda end: end.abort(),
+}
+LAST: Final = ("close", "abort")
+
+
+def outcome(end: Any, operation: str) -> object:
+    """What it returns, or its errno."""
+    try:
+        return OPERATIONS[operation](end)
+    except OSError as error:
+        return errno.errorcode[error.errno or 0]
+
+
+def played(ends: tuple[Any, Any], rng: Random) -> list[object]:
+    """Operations at random on both ends: what each returned, and which end was ready then."""
+    seen: list[object] = []
+    is_open = [True, True]
+    for _ in range(14):
+        at, operation = rng.randrange(2), rng.choice(list(OPERATIONS))
+        if not is_open[at]:
+            continue
+        returned = outcome(ends[at], operation)
+        is_open[at] = operation not in LAST
+        ready = [
+            (end.is_readable, end.is_writable)
+            for end, is_there in zip(ends, is_open, strict=True)
+            if is_there
+        ]
+        seen.append((at, operation, returned, ready))
+    for end in ends:
+        end.close()
+    return seen
+
+
+@on_linux
+def test_ends__do_what_linux_does_whatever_is_done_to_them() -> None:
+    for seed in range(300):
+        assert played(stream_pair(), Random(seed)) == played(kernel_pair(), Random(seed)), seed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from kcluster.pipeline.sweep.plots import (
 )
 from kcluster.pipeline.sweep.summary import CellSummary
 
-pytest.importorskip("matplotlib", reason="pip install 'kcluster-sim[plots]'")
+pytestmark = pytest.mark.skipif(
+    find_spec("matplotlib") is None, reason="pip install 'kcluster-sim[plots]'"
+)
 
 GRID = """
 grid:

@@ -15,40 +15,56 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from kcluster.cli.simulate.simulation import Simulated
 from kcluster.world.check import compare, difference_lines
 from kcluster.world.seeds import SeedOutcome, SeedResult, run_seeds
 
 CHECK_OPTION: Final = "--check-determinism"
+_NOT_AGAIN: Final = (
+    "it did not fail when it was run again: the program is not deterministic; "
+    f"{CHECK_OPTION} --seed {{}} shows why"
+)
 
 
-def run_many(seeds: range, simulate: Callable[[int], Simulated]) -> int:
-    """Simulate each seed in a child of its own, until one fails; returns the exit code."""
+def run_many(
+    seeds: range, simulate: Callable[[int], int], repeat: Callable[[int], int] | None
+) -> int:
+    """Simulate each seed in a child of its own, until one fails; returns the exit code, as
+    `simulate` does.  `repeat`: for the seed that failed, in another child, whose output is shown;
+    None to show what it has printed already."""
     began_s = time.perf_counter()
-
-    def run(seed: int) -> SeedResult:
-        simulated = simulate(seed)
-        return SeedResult(bool(simulated.exit_code), bytes([simulated.exit_code & 0xFF]))
-
-    outcome = run_seeds(seeds, run)
+    outcome = run_seeds(seeds, _in_child(simulate))
     took = f"in {time.perf_counter() - began_s:.1f} s"
     failed = outcome.first_failed
     if failed is None:
-        print(f"{outcome.passed} seeds, {seeds[0]} to {seeds[-1]}: none failed ({took})")
+        print(f"seeds {seeds[0]} to {seeds[-1]}: none failed ({took})")
         return 0
-    return _report(failed, len(seeds), took)
+    if repeat is not None and failed.result is not None:
+        again = run_seeds([failed.seed], _in_child(repeat)).first_failed
+        if again is None:
+            print(f"seed {failed.seed} failed ({took}); {_NOT_AGAIN.format(failed.seed)}")
+            return 1
+        failed = again
+    return _report(failed, f"seed {failed.seed} of {seeds[0]} to {seeds[-1]}", took)
 
 
-def _report(failed: SeedOutcome, count: int, took: str) -> int:
+def _in_child(simulate: Callable[[int], int]) -> Callable[[int], SeedResult]:
+    def run(seed: int) -> SeedResult:
+        exit_code = simulate(seed)
+        return SeedResult(exit_code != 0, bytes([exit_code & 0xFF]))
+
+    return run
+
+
+def _report(failed: SeedOutcome, which: str, took: str) -> int:
     sys.stdout.write(failed.output.decode(errors="backslashreplace"))
     if failed.result is None:
-        print(f"seed {failed.seed} of {count} {failed.ended} ({took})")
+        print(f"{which} {failed.ended} ({took})")
         return 1
     if len(failed.result.report) == 1:
-        print(f"seed {failed.seed} of {count} failed ({took})")
+        print(f"{which} failed ({took})")
         return failed.result.report[0]
     sys.stdout.write(failed.result.report.decode(errors="backslashreplace"))
-    print(f"seed {failed.seed} of {count} crashed ({took}): this is a bug in kcluster")
+    print(f"{which} crashed ({took}): this is a bug in kcluster")
     return 1
 
 

@@ -12,15 +12,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kcluster.cli.control.protocol import ControlError
 from kcluster.cli.topology_choice import choose_topology
 from kcluster.config.files.durations import milliseconds
+from kcluster.config.topology.broker_checks import host_problem
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.search import scenario_files
-from kcluster.world.imports import own_modules
-from kcluster.world.programs import Program, find_module, folder_of, names_of
+from kcluster.world.imports import own_modules, program_file
+from kcluster.world.programs import Program, folder_of, names_of
 
 DEFAULT_LIMIT: Final = "1h"
 
@@ -34,6 +35,7 @@ class SimulateOptions(Struct, frozen=True):
     topology: str | None = None
     brokers: int | None = None
     profile: str | None = None
+    host: str | None = None
     scenario: str | None = None
     seed: int | None = None
     seeds: int | None = None
@@ -49,11 +51,13 @@ class SimulateOptions(Struct, frozen=True):
 
 
 class SimulationSetting(Struct, frozen=True):
-    """What is to be simulated.  `scenario`: without steps if none is given.  `duration_s`: when it
+    """What is to be simulated.  `shared`: the programs that have a module of theirs in common, by
+    its name; `scenario`: without steps if none is given.  `duration_s`: when it
     is over even if programs still run, or None; `limit_s`: when they must have ended.  `compute`:
     None to draw it from the seed."""
 
     programs: tuple[Program, ...]
+    shared: dict[str, list[str]]
     scenario: Scenario
     has_scenario: bool
     seed: int
@@ -67,10 +71,15 @@ class SimulationSetting(Struct, frozen=True):
 def setting_of(options: SimulateOptions) -> SimulationSetting:
     """The setting; ControlError, TopologyError or ScenarioError for what cannot be."""
     programs = _programs(options)
-    _check_modules(programs)
+    shared = _shared_modules(programs)
     scenario = _scenario(options, programs)
+    if options.host is not None:
+        _check_host(options.host)
+        topology = structs.replace(scenario.topology, host=options.host)
+        scenario = structs.replace(scenario, topology=topology)
     return SimulationSetting(
         programs=programs,
+        shared=shared,
         scenario=scenario,
         has_scenario=options.scenario is not None,
         seed=scenario.first_seed(options.seed),
@@ -132,29 +141,32 @@ def _check(program: Program) -> None:
         except OSError as error:
             text = f"{program.target}: cannot be read: {error.strerror}"
             raise ControlError(text, 2) from None
-    spec = find_module(program.target)
-    if spec is None:
+    if program_file(program.target) is None:
         raise ControlError(f"-m {program.target}: no such module, or it has no __main__", 2)
 
 
-def _check_modules(programs: Sequence[Program]) -> None:
-    """Programs share modules, so two modules of one name cannot both be imported."""
+def _shared_modules(programs: Sequence[Program]) -> dict[str, list[str]]:
+    """The modules that several programs import, each with these programs.  Two modules of one name
+    cannot both be imported."""
     found: dict[str, Path] = {}
+    users: dict[str, list[str]] = {}
     for program in programs:
         for name, file in own_modules([source_of(program)], folder_of(program)).items():
             other = found.setdefault(name, file)
             if other != file:
                 text = f"two programs import a module {name}: {other} and {file}"
                 raise ControlError(f"{text}; programs of one simulation share modules", 2)
+            users.setdefault(name, []).append(program.name)
+    return {name: names for name, names in users.items() if len(names) > 1}
 
 
 def source_of(program: Program) -> Path:
     """The file that a program begins with."""
     if not program.is_module:
         return Path(program.target)
-    spec = find_module(program.target)
-    assert spec is not None, "checked"
-    return Path(spec.origin or "")
+    file = program_file(program.target)
+    assert file is not None, "checked"
+    return file
 
 
 # ------------------------------------------------------------------------------ everything else
@@ -176,6 +188,12 @@ def _scenario(options: SimulateOptions, programs: Sequence[Program]) -> Scenario
         raise ControlError("\n".join(problems) or several, 2)
     topology_file = None if options.topology is None else os.path.abspath(options.topology)
     return Scenario.load(files[0], topology=topology_file)
+
+
+def _check_host(host: str) -> None:
+    problem = host_problem(host)
+    if problem is not None:
+        raise ControlError(f"--host {problem}", 2)
 
 
 def _seconds(option: str, text: str) -> float:

@@ -15,7 +15,7 @@ from kcluster.cli.simulate.options import SimulateOptions
 from kcluster.world.environment import HASH_SEED, hash_seed
 
 _OPTIONS = {
-    "topology": "--topology", "brokers": "--brokers", "profile": "--profile",
+    "topology": "--topology", "brokers": "--brokers", "profile": "--profile", "host": "--host",
     "scenario": "--scenario", "duration": "--for", "limit": "--limit", "schedule": "--schedule",
     "compute": "--compute",
 }  # fmt: skip

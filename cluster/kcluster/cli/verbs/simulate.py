@@ -34,6 +34,9 @@ from kcluster.cli.control.protocol import ControlError
 @click.option("--brokers", type=click.IntRange(1, 100), metavar="N", help="The number of brokers.")
 @click.option("--profile", type=click.Choice(["kafka", "fast", "slow"]), help="Time constants.")
 @click.option(
+    "--host", metavar="NAME", help="The brokers' host name, if programs have one in their settings."
+)
+@click.option(
     "--scenario", metavar="FILE|NAME", help="Its steps and clients run beside the programs."
 )
 @click.option("--seed", type=click.IntRange(0), help="Of the run.  [default: the scenario's, or 1]")
@@ -80,8 +83,9 @@ def command(**options: Any) -> None:
     """Run whole programs, unmodified, in virtual time against simulated brokers.
 
     FILE.py is a Python program that uses kafka-python or aiokafka. It finds the brokers at
-    brokers.kcluster:9092, and in the environment variable KCLUSTER_BOOTSTRAP. The exit code is that
-    of a program that fails, 1 if the verdict is not as expected, and 2 if a file is wrong.
+    localhost:9092, at brokers.kcluster:9092, and in the environment variable KCLUSTER_BOOTSTRAP.
+    The exit code is that of a program that fails, 1 if the verdict is not as expected, and 2 if a
+    file is wrong.
     """
     from kcluster.cli.simulate.hash_seed import fix_hash_seed
 
@@ -90,10 +94,11 @@ def command(**options: Any) -> None:
     from kcluster.cli.simulate.options import SimulateOptions
     from kcluster.config.files.problems import ProblemsError
     from kcluster.operations.errors import ClusterError
+    from kcluster.scenario.language.loader import ScenarioError
 
     try:
         exit_code = run(SimulateOptions(**options))
-    except ProblemsError as error:
+    except (ProblemsError, ScenarioError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
     except ControlError as error:

@@ -7,6 +7,7 @@ Kafka: the kernel's TCP below a client and a broker.
 Errors come as on Linux.  What arrived before a reset can still be read; then one call raises the
 error; after it, reading returns the end of the stream and writing raises BrokenPipeError.  After a
 FIN, reading never raises.
+# DIFFERS: what is written leaves at once, as with TCP_NODELAY, which clients of Kafka set.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ CAPACITY_BYTES: Final = 1 << 20
 _TEXTS: Final = {
     errno.ECONNREFUSED: "Connection refused",
     errno.ECONNRESET: "Connection reset by peer",
+    errno.ENOTCONN: "Transport endpoint is not connected",
     errno.EPIPE: "Broken pipe",
     errno.ETIMEDOUT: "Connection timed out",
 }
@@ -74,7 +76,8 @@ class StreamEnd:
     """
 
     __slots__ = (
-        "_cable", "_is_closed", "_received", "_room_bytes", "_saw_end", "_write_is_closed",
+        "_cable", "_is_closed", "_read_is_closed", "_received", "_room_bytes", "_saw_end",
+        "_write_is_closed",
         "error", "is_connected", "is_connecting", "local_address", "remote_address", "watchers",
     )  # fmt: skip
 
@@ -92,6 +95,7 @@ class StreamEnd:
         self._room_bytes = CAPACITY_BYTES
         self._saw_end = False
         """A FIN has arrived."""
+        self._read_is_closed = False
         self._write_is_closed = False
         self._is_closed = False
 
@@ -100,7 +104,7 @@ class StreamEnd:
     @property
     def is_readable(self) -> bool:
         """Whether reading returns at once: data, the end of the stream, or an error."""
-        return bool(self._received) or self._saw_end or self._is_dead
+        return bool(self._received) or self._saw_end or self._read_is_closed or self._is_dead
 
     @property
     def is_writable(self) -> bool:
@@ -110,13 +114,9 @@ class StreamEnd:
         return self.is_connected and self._room_bytes * 3 >= CAPACITY_BYTES
 
     @property
-    def is_over(self) -> bool:
-        """Whether it is closed, refused or reset: nothing more arrives here."""
-        return self._is_closed or self._is_dead
-
-    @property
     def _is_dead(self) -> bool:
-        """Neither connected nor connecting: it was refused, reset or closed."""
+        """Neither connected nor connecting: it was refused or reset, or both ends have sent a
+        FIN."""
         return not self.is_connected and not self.is_connecting
 
     def read(self, size_bytes: int) -> bytes:
@@ -142,7 +142,7 @@ class StreamEnd:
         if self._saw_end:
             return b""
         self._raise_error()
-        if self.is_connected or self.is_connecting:
+        if (self.is_connected or self.is_connecting) and not self._read_is_closed:
             raise BlockingIOError(errno.EAGAIN, "nothing has arrived")
         return b""
 
@@ -154,7 +154,7 @@ class StreamEnd:
         if self._write_is_closed or self._is_dead:
             raise BrokenPipeError(errno.EPIPE, _TEXTS[errno.EPIPE])
         room_bytes = self._room_bytes
-        if self.is_connecting or not room_bytes:
+        if self.is_connecting or (not room_bytes and len(data)):
             raise BlockingIOError(errno.EAGAIN, "the buffers are full")
         body = bytes(data if len(data) <= room_bytes else memoryview(data)[:room_bytes])
         if body:
@@ -173,11 +173,25 @@ class StreamEnd:
             raise OSError(error, _TEXTS[error])
 
     def close_write(self) -> None:
-        """Send a FIN: nothing more is written, and what the other end sends can still be read."""
-        if self.is_connected and not self._write_is_closed:
+        """Send a FIN: nothing more is written, and what the other end sends can still be read.
+        OSError (ENOTCONN) if there is no connection, or no more."""
+        self._check_connected()
+        if not self._write_is_closed:
             self._write_is_closed = True
             self._cable.send(self, Signal.FIN)
+            self._die_if_ended()
             self._changed()
+
+    def close_read(self) -> None:
+        """Whoever reads gets what arrives, or the end of the stream instead of waiting.  The other
+        end is not notified.  Errors: as those of `close_write`."""
+        self._check_connected()
+        self._read_is_closed = True
+        self._changed()
+
+    def _check_connected(self) -> None:
+        if not self.is_connected:
+            raise OSError(errno.ENOTCONN, _TEXTS[errno.ENOTCONN])
 
     def close(self) -> None:
         """Close this end.  The other end gets a FIN, or a RST if something was not read here; what
@@ -215,16 +229,24 @@ class StreamEnd:
                 return
             if self._is_dead or self._saw_end:
                 return
+            if self._read_is_closed and self._write_is_closed:
+                # Nobody will read it: RFC 1122, 4.2.2.13.
+                self._refuse()
+                self.error = errno.ECONNRESET
+                self._changed()
+                return
             self._received += message.body
         elif message is Signal.FIN:
             self._saw_end = True
+            self._die_if_ended()
         elif message is Signal.SYN_ACK:
-            if self._is_closed:
-                self.is_connected = True
-                self._refuse()
-                return
+            was_waiting, was_dead = self.is_connecting, self._is_dead
             self.is_connecting = False
             self.is_connected = True
+            if not was_waiting:
+                if was_dead:  # it was closed meanwhile, or has timed out
+                    self._refuse()
+                return
         else:
             self.reset()
             return
@@ -256,6 +278,10 @@ class StreamEnd:
 
     def _die(self) -> None:
         self.is_connected = self.is_connecting = False
+
+    def _die_if_ended(self) -> None:
+        if self._saw_end and self._write_is_closed:
+            self._die()
 
     def may_write(self, size_bytes: int) -> None:
         """The other end has read this much."""
@@ -294,6 +320,31 @@ class _Pair:
     def has_read(self, reader: StreamEnd, size_bytes: int) -> None:
         """Cable: the other end may write."""
         self._other(reader).may_write(size_bytes)
+
+
+@final
+class _Nowhere:
+    """The cable of an end that is never connected."""
+
+    __slots__ = ()
+
+    def send(self, sender: StreamEnd, message: Message) -> None:
+        """Cable: nobody gets it."""
+
+    def has_read(self, reader: StreamEnd, size_bytes: int) -> None:
+        """Cable: nobody writes."""
+
+
+def lonely_end(here: Address, there: Address) -> StreamEnd:
+    """An end that is connecting to nobody: it waits until it is reset or times out."""
+    return StreamEnd(here, there, _Nowhere(), False)
+
+
+def refused_end(here: Address, there: Address) -> StreamEnd:
+    """An end whose connection was refused."""
+    end = lonely_end(here, there)
+    end.reset()
+    return end
 
 
 def stream_pair(

@@ -114,6 +114,7 @@ def _(event: GroupAssigned) -> str:
     shown = "; ".join(
         f"{row.topic}-{','.join(map(str, row.partitions))} to {member_name(row.member)}"
         for row in event.assignments
+        if row.partitions
     )
     return f"generation {event.generation}: {shown or 'no partitions assigned'}"
 

@@ -1,4 +1,4 @@
-"""Orders are missed after a deployment: the worker commits what it has not charged yet."""
+"""A worker that commits before it charges: a deployment at the wrong moment loses orders."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from kafka import KafkaProducer
 
 
 class CommitsFirst(Worker):
-    def work(self, consumer, records):
+    def bill(self, consumer, records):
         consumer.commit()
         for record in records:
-            if self.is_stopped.is_set():
+            if self.is_stopping.is_set():
                 return
             self.bank.charge(record)
 
 
 class CommitsLast(Worker):
-    def work(self, consumer, records):
+    def bill(self, consumer, records):
         for record in records:
             self.bank.charge(record)
         consumer.commit()
 
 
-@pytest.mark.kafka_cluster(clock="virtual", topics={"orders": {}}, seeds=200)
+@pytest.mark.kafka_cluster(clock="virtual", seeds=200, topics={"orders": {}})
 @pytest.mark.parametrize("worker", [CommitsFirst, CommitsLast])
-def test_a_deployment_misses_no_order(kafka_cluster, worker):
+def test_a_deployment_loses_no_order(kafka_cluster, worker):
     billed = kafka_cluster.processed("orders")
     bank = Bank(billed)
-    old = worker(kafka_cluster.bootstrap, bank, "old")
+    old, new = (worker(kafka_cluster.bootstrap, bank, name) for name in ("old", "new"))
     old.start()
-    producer = KafkaProducer(bootstrap_servers=kafka_cluster.bootstrap.split(","))
-    deployed_at = random.randrange(100)
-    for number in range(100):
+    servers = kafka_cluster.bootstrap.split(",")
+    producer = KafkaProducer(bootstrap_servers=servers, client_id="shop")
+    deployed_at = random.randrange(50)
+    for number in range(50):
         producer.send("orders", b"order %d" % number)
-        time.sleep(random.expovariate(20))
+        time.sleep(random.expovariate(10))
         if number == deployed_at:
             old.stop()
-            new = worker(kafka_cluster.bootstrap, bank, "new")
             new.start()
     producer.close()
-    time.sleep(5)
+    bank.wait_for(50, within_s=10)
     new.stop()
     billed.check()

@@ -1,0 +1,102 @@
+"""One test with many seeds, in forked children; and the hash seed of the session."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+SEEDS = """
+import ctypes, os, time
+import pytest
+
+made = []
+
+@pytest.fixture(scope="module")
+def shared():
+    made.append(os.getpid())
+    yield made
+    assert made == [os.getpid()], "no child ends it"
+
+@pytest.fixture
+def own(kafka_cluster):
+    yield time.time()
+    assert 1_767_225_600 <= time.time() < 1_767_300_000
+
+@pytest.mark.kafka_cluster(clock="virtual", seeds=12)
+@pytest.mark.parametrize("how", ["pass", "fail", "die", "outside"])
+def test_it(shared, own, kafka_cluster, how):
+    print("this is", kafka_cluster.seed)
+    is_later = kafka_cluster.seed >= 4
+    if how == "fail" and is_later:
+        kafka_cluster.kill(1)
+        assert not is_later
+    if how == "die" and is_later:
+        os.kill(os.getpid(), 9)
+    if how == "outside":
+        raise SystemExit(3)
+    assert shared == [os.getppid()] or os.getpid() == shared[0]
+
+def test_beside(shared):
+    assert shared == [os.getpid()]
+"""
+
+
+def test_seeds__the_first_that_fails_is_reported(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=SEEDS)
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=2, failed=3)
+    file = "test_it.py"
+    result.stdout.fnmatch_lines(
+        [
+            ">*assert not is_later",
+            "this is 4",
+            f"*{file}:* kafka_cluster.kill(1)",
+            "seed: 4",
+            f"replay: pytest '{file}::test_it[[]fail]' --kcluster-seed 4",
+            "seed 4, number 4 of 12, is the first that fails",
+            "seed 4, number 4 of 12: the process was ended by SIGKILL",
+            f"replay: pytest '{file}::test_it[[]die]' --kcluster-seed 4",
+            f"FAILED {file}::test_it[[]fail] - seed 4, number 4 of 12: a*",
+        ]
+    )
+    assert "this is 3" not in result.stdout.str()
+    assert not re.search(r"seed (5|6|7)", result.stdout.str())
+
+
+def test_seeds__one_is_run_again_here(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=SEEDS)
+    arguments = ("-p", "no:cacheprovider", "-k", "fail or pass", "-s")
+    result = pytester.runpytest_inprocess(*arguments, "--kcluster-seed", "4")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*this is 4"])
+    assert "number" not in result.stdout.str()
+
+
+def test_hash_seed__pytest_starts_again_with_one(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    pytester.makepyfile(
+        """
+        import sys
+        import pytest
+
+        @pytest.mark.kafka_cluster(clock="virtual")
+        def test_it(kafka_cluster):
+            assert not sys.flags.hash_randomization
+        """
+    )
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "kcluster: pytest starts again with PYTHONHASHSEED=0",
+            "kcluster: PYTHONHASHSEED=0, for tests in virtual time",
+        ]
+    )
+    result = pytester.runpytest_subprocess()  # the cache knows
+    result.assert_outcomes(passed=1)
+    assert "starts again" not in result.stdout.str()

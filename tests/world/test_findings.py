@@ -1,0 +1,65 @@
+"""What docs/explanation/findings-virtual-clients.md says of client libraries, in virtual time.
+
+A test that fails after an upgrade has good news: take the finding off that page.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("aiokafka")
+pytest.importorskip("kafka")
+
+import aiokafka
+import kafka
+
+from tests.world.bodies import findings
+from tests.world.rig import in_virtual_time
+
+pytestmark = [
+    pytest.mark.pure_python,
+    pytest.mark.filterwarnings("ignore"),  # what these leave open is the finding
+    pytest.mark.skipif(
+        (kafka.__version__, aiokafka.__version__) != ("3.0.12", "0.14.0"), reason="other releases"
+    ),
+]
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """Thousands of warnings are part of some findings."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def counted(finding: Callable[[Any], dict[str, float]]) -> dict[str, float]:
+    with in_virtual_time(seed=findings.SEED) as cluster:
+        return finding(cluster)
+
+
+def test_aiokafka_never_stops_while_its_coordinator_is_unknown() -> None:
+    figures = counted(findings.stop_without_coordinator)
+    assert figures["waited s"] > figures["coordinator back after s"] + 50
+    assert not figures["stop() returned"]
+
+
+def test_aiokafka_raises_when_it_is_stopped_in_the_backoff_of_a_fetch() -> None:
+    assert counted(findings.stop_in_backoff)["stop() raised"] >= 5
+
+
+def test_aiokafka_connects_to_a_dead_broker_twenty_times_a_second() -> None:
+    assert 100 < counted(findings.reconnects)["attempts to connect"] < 300
+
+
+def test_kafka_python_takes_seconds_for_milliseconds() -> None:
+    assert counted(findings.backoff_units)["passes of the sender"] > 3_000
+
+
+def test_kafka_python_spins_in_poll_while_its_coordinator_is_silent() -> None:
+    figures = counted(findings.silent_coordinator)
+    assert figures["most in one poll, silent"] > 20, "without waiting"
