@@ -28,8 +28,7 @@ async def start_program() -> None:
 
 
 async def open_tls() -> None:
-    server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 8000)
-    async with server:
+    with socket.create_server(("127.0.0.1", 8000)):
         await asyncio.open_connection("127.0.0.1", 8000, ssl=ssl.create_default_context())
 
 

@@ -54,6 +54,7 @@ METHODS: Final = (
     ),
     RefusedMethod("ssl", "SSLContext", "wrap_socket", _TLS),
     RefusedMethod("ssl", "SSLContext", "wrap_bio", _TLS),
+    RefusedMethod("asyncio.selector_events", "BaseSelectorEventLoop", "_make_ssl_transport", _TLS),
 )  # fmt: skip
 MODULES: Final = tuple(dict.fromkeys(each.module for each in METHODS))
 
