@@ -11,7 +11,7 @@ import socket
 from collections.abc import Iterable
 
 from kcluster.operations.errors import ClusterError
-from kcluster.world.waits import StuckThread
+from kcluster.world.waits import CodeLine, StuckThread
 
 
 class WorldEnded(SystemExit):
@@ -34,6 +34,19 @@ class TimeLimit(ClusterError):
         self.threads = threads
 
 
+class StandStill(ClusterError):
+    """A thread neither waits in virtual time nor ends: the others cannot go on."""
+
+    def __init__(
+        self, name: str, place: CodeLine | None, real_s: float, is_computing: bool
+    ) -> None:
+        what = "has computed" if is_computing else "has been blocked in C"
+        why = "without a wait" if is_computing else "where virtual time does not reach"
+        super().__init__(f"{name} {what} for {real_s:.0f} s of real time, {why}{_where(place)}")
+        self.name = name
+        self.place = place
+
+
 class NotInVirtualTime(ClusterError):
     """Something that cannot live in virtual time."""
 
@@ -53,8 +66,12 @@ def _with_threads(first: str, threads: Iterable[StuckThread]) -> str:
 def thread_line(thread: StuckThread) -> str:
     """One thread, as a line: its name, what it waits for, where."""
     what = f" ({thread.wait.what})" if thread.wait.what else ""
-    place = thread.place
-    where = "" if place is None else f", {os.path.relpath(place.file)}:{place.line}"
-    function = "" if place is None else f" in {place.function}"
     of = f" of {thread.app}" if thread.app not in ("", thread.name) else ""
-    return f"  {thread.name}{of} waits for {thread.wait.kind.value}{what}{where}{function}"
+    place = _where(thread.place)
+    return f"  {thread.name}{of} waits for {thread.wait.kind.value}{what}{place}"
+
+
+def _where(place: CodeLine | None) -> str:
+    if place is None:
+        return ""
+    return f", {os.path.relpath(place.file)}:{place.line} in {place.function}"

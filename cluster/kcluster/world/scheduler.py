@@ -13,6 +13,7 @@ something in the cluster (bytes that arrive) makes one of them able to run.
 from __future__ import annotations
 
 import _thread
+import ctypes
 import sys
 import threading
 from collections import deque
@@ -30,7 +31,7 @@ from kcluster.world.lines import WaitingLines
 from kcluster.world.waits import FOREVER, StuckThread, Waiting, place_of
 
 _allocate_lock: Final = _thread.allocate_lock
-_acquire: Final[Callable[[Any], bool]] = _thread.LockType.acquire
+_acquire: Final[Callable[..., bool]] = _thread.LockType.acquire
 _release: Final[Callable[[Any], None]] = _thread.LockType.release
 _start_new_thread: Final = _thread.start_new_thread
 _get_ident: Final = _thread.get_ident
@@ -38,6 +39,8 @@ _get_ident: Final = _thread.get_ident
 
 TIME_SLICE_US: Final = 5_000
 """A thread that computes for this long lets the others run, as with the interpreter's lock."""
+LONGEST_HANDOVER_S: Final = 1.0
+"""How long the first thread waits for the baton after Ctrl-C, in real time."""
 MAX_ENDINGS: Final = 1_000
 """How often a thread that is left at the end is woken, until it is given up."""
 
@@ -62,8 +65,8 @@ class WorldThread:
     """
 
     __slots__ = (
-        "app", "baton", "ident", "is_done", "is_ended_by_force", "is_parked", "number", "polls",
-        "scheduler", "sentinel", "token", "wait", "was_woken",
+        "app", "baton", "ident", "is_done", "is_ended_by_force", "is_lost", "is_parked", "number",
+        "polls", "scheduler", "sentinel", "token", "wait", "was_woken",
     )  # fmt: skip
 
     def __init__(self, scheduler: Scheduler, number: int, app: str) -> None:
@@ -80,6 +83,8 @@ class WorldThread:
         """It was woken by somebody, not by its deadline."""
         self.is_done = False
         self.is_ended_by_force = False
+        self.is_lost = False
+        """It kept the baton, and the others went on without it."""
         self.token = 0
         """Counts its waits: a timer of an earlier wait does not end a later one."""
         self.wait: Waiting = FOREVER
@@ -130,7 +135,6 @@ class Scheduler:
         """Computed by the current task since it got the baton."""
         self._crash: BaseException | None = None
         """To be raised in the first task."""
-        self._was_interrupted = False
         self._last_reading_ns = 0
 
     def thread_here(self) -> WorldThread | None:
@@ -219,7 +223,8 @@ class Scheduler:
             except (WorldEnded, SystemExit):
                 pass
             finally:
-                self._end(task)
+                if not task.is_lost:
+                    self._end(task)
 
         _start_new_thread(live, ())
         _acquire(is_known)
@@ -357,16 +362,39 @@ class Scheduler:
             raise crash
 
     def _await_baton(self, task: WorldThread) -> None:
-        while True:
-            try:
-                _acquire(task.baton)
-                return
-            except KeyboardInterrupt as interrupt:
-                # Another thread has the baton; it hands it over at its next wait.
-                if self._was_interrupted:
-                    raise
-                self._was_interrupted = True
-                self._crash = interrupt
+        try:
+            _acquire(task.baton)
+        finally:
+            if self.current is not task:
+                self._take_baton(task)
+
+    def _take_baton(self, task: WorldThread) -> None:
+        """Ctrl-C, or another signal, has interrupted the first thread, and another one has the
+        baton, which it hands over at its next wait."""
+        self._crash = KeyboardInterrupt()
+        if not _acquire(task.baton, True, LONGEST_HANDOVER_S):
+            self.go_on_without_current()
+        self._crash = None
+
+    def go_on_without_current(self) -> None:
+        """The thread with the baton does not hand it over; the calling thread, which is the first
+        one, takes it.  The other belongs to the world no longer."""
+        first, lost = self._first, self._current
+        if lost is first:
+            return
+        lost.is_lost = True
+        self.tasks.remove(lost)
+        del self._by_ident[lost.ident]
+        if first in self._run_queue:
+            self._run_queue.remove(first)
+        first.is_parked = False
+        self.current = first
+        end_thread(lost.ident)
+
+    @property
+    def progress(self) -> tuple[int, ...]:
+        """Changes whenever threads do something in the world."""
+        return (self.switches, self.cost.readings, self.now_us, self._sequence)
 
     def _hand_to(self, task: WorldThread) -> None:
         self.switches += 1
@@ -444,6 +472,20 @@ class _Crashes:
             return False
         self._scheduler.crash(error)
         return True
+
+
+def end_thread(ident: int) -> None:
+    """Raise WorldEnded in a thread of the interpreter, once it runs Python code.  Nobody reports
+    it, also if that is after the end of the world."""
+    thread = threading._active.get(ident)  # type: ignore[attr-defined]  # asks silently
+    if thread is not None:
+        thread._invoke_excepthook = _ignore
+    set_error = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    set_error(ctypes.c_ulong(ident), ctypes.py_object(WorldEnded))
+
+
+def _ignore(crash: object) -> None:
+    pass
 
 
 def _never() -> bool:

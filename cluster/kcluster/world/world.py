@@ -22,6 +22,7 @@ from kcluster.world.replaced import clocks, locks, network, randomness, threads
 from kcluster.world.replacing import Replacing
 from kcluster.world.scheduler import Scheduler
 from kcluster.world.waits import StuckThread
+from kcluster.world.watchdog import PATIENCE_S, Watchdog
 
 START_MS: Final = clocks.EPOCH_S * 1000
 """The time of a cluster when its world begins."""
@@ -41,6 +42,7 @@ class World(ActiveWorld):
 
     `limit_s`: of virtual time.  `schedule`: "fifo", or "random" for interleavings from the seed.
     `compute`: how slow the machine is, 1.0 being usual; None to draw it from the seed.
+    `patience_s`: how long a thread may block in C, in real time.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class World(ActiveWorld):
         limit_s: float = LIMIT_S,
         schedule: str = "fifo",
         compute: float | None = 1.0,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         rng = Random(f"{seed}/compute")
         scheduler = Scheduler(
@@ -61,6 +64,7 @@ class World(ActiveWorld):
         )
         super().__init__(cluster, scheduler, Random(f"{seed}/entropy"))
         self.seed = seed
+        self._patience_s = patience_s
         self.left: list[StuckThread] = []
         """Threads that had not ended at the end."""
         self._undo = ExitStack()
@@ -93,6 +97,7 @@ class World(ActiveWorld):
             self._network.is_inhabited = True
             undo.callback(self._depart)
             self.scheduler.enter()
+            Watchdog(self.scheduler, self._patience_s).start(undo)
             self._undo = undo.pop_all()
 
     def _depart(self) -> None:

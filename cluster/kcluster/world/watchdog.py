@@ -1,0 +1,122 @@
+"""Notices a thread that keeps the baton: it blocks in C, or computes for ever.
+
+Owns: how long that may take in real time, how the run is ended then.  Never: virtual time: a world
+whose threads all wait is the scheduler's (a deadlock, the limit).
+Kafka: no counterpart.
+
+It is a real thread.  It ends the run by an exception in the world's first thread, if that is the
+main thread of the process (a signal interrupts most blocking calls); else it reports the thread.
+"""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from types import FrameType
+from typing import Any, Final
+
+from kcluster.world.errors import StandStill
+from kcluster.world.scheduler import Scheduler
+from kcluster.world.waits import place_of
+
+PATIENCE_S: Final = 20.0
+"""How long a thread may block in real time without using the processor."""
+COMPUTING_S: Final = 120.0
+"""How long it may compute without reading a clock, taking a lock or using a socket."""
+TICK_S: Final = 0.5
+LEAST_CPU_S: Final = 0.01
+DEBUGGERS: Final = frozenset({"pdb", "bdb", "cmd", "code", "IPython", "ipdb", "pydevd", "debugpy"})
+"""Where a thread waits for the user."""
+
+_acquire: Final[Any] = _thread.LockType.acquire
+_release: Final[Any] = _thread.LockType.release
+_start_new_thread: Final = _thread.start_new_thread
+_monotonic: Final = time.monotonic
+_SIGNAL: Final = signal.SIGVTALRM
+
+
+class Watchdog:
+    """Watches the threads of one world from `start` to the end of `undo`."""
+
+    def __init__(self, scheduler: Scheduler, patience_s: float = PATIENCE_S) -> None:
+        self._scheduler = scheduler
+        self._patience_s = patience_s
+        self._stop = _thread.allocate_lock()
+        self._error: StandStill | None = None
+        self._main_ident = 0
+        """Of the first thread, if it is the main thread of the process."""
+
+    def start(self, undo: ExitStack) -> None:
+        """Watch from now on.  Called by the world's first thread."""
+        _acquire(self._stop)
+        try:
+            old = signal.signal(_SIGNAL, self._raise)
+        except ValueError:
+            pass  # not in the main thread
+        else:
+            self._main_ident = _thread.get_ident()
+            undo.callback(signal.signal, _SIGNAL, old)
+        undo.callback(_release, self._stop)
+        _start_new_thread(self._watch, ())
+
+    def _raise(self, number: int, frame: FrameType | None) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            self._scheduler.go_on_without_current()
+            raise error
+
+    def _watch(self) -> None:
+        seen: tuple[int, ...] = ()
+        since_s = cpu_s = 0.0
+        while not _acquire(self._stop, True, TICK_S):
+            progress = self._scheduler.progress
+            if progress != seen:
+                seen, since_s, cpu_s = progress, _monotonic(), self._cpu_s()
+                continue
+            quiet_s, used_s = _monotonic() - since_s, self._cpu_s() - cpu_s
+            is_computing = used_s > LEAST_CPU_S
+            if quiet_s < (COMPUTING_S if is_computing else self._patience_s):
+                continue
+            if not self._is_debugged():
+                self._end(quiet_s, is_computing)
+            seen = ()
+
+    def _cpu_s(self) -> float:
+        """What the thread with the baton has used of the processor."""
+        task = self._scheduler.current
+        if task is None or not hasattr(time, "pthread_getcpuclockid"):
+            return 0.0
+        try:
+            return _clock_gettime(time.pthread_getcpuclockid(task.ident))
+        except OSError:
+            return 0.0  # it has just ended
+
+    def _frames(self) -> Iterator[FrameType]:
+        task = self._scheduler.current
+        frame = None if task is None else sys._current_frames().get(task.ident)
+        while frame is not None:
+            yield frame
+            frame = frame.f_back
+
+    def _is_debugged(self) -> bool:
+        modules = (str(frame.f_globals.get("__name__")) for frame in self._frames())
+        return any(module.partition(".")[0] in DEBUGGERS for module in modules)
+
+    def _end(self, quiet_s: float, is_computing: bool) -> None:
+        task = self._scheduler.current
+        if task is None:
+            return
+        place = place_of(next(self._frames(), None))
+        error = StandStill(task.name, place, quiet_s, is_computing)
+        if self._main_ident:
+            self._error = error
+            signal.pthread_kill(self._main_ident, _SIGNAL)
+        else:
+            print(error, file=sys.__stderr__, flush=True)
+
+
+_clock_gettime: Final = time.clock_gettime

@@ -1,0 +1,67 @@
+"""A thread that keeps the baton is named, and the run ends; so does Ctrl-C."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from kcluster.world.errors import StandStill
+from tests.world.rig import empty_world
+
+pytestmark = pytest.mark.pure_python
+
+
+def block(pipe: int) -> None:
+    time.sleep(1)
+    os.read(pipe, 1)
+
+
+def test_a_thread_that_blocks_in_c_is_named_and_the_run_goes_on_without_it() -> None:
+    reading, writing = os.pipe()
+    with empty_world(patience_s=0.3) as world:
+        threading.Thread(target=block, args=(reading,), name="reader").start()
+        with pytest.raises(StandStill, match=r"reader has been blocked in C .*test_watchdog\.py"):
+            time.sleep(10)
+        began = time.monotonic()
+        other = threading.Thread(target=time.sleep, args=(100,))
+        other.start()
+        other.join()
+        assert time.monotonic() - began >= 100
+    os.write(writing, b"x")
+    assert world.left == []
+    with empty_world(patience_s=0.3), pytest.raises(StandStill, match="MainThread"):
+        os.read(reading, 1)
+    os.close(reading)
+    os.close(writing)
+
+
+def spin(stop: list[int]) -> None:
+    time.sleep(1)
+    while not stop:
+        pass
+
+
+def test_ctrl_c_ends_a_run_in_which_another_thread_spins() -> None:
+    stop: list[int] = []
+    main, release = _thread.get_ident(), _thread.allocate_lock()
+    release.acquire()
+
+    def press_ctrl_c() -> None:
+        release.acquire(timeout=0.2)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    outside = threading.Thread(target=press_ctrl_c)
+    outside.start()
+    with empty_world():
+        threading.Thread(target=spin, args=(stop,)).start()
+        with pytest.raises(KeyboardInterrupt):
+            time.sleep(10)
+    stop.append(1)
+    outside.join()
+    with empty_world():
+        time.sleep(1)
