@@ -20,6 +20,7 @@ SHARED: Final = ("kafka_cluster_module", "kafka_cluster_session")
 STAY_LIVE: Final = "is shared by tests, so it is live; only kafka_cluster can be in virtual time"
 HASH_SEED: Final = "PYTHONHASHSEED"
 HASH_SEED_INI: Final = "kcluster_hash_seed"
+SEED_LIMIT_INI: Final = "kcluster_seed_limit"
 SEED: Final = pytest.StashKey[int]()
 """The seed with which an item runs now, if it is not its mark's own."""
 

@@ -30,6 +30,7 @@ from kcluster.testing.items import (
     HASH_SEED_INI,
     MARK,
     SEED,
+    SEED_LIMIT_INI,
     SHARED,
     STAY_LIVE,
     clock_of,
@@ -63,6 +64,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "PYTHONHASHSEED of sessions with tests in virtual time, which start again if it is not set;"
         " empty: leave it as it is.",
         default="0",
+    )
+    parser.addini(
+        SEED_LIMIT_INI,
+        "Seconds of real time after which one of many seeds counts as hanging.",
+        default="120",
     )
     group = parser.getgroup("kcluster", "Kafka clusters")
     group.addoption(

@@ -13,24 +13,19 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import msgspec
 import pytest
 from _pytest.runner import runtestprotocol
+from _pytest.skipping import evaluate_skip_marks
 
-from kcluster.testing.items import FIXTURE, MARK, SEED, replay_of, wide_fixtures
+from kcluster.testing.items import FIXTURE, MARK, SEED, SEED_LIMIT_INI, replay_of, wide_fixtures
 from kcluster.testing.marks import arguments_of
 from kcluster.testing.world_handle import TestedWorldCluster
-from kcluster.world.seeds import (
-    WHERE_SIGNAL,
-    SeedOutcome,
-    SeedResult,
-    SeedsOutcome,
-    cores,
-    run_seeds,
-)
+from kcluster.world.seeds import WHERE_SIGNAL, SeedOutcome, SeedResult, cores, run_seeds
 
 STOPS: Final = (pytest.exit.Exception, KeyboardInterrupt)
 _WORKERS: Final = "PYTEST_XDIST_WORKER_COUNT"
@@ -41,25 +36,26 @@ def run_with_seeds(item: pytest.Item, nextitem: pytest.Item | None, seeds: range
     of all."""
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     warming = pytest.CallInfo.from_call(lambda: _warm_up(item), "setup", STOPS)
-    if warming.excinfo is not None:
-        runtestprotocol(item, nextitem=nextitem)  # it fails here as it did
+    if warming.excinfo is not None or not warming.result:
+        runtestprotocol(item, nextitem=nextitem)  # it is skipped, or fails here as it did
     else:
-        began = pytest.CallInfo.from_call(lambda: _run_in_children(item, seeds), "call", STOPS)
-        assert began.result is not None, began.excinfo
-        outcome, reports = began.result
-        failed = outcome.first_failed
+        began_s = time.perf_counter()
+        failed, reports = _run_in_children(item, seeds)
         if failed is not None and item.config.getoption("usepdb", False):
             item.stash[SEED] = failed.seed
             runtestprotocol(item, nextitem=nextitem)  # here, where a debugger can be used
         else:
-            _tell(item, reports, began.duration)
+            _tell(item, reports, time.perf_counter() - began_s)
             _end_wider_fixtures(item, nextitem)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
 
-def _warm_up(item: pytest.Item) -> None:
-    """Make what all children share: wider fixtures, and what the first world of a process loads."""
+def _warm_up(item: pytest.Item) -> bool:
+    """Make what all children share: wider fixtures, and what the first world of a process loads.
+    Returns whether there is something to run."""
     assert isinstance(item, pytest.Function), item
+    if evaluate_skip_marks(item) is not None:
+        return False
     state = item.session._setupstate
     upper: Any = item.parent  # in the place of the next item: what it needs stays
     names = item.fixturenames
@@ -80,6 +76,7 @@ def _warm_up(item: pytest.Item) -> None:
         cluster = TestedWorldCluster(arguments, item.name)
         cluster.open()
         cluster.close()
+    return True
 
 
 def _captured(item: pytest.Item, when: str) -> Any:
@@ -89,7 +86,8 @@ def _captured(item: pytest.Item, when: str) -> Any:
 
 def _run_in_children(
     item: pytest.Item, seeds: range
-) -> tuple[SeedsOutcome, list[pytest.TestReport]]:
+) -> tuple[SeedOutcome | None, list[pytest.TestReport]]:
+    """The first seed that failed, and the reports."""
     first: list[SeedOutcome] = []
 
     def keep_first(outcome: SeedOutcome) -> None:
@@ -100,11 +98,17 @@ def _run_in_children(
     run = _in_child(item, seeds[0])
     # A child cannot cancel what another process armed; children that hang are noticed by their own.
     faulthandler.cancel_dump_traceback_later()
-    outcome = run_seeds(seeds, run, workers=workers, on_outcome=keep_first)
+    outcome = run_seeds(
+        seeds,
+        run,
+        workers=workers,
+        real_limit_s=float(item.config.getini(SEED_LIMIT_INI)),
+        on_outcome=keep_first,
+    )
     failed = outcome.first_failed
     if failed is None:
-        return outcome, _reports(item, first[0].result)
-    return outcome, _with_seed(item, failed, seeds)
+        return None, _reports(item, first[0].result)
+    return failed, _with_seed(item, failed, seeds)
 
 
 def _in_child(item: pytest.Item, first: int) -> Callable[[int], SeedResult]:
