@@ -8,6 +8,7 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import Any, Final
 
 import msgspec
@@ -19,8 +20,10 @@ from kcluster.world.check import compare, difference_lines
 from kcluster.world.seeds import SeedOutcome, SeedResult, run_seeds
 
 RUNS: Final = (1, 2)
-_MOVED_OBJECTS: Final = 50_000
-"""The second process has these in addition, so that later objects have other addresses."""
+_SIZES_BYTES: Final = range(16, 512, 16)
+_EACH: Final = 1_000
+"""The second process has this many objects of each size, and as many holes between them, so that
+later objects have other addresses there."""
 
 
 def run_twice(item: pytest.Item, nextitem: pytest.Item | None, seed: int) -> None:
@@ -54,12 +57,21 @@ def _run_twice(item: pytest.Item, seed: int) -> list[pytest.TestReport]:
 
 def _in_child(item: pytest.Item, seed: int) -> Callable[[int], SeedResult]:
     def run(number: int) -> SeedResult:
-        moved = [object() for _ in range(_MOVED_OBJECTS)] if number == RUNS[1] else []
+        moved = _move_addresses() if number == RUNS[1] else []
         item.stash[TRACE] = []
         rows = rows_of(item, run_as_child(item, seed))
         found = {"trace": item.stash[TRACE], "rows": rows}
-        del moved
+        moved.clear()
         # Whether the test passed is compared, too: it is no reason to stop the other run.
         return SeedResult(False, msgspec.json.encode(found, enc_hook=str))
 
     return run
+
+
+def _move_addresses() -> list[bytes]:
+    """Objects that are to be kept during the run."""
+    rng = Random(1)
+    objects = [bytes(size) for size in _SIZES_BYTES for _ in range(2 * _EACH)]
+    rng.shuffle(objects)
+    del objects[len(objects) // 2 :]
+    return objects

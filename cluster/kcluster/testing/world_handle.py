@@ -61,8 +61,7 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
 
     def trace_into(self, lines: list[str]) -> None:
         """Write a line for each frame between the test's clients and the brokers."""
-        self._trace = WireTrace(self.driver.now_us)
-        self._trace.lines = lines
+        self._trace = WireTrace(self.driver.now_us, lines.append)
         network = self.driver.network
         network.packet_sinks = (*network.packet_sinks, self._trace.on_packet)
 
