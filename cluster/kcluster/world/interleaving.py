@@ -69,7 +69,7 @@ class _Files:
 
 
 def _monitor(interrupt: Callable[[], None], undo: ExitStack) -> None:
-    monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]  # since 3.12
+    monitoring: Any = vars(sys)["monitoring"]  # unknown to type checkers of 3.11
     tool = next((tool for tool in _TOOLS if monitoring.get_tool(tool) is None), None)
     if tool is None:
         return
