@@ -9,7 +9,7 @@ session. Each command must end with exit code 0, or with what `echo $?` under it
 the lines shown under it in this order. Numbers may differ, so may who leads what: lines are
 compared by their first words with digits left out. Other printed lines are ignored.
 A python block with a test in it is given to pytest.  A yaml or python block that begins with its
-name in a comment is there as a file, and so are the scenarios of this repository.
+name in a comment is there as a file, and so are the scenarios and examples of this repository.
 `<!-- not run: reason -->` before a block leaves it out.
 """
 
@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,8 @@ EXTRAS = ("aiokafka",)
 """Libraries that an example may show although not every machine has them."""
 PYTEST = ("pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
 """Without a plugin that takes a third of the start."""
+EXAMPLES = ROOT / "examples"
+NAMED = re.compile(r"# (\S+\.(?:yaml|py|ini))\n")
 COMMAND_TIMEOUT_S = 50
 COMPARED_CHARS = 30
 
@@ -111,6 +114,7 @@ def test_docs__each_console_and_python_block_is_run_or_says_why_not() -> None:
         for document in documents()
         for block in fenced(document)
         if block.language == "python" and "\ndef test_" not in block.text and not block.not_run
+        if not NAMED.match(block.text)  # a file of the console blocks
     ]
     assert idle == []
     assert list(console_sessions())
@@ -119,7 +123,8 @@ def test_docs__each_console_and_python_block_is_run_or_says_why_not() -> None:
 
 def write_named_files(document: str, directory: Path) -> None:
     for block in fenced(document):
-        if (named := re.match(r"# (\S+\.(?:yaml|py|ini))\n", block.text)) is not None:
+        named = NAMED.match(block.text)
+        if named is not None and not named[1].startswith("examples/"):
             (directory / named[1]).write_text(block.text, encoding="utf-8")
 
 
@@ -133,6 +138,7 @@ def test_docs__a_console_session_prints_the_output_shown(
     directory, environment = place
     write_named_files(document, directory)
     (directory / "scenarios").symlink_to(ROOT / "scenarios")
+    shutil.copytree(EXAMPLES, directory / "examples", ignore=shutil.ignore_patterns(".*", "__*"))
     background: list[subprocess.Popen[str]] = []
     shown = session(text)
     code = 0
@@ -200,6 +206,15 @@ def test_docs__a_python_example_passes(
         timeout=COMMAND_TIMEOUT_S,
     )
     assert ended.returncode == 0, f"{document}:\n{ended.stdout}"
+
+
+def test_docs__a_block_of_an_example_is_a_part_of_it() -> None:
+    for document in documents():
+        for block in fenced(document):
+            head, _, shown = block.text.partition("\n")
+            if head.startswith("# examples/"):
+                whole = (ROOT / head.removeprefix("# ")).read_text(encoding="utf-8")
+                assert shown in whole, f"{document}:{block.line}"
 
 
 def test_missing__a_line_that_was_not_printed_is_found() -> None:

@@ -1,12 +1,15 @@
-"""Pictures of the live page for the docs: one run in virtual time, a few of its moments.
+"""Pictures for the docs: moments of the live page in one run in virtual time, and the page of a test
+of examples/billing that fails.
 
-Owns: which moments.  Never: draws (the page does).  Run it by hand where Playwright and Chromium
+Owns: which moments, which test.  Never: draws (the page does).  Run it by hand where Playwright and Chromium
 are: python tools/page_pictures.py
 """
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -24,6 +27,9 @@ MOMENTS: Final = {
 }
 """By name of the picture: where the page is opened."""
 
+RUSH: Final = ("examples/billing", "-k", "TakesAll", "--kcluster-seed", "17")
+"""The test in the guide of virtual time, with the seed that fails."""
+
 
 def main() -> None:
     """Write docs/static/page-*.png."""
@@ -39,7 +45,20 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1040, "height": 560}, color_scheme="light")
         for name, moment in MOMENTS.items():
             picture(page, file.as_uri() + moment, PLACE / f"{name}.png")
+        page.set_viewport_size({"width": 1040, "height": 760})
+        page.goto(page_of_rush(place).as_uri())
+        page.screenshot(path=PLACE / "page-rush.png")
         browser.close()
+
+
+def page_of_rush(place: str) -> Path:
+    """The page of the test's run directory."""
+    examples = Path(place, "examples")
+    shutil.copytree(ROOT / "examples", examples, ignore=shutil.ignore_patterns(".*", "__*"))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "cluster")}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *RUSH]
+    subprocess.run(command, cwd=place, env=environment, check=False, stdout=subprocess.DEVNULL)
+    return next(examples.rglob("timeline.html"))
 
 
 def picture(page: Page, url: str, path: Path) -> None:

@@ -33,7 +33,8 @@ def test_a_crash_charges_no_order_twice(kafka_cluster, worker):
     workers = [worker(kafka_cluster.bootstrap, bank, name) for name in ("left", "right")]
     for each in workers:
         each.start()
-    producer = KafkaProducer(bootstrap_servers=kafka_cluster.bootstrap.split(","))
+    servers = kafka_cluster.bootstrap.split(",")
+    producer = KafkaProducer(bootstrap_servers=servers, client_id="shop")
     for number in range(40):
         producer.send("orders", b"order %d" % number)
         time.sleep(random.expovariate(10))

@@ -33,7 +33,8 @@ def test_a_deployment_loses_no_order(kafka_cluster, worker):
     bank = Bank(billed)
     old, new = (worker(kafka_cluster.bootstrap, bank, name) for name in ("old", "new"))
     old.start()
-    producer = KafkaProducer(bootstrap_servers=kafka_cluster.bootstrap.split(","))
+    servers = kafka_cluster.bootstrap.split(",")
+    producer = KafkaProducer(bootstrap_servers=servers, client_id="shop")
     deployed_at = random.randrange(50)
     for number in range(50):
         producer.send("orders", b"order %d" % number)

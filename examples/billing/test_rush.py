@@ -32,7 +32,8 @@ def test_each_order_of_a_rush_is_billed_once(kafka_cluster, worker):
     for each in workers:
         each.start()
     time.sleep(10)
-    producer = KafkaProducer(bootstrap_servers=kafka_cluster.bootstrap.split(","))
+    servers = kafka_cluster.bootstrap.split(",")
+    producer = KafkaProducer(bootstrap_servers=servers, client_id="shop")
     orders = random.randrange(10, 65)
     for number in range(orders):
         producer.send("orders", b"order %d" % number)

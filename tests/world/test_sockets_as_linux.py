@@ -90,3 +90,53 @@ def test_sockets__do_what_those_of_linux_do() -> None:
     with empty_world():
         ours = [played(seed) for seed in range(STORIES)]
     assert ours == real
+
+
+def code(sock: socket.socket, address: tuple[str, int]) -> str | int:
+    returned = sock.connect_ex(address)
+    return errno.errorcode[returned] if returned else 0
+
+
+def ready(sock: socket.socket) -> tuple[bool, bool]:
+    """What select says."""
+    readable, writable, _ = select.select([sock], [sock], [], 0.05)
+    return bool(readable), bool(writable)
+
+
+def polled(sock: socket.socket) -> int:
+    """What poll says; it also reports POLLHUP, which a world does not."""
+    polling = select.poll()
+    polling.register(sock)
+    return dict(polling.poll(0))[sock.fileno()]
+
+
+def connecting() -> list[object]:
+    """Attempts to connect without blocking, and what an unconnected socket does."""
+    seen: list[object] = []
+    with socket.socket() as listening, socket.socket() as sock, socket.socket() as hopeless:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        for fresh in (sock, hopeless):
+            fresh.setblocking(False)
+            seen += [outcome(fresh, name) for name in ("send", "recv", "peer", "error")]
+            seen.append(ready(fresh))
+        address = listening.getsockname()
+        seen += [code(sock, address), ready(sock), code(sock, address), code(sock, address)]
+        seen += [code(hopeless, NOBODY), ready(hopeless), outcome(hopeless, "error")]
+        seen += [outcome(hopeless, "error"), code(hopeless, address)]
+        waiting = socket.create_connection(address)
+        seen += [polled(sock), polled(listening), sock.send(b"x"), polled(waiting)]
+        seen.append(ready(listening))
+        listening.close()
+        seen += [outcome(waiting, "recv"), outcome(waiting, "recv")]
+        waiting.close()
+        seen += [outcome(waiting, name) for name in ("recv", "timeout", "peer", "error")]
+        seen.append(waiting.detach())
+    return seen
+
+
+def test_sockets__connect_as_those_of_linux_do() -> None:
+    real = connecting()
+    with empty_world():
+        ours = connecting()
+    assert ours == real

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import selectors
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from kcluster.world.active import scheduler_here, world_here
@@ -20,6 +22,10 @@ from kcluster.world.waits import WaitFor, Waiting
 
 _READ: Final = selectors.EVENT_READ
 _WRITE: Final = selectors.EVENT_WRITE
+POLLIN: Final = 1
+POLLPRI: Final = 2
+POLLOUT: Final = 4
+"""Those of select, on every system."""
 SHORT_S: Final = 0.001
 """Who waits for no longer than this is spinning."""
 _FOR_SOCKETS: Final = Waiting(WaitFor.SOCKETS)
@@ -99,8 +105,10 @@ class WorldSelector(selectors.BaseSelector):
         if ready:
             scheduler.may_switch()
             return ready
+        looks_in_vain = not _is_asyncio()
         if timeout is not None and timeout <= 0:
-            scheduler.polled()
+            if looks_in_vain:
+                scheduler.polled()
             scheduler.let_others_run()
             return self._ready()
         deadline_us = None
@@ -115,7 +123,7 @@ class WorldSelector(selectors.BaseSelector):
                 ready = self._ready()
         finally:
             self._waiting = None
-        if not ready and timeout is not None and timeout <= SHORT_S:
+        if not ready and looks_in_vain and timeout is not None and timeout <= SHORT_S:
             scheduler.polled()
         return ready
 
@@ -126,6 +134,40 @@ class WorldSelector(selectors.BaseSelector):
         self._sockets.clear()
         self._keys.clear()
         self._map = None
+
+
+class WorldPoll:
+    """select.poll, for a thread of a world."""
+
+    def __init__(self) -> None:
+        self._selector = WorldSelector()
+
+    def register(self, fd: Any, eventmask: int = POLLIN | POLLPRI | POLLOUT) -> None:
+        """As in the standard library."""
+        with suppress(KeyError):
+            self._selector.unregister(fd)
+        events = (_READ if eventmask & POLLIN else 0) | (_WRITE if eventmask & POLLOUT else 0)
+        self._selector.register(fd, events)
+
+    modify = register
+
+    def unregister(self, fd: Any) -> None:
+        """As in the standard library."""
+        self._selector.unregister(fd)
+
+    def poll(self, timeout_ms: float | None = None) -> list[tuple[int, int]]:
+        """As in the standard library.  An end or an error is reported as POLLIN."""
+        timeout_s = None if timeout_ms is None or timeout_ms < 0 else timeout_ms / 1000
+        return [
+            (key.fd, (POLLIN if events & _READ else 0) | (POLLOUT if events & _WRITE else 0))
+            for key, events in self._selector.select(timeout_s)
+        ]
+
+
+def _is_asyncio() -> bool:
+    """Whether asyncio selects: its loop looks for sockets before each batch of callbacks that are
+    ready, and sleeps for its timers, so that it does not look in vain."""
+    return sys._getframe(2).f_globals.get("__name__") == "asyncio.base_events"
 
 
 class _KeysByFile(Mapping[Any, selectors.SelectorKey]):

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kcluster.drivers.memory.addresses import CLIENT_HOST
-from kcluster.drivers.memory.stream import StreamEnd, stream_pair
+from kcluster.drivers.memory.stream import StreamEnd, refused_end, stream_pair
 from kcluster.world.active import scheduler_here, world_here
 from kcluster.world.errors import NotInVirtualTime
 from kcluster.world.scheduler import WorldThread
@@ -89,6 +89,7 @@ class WorldSocket(RealSocket):
         return -1 if self._is_closed else self._fd
 
     def setblocking(self, flag: bool) -> None:
+        self._check_open()
         self._timeout = None if flag else 0.0
 
     def getblocking(self) -> bool:
@@ -97,6 +98,7 @@ class WorldSocket(RealSocket):
     def settimeout(self, value: float | None) -> None:
         if value is not None and value < 0:
             raise ValueError("Timeout value out of range")
+        self._check_open()
         self._timeout = value
 
     def gettimeout(self) -> float | None:
@@ -133,12 +135,14 @@ class WorldSocket(RealSocket):
         """Whether recv, or accept, returns at once."""
         if self._arrived is not None:
             return bool(self._arrived)
-        return self._end is not None and self._end.is_readable
+        return self._end is None or self._end.is_readable
 
     @property
     def is_writable(self) -> bool:
         """Whether send returns at once, or a connection is made or refused."""
-        return self._end is not None and not self._end.is_connecting and self._end.is_writable
+        if self._end is None:
+            return self._arrived is None
+        return not self._end.is_connecting and self._end.is_writable
 
     def watch(self, on_change: Callable[[], None]) -> None:
         """Call back whenever it may have become readable or writable."""
@@ -187,6 +191,7 @@ class WorldSocket(RealSocket):
         self._local = (address[0], port)
 
     def listen(self, backlog: int = 128) -> None:
+        self._check_open()
         if not self._local[1]:
             self._local = (self._local[0], self._sockets.new_port())
         self._arrived = deque()
@@ -223,11 +228,11 @@ class WorldSocket(RealSocket):
             local = self._local = (own_host, self._local[1] or self._sockets.new_port())
             end = self._world.connect(host, port, local)
             if end is None:
-                return errno.ECONNREFUSED
+                end = refused_end(local, (host, port))
             self._attach(end)
+            if self._timeout == 0.0:
+                return errno.EINPROGRESS
             if end.is_connecting:
-                if self._timeout == 0.0:
-                    return errno.EINPROGRESS
                 try:
                     self._wait(
                         lambda: not end.is_connecting, Waiting(WaitFor.CONNECTION, f"{host}:{port}")
@@ -243,6 +248,8 @@ class WorldSocket(RealSocket):
     def _refused(self, end: StreamEnd) -> int:
         """The error of an attempt to connect, after which another may follow."""
         error = end.take_error()
+        if not error and not end.is_connected:
+            error = errno.ECONNABORTED  # somebody has taken the error
         if error:
             for on_change in self._watchers:
                 end.watchers.pop(on_change, None)
@@ -285,7 +292,10 @@ class WorldSocket(RealSocket):
         return self.recv(bufsize, flags), None
 
     def send(self, data: Any, flags: int = 0, /) -> int:
-        end = self._connected()
+        self._check_open()
+        end = self._end
+        if end is None:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         if end.is_connecting:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         view = memoryview(data).cast("B")
@@ -327,6 +337,8 @@ class WorldSocket(RealSocket):
                 self._end.close()
 
     def detach(self) -> int:
+        if self._is_closed:
+            return -1
         raise NotInVirtualTime("a socket cannot be detached in virtual time: it has no descriptor")
 
     def dup(self) -> WorldSocket:

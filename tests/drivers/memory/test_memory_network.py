@@ -179,6 +179,17 @@ def test_connect__over_a_very_bad_link_takes_long_and_holds() -> None:
         assert world.read(end)
 
 
+def test_connect__an_answer_that_comes_too_late_is_refused(world: World) -> None:
+    world.cluster.slow_link("clients", 1, latency_ms=70_000)
+    end = world.begin_to_connect()
+    world.until(lambda: bool(end.error), 200 * SECOND_US)
+    assert end.take_error() == errno.ETIMEDOUT
+    world.pass_us(100 * SECOND_US)
+    assert not end.is_connected
+    world.pass_us(100 * SECOND_US)
+    assert not world.driver.listeners[1].connections
+
+
 def test_connect__a_client_may_give_up(world: World) -> None:
     end = world.begin_to_connect()
     end.close()

@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol, final
 
 from kcluster.drivers.client_nodes import ClientNodes
 from kcluster.drivers.memory.acceptor import MemoryAcceptor
-from kcluster.drivers.memory.stream import Address, Message, Packet, Signal, StreamEnd
+from kcluster.drivers.memory.stream import Address, Message, Packet, Signal, StreamEnd, lonely_end
 from kcluster.network.fabric import Fabric, Link
 from kcluster.network.transit import CarriedConnection, Transit
 from kcluster.runtime.dispatch import Dispatcher
@@ -157,7 +157,7 @@ class MemoryNetwork:
             here = (here[0], FIRST_PORT + self._ports % (LAST_PORT - FIRST_PORT + 1))
             self._ports += 1
         if broker_id is None:
-            end = StreamEnd(here, address, _NOWHERE, False)
+            end = lonely_end(here, address)
             self._clock.at(self._clock.now_us, end.reset)
             return end
         self._count += 1
@@ -232,19 +232,3 @@ class MemoryNetwork:
 
     def _on_lost(self, link: Link, at_us: int) -> None:
         self._dispatcher.on_lost(link, at_us)
-
-
-@final
-class _Nowhere:
-    """The cable of an end that is never connected."""
-
-    __slots__ = ()
-
-    def send(self, sender: StreamEnd, message: Message) -> None:
-        """Cable: nobody gets it."""
-
-    def has_read(self, reader: StreamEnd, size_bytes: int) -> None:
-        """Cable: nobody writes."""
-
-
-_NOWHERE: Final = _Nowhere()

@@ -114,11 +114,6 @@ class StreamEnd:
         return self.is_connected and self._room_bytes * 3 >= CAPACITY_BYTES
 
     @property
-    def is_over(self) -> bool:
-        """Whether it is closed, refused or reset: nothing more arrives here."""
-        return self._is_closed or self._is_dead
-
-    @property
     def _is_dead(self) -> bool:
         """Neither connected nor connecting: it was refused or reset, or both ends have sent a
         FIN."""
@@ -245,12 +240,13 @@ class StreamEnd:
             self._saw_end = True
             self._die_if_ended()
         elif message is Signal.SYN_ACK:
-            if self._is_closed:
-                self.is_connected = True
-                self._refuse()
-                return
+            was_waiting, was_dead = self.is_connecting, self._is_dead
             self.is_connecting = False
             self.is_connected = True
+            if not was_waiting:
+                if was_dead:  # it was closed meanwhile, or has timed out
+                    self._refuse()
+                return
         else:
             self.reset()
             return
@@ -324,6 +320,31 @@ class _Pair:
     def has_read(self, reader: StreamEnd, size_bytes: int) -> None:
         """Cable: the other end may write."""
         self._other(reader).may_write(size_bytes)
+
+
+@final
+class _Nowhere:
+    """The cable of an end that is never connected."""
+
+    __slots__ = ()
+
+    def send(self, sender: StreamEnd, message: Message) -> None:
+        """Cable: nobody gets it."""
+
+    def has_read(self, reader: StreamEnd, size_bytes: int) -> None:
+        """Cable: nobody writes."""
+
+
+def lonely_end(here: Address, there: Address) -> StreamEnd:
+    """An end that is connecting to nobody: it waits until it is reset or times out."""
+    return StreamEnd(here, there, _Nowhere(), False)
+
+
+def refused_end(here: Address, there: Address) -> StreamEnd:
+    """An end whose connection was refused."""
+    end = lonely_end(here, there)
+    end.reset()
+    return end
 
 
 def stream_pair(

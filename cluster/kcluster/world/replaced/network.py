@@ -21,6 +21,7 @@ from kcluster.world.replacing import set_attribute
 from kcluster.world.sockets import RealSocket, WorldSocket
 
 _select: Final = real_select.select
+_poll: Final = real_select.poll
 _socketpair: Final = socket.socketpair
 _getaddrinfo: Final = socket.getaddrinfo
 _gethostname: Final = socket.gethostname
@@ -38,6 +39,11 @@ def select(readers: Any, writers: Any, others: Any, timeout: float | None = None
     if scheduler_here() is None:
         return _select(readers, writers, others, timeout)
     return selecting.select(readers, writers, others, timeout)
+
+
+def poll(*ignored: Any) -> Any:
+    """select.poll.  Who holds it as an attribute of a class calls it with `self`."""
+    return _poll() if scheduler_here() is None else selecting.WorldPoll()
 
 
 def socketpair(*arguments: Any, **keywords: Any) -> Any:
@@ -68,6 +74,7 @@ def gethostname() -> str:
 
 PAIRS: Final = (
     Replacement(_select, select),
+    Replacement(_poll, poll),
     Replacement(_socketpair, socketpair),
     Replacement(_getaddrinfo, getaddrinfo),
     Replacement(_gethostname, gethostname),
