@@ -255,6 +255,18 @@ def test_simulate__wrong_uses_are_one_line(
     assert len(err.splitlines()) <= 2
 
 
+def test_simulate__a_scenario_that_does_nothing_has_shown_nothing(simulate: Simulate) -> None:
+    write(short="", longer="import time\ntime.sleep(6)\n")
+    Path("dies.yaml").write_text(f"{LEADER_DIES}  - at: 9s\n    start: down brokers\n")
+
+    code, out, _ = simulate("short.py", "--scenario", "dies.yaml")
+    assert code == 2
+    assert "  FAILED the programs ended before the first step of the scenario\n" in out
+    code, out, _ = simulate("longer.py", "--scenario", "dies.yaml")
+    assert code == 0
+    assert "  not performed, because the programs had ended: 1 of the scenario's 2 steps\n" in out
+
+
 def test_simulate__of_many_seeds_the_first_that_fails_is_shown(simulate: Simulate) -> None:
     write(app="import random, sys\nsys.exit(3 if random.random() < 0.3 else 0)\n")
     many = ("app.py", "--brokers", "1", "--seeds", "30", "--seed", "10", "--out", "runs")

@@ -13,7 +13,7 @@ pytest.importorskip("aiokafka")
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from tests.world.bodies import asyncio_clients
-from tests.world.rig import in_virtual_time
+from tests.world.rig import empty_world, in_virtual_time
 
 pytestmark = pytest.mark.pure_python
 
@@ -53,3 +53,16 @@ def test_two_loops_in_two_threads_pass_a_record_through_two_topics() -> None:
         ]
         assert asyncio.run(last(cluster.bootstrap)) == b"one paid"
         assert [program.result() for program in running] == [None, None]
+
+
+def test_a_busy_loop_of_asyncio_pays_nothing_for_looking_at_its_sockets() -> None:
+    async def thousand_messages() -> float:
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        for _ in range(1000):
+            await asyncio.sleep(0.001)
+            await asyncio.gather(*(asyncio.sleep(0) for _ in range(3)))
+        return loop.time() - began_s
+
+    with empty_world():
+        assert 1.0 <= asyncio.run(thousand_messages()) < 1.2

@@ -62,9 +62,9 @@ _OUTCOMES: Final = ("acked", "failed", "unknown")
 
 
 class AuditShape(Struct):
-    """Numbers of rows: of contents.jsonl by kind, of held rows that overtook others, of disk
-    losses, of transactions, and of reads where a log was truncated or has hidden records.  A table
-    without rows is not joined."""
+    """Numbers of rows: of contents.jsonl by kind, of held rows that overtook others, of
+    transactions, and of reads where a log was truncated or has hidden records.  A table without
+    rows is not joined.  `disk_losses`: the runs with disk losses."""
 
     held: int = 0
     more: int = 0
@@ -72,9 +72,9 @@ class AuditShape(Struct):
     cut: int = 0
     deleted: int = 0
     overtaking: int = 0
-    disk_losses: int = 0
     transactions: int = 0
     reads: int = 0
+    disk_losses: tuple[str, ...] = ()
 
     @property
     def is_small(self) -> bool:
@@ -134,14 +134,16 @@ def shape_of(contents: DataFrame, notes: DataFrame, transactions: DataFrame) -> 
     held_kind = F.when(first, "held").otherwise("more")
     kind = F.when(F.col("state") == HELD, held_kind).when(first, F.col("state"))
     overtaking = first_held(contents).where(F.col("ahead.offset") > F.col("offset"))
+    no_run = F.lit(None).cast("string").alias("run")
     each = (
-        contents.select(kind.alias("kind"))
-        .unionAll(overtaking.select(F.lit("overtaking")))
-        .unionAll(disk_losses_of(notes).select(F.lit("disk_losses")))
-        .unionAll(transactions.select(F.lit("transactions")))
+        contents.select(kind.alias("kind"), no_run)
+        .unionAll(overtaking.select(F.lit("overtaking"), no_run))
+        .unionAll(disk_losses_of(notes).select(F.lit("disk_losses"), "run"))
+        .unionAll(transactions.select(F.lit("transactions"), no_run))
     )
-    rows = each.where("kind is not null").groupBy("kind").count().collect()
-    return AuditShape(**{row["kind"]: row["count"] for row in rows})
+    rows = each.where("kind is not null").groupBy("kind", "run").count().collect()
+    counts = {row["kind"]: row["count"] for row in rows if row["run"] is None}
+    return AuditShape(**counts, disk_losses=tuple(row["run"] for row in rows if row["run"]))
 
 
 def lost_reads(tables: Tables, shape: AuditShape) -> DataFrame:
@@ -225,7 +227,10 @@ def _fates(
     cut = None
     if shape.cut:
         cut = first_of(contents, CUT)
-        cut = with_disks(cut, tables) if shape.disk_losses else cut.withColumn("disk", F.lit(None))
+        if shape.disk_losses:
+            cut = with_disks(cut, tables, shape.disk_losses)
+        else:
+            cut = cut.withColumn("disk", F.lit(None))
     columns = "number bigint, epoch bigint, offset bigint, disk string"
     placed = with_rows(placed, cut, "cut", shape.is_small, columns)
     hidden = first_of(contents, HIDDEN) if shape.hidden else None

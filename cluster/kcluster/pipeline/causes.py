@@ -7,6 +7,7 @@ Kafka: no counterpart; operators read causes from controller.log and the brokers
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kcluster.checks.settings import Setting
@@ -93,9 +94,10 @@ def disk_losses_of(notes: DataFrame) -> DataFrame:
     )
 
 
-def with_disks(cut: DataFrame, tables: Tables) -> DataFrame:
+def with_disks(cut: DataFrame, tables: Tables, runs: Iterable[str]) -> DataFrame:
     """Truncated rows with `disk`: Setting.DISK_LOST or Setting.UNFLUSHED if a replica that had them
-    later lost its disk or its power; of several replicas the first in their order."""
+    later lost its disk or its power; of several replicas the first in their order.  `runs`: the
+    names of those with such losses; the moves of others, the largest table, are not read."""
     from pyspark.sql import functions as F
 
     is_taken = F.col("lost").isNull() | (
@@ -108,7 +110,7 @@ def with_disks(cut: DataFrame, tables: Tables) -> DataFrame:
         (F.col("taken_ms") >= F.col("at_ms")) & is_taken
     )
     moves = (
-        tables.whole("moves")
+        tables.of_runs("moves", runs)
         .where("not is_bad")
         .select(*PARTITION, "broker", F.col("at_ms").alias("moved_ms"), "log_end_offset")
     )

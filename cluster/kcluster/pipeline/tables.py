@@ -140,14 +140,21 @@ class Tables:
         cached.  The caller passes runs with bad lines to `report`."""
         table = self._whole.get(field)
         if table is None:
-            file, row_type = TABLES[field]
-            there = [run for run in self.runs if (run.path / file).exists()]
-            for run in self.runs:
-                if run not in there:
-                    self.problems.append(f"{run.path / file}: No such file or directory")
-            files = [run.path / file for run in there]
-            table = self._whole[field] = frame_of(self.spark, files, row_type)
+            table = self._whole[field] = self._frame(field, self.runs)
         return table
+
+    def of_runs(self, field: str, names: Iterable[str]) -> DataFrame:
+        """As `whole`, but only of these runs."""
+        wanted = frozenset(names)
+        return self._frame(field, [run for run in self.runs if run.name in wanted])
+
+    def _frame(self, field: str, runs: Sequence[RunDirectory]) -> DataFrame:
+        file, row_type = TABLES[field]
+        there = [run for run in runs if (run.path / file).exists()]
+        for run in runs:
+            if run not in there:
+                self.problems.append(f"{run.path / file}: No such file or directory")
+        return frame_of(self.spark, [run.path / file for run in there], row_type)
 
     def narrow(self, field: str, *columns: str) -> DataFrame:
         """Some columns and `run`, not cached; a bad line keeps its readable columns."""

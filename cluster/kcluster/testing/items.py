@@ -68,7 +68,8 @@ def replay_of(item: pytest.Item, seed: int) -> str:
     mark = item.get_closest_marker(MARK)
     is_said = mark is not None and mark.kwargs.get("clock") == "virtual"
     chosen = item.config.getoption("--kcluster-clock")
-    clock = "" if is_said and chosen is None else f" --kcluster-clock {chosen or 'virtual'}"
+    is_known = not is_virtual(item) or (is_said and chosen is None)
+    clock = "" if is_known else f" --kcluster-clock {chosen or 'virtual'}"
     chosen_hash = os.environ.get(HASH_SEED, "")
     is_usual = chosen_hash in ("", item.config.getini(HASH_SEED_INI))
     environment = "" if is_usual else f"{HASH_SEED}={chosen_hash} "

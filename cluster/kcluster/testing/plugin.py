@@ -202,6 +202,8 @@ def virtual_cluster(request: pytest.FixtureRequest) -> VirtualCluster:
 
     arguments = _arguments(request, request.node.get_closest_marker(MARK), "virtual")
     cluster = VirtualCluster(arguments.topology, arguments.seed, request.node.name)
+    if SEED in request.node.stash:
+        cluster.replay = replay_of(request.node, arguments.seed)
     remember(request.node, cluster)
     return cluster
 
@@ -229,8 +231,8 @@ def _in_world(
     from kcluster.testing.world_handle import TestedWorldCluster
 
     item = request.node
-    replay = replay_of(item, arguments.seed)
-    cluster = _or_refused(request, lambda: TestedWorldCluster(arguments, item.name, replay))
+    cluster = _or_refused(request, lambda: TestedWorldCluster(arguments, item.name))
+    cluster.replay = replay_of(item, arguments.seed)
     remember(item, cluster)
     cluster.open()
     left: list[str] = []

@@ -43,6 +43,8 @@ class ReportedRun(ABC):
         self.connection_lines: list[tuple[int, str]] = []
         """Connections that brokers closed or refused: (at_ms, line)."""
         self._ledgers: list[ProcessedLedger] = []
+        self.replay = ""
+        """The command that runs the test again, if it is another than that by its name."""
 
     @abstractmethod
     def clock_ms(self) -> int:
@@ -118,7 +120,7 @@ class ReportedRun(ABC):
 
     def _replay(self) -> str:
         """The command that runs the test again."""
-        return f"pytest -k '{self.test}'"
+        return self.replay or f"pytest -k '{self.test}'"
 
     def _environment(self) -> dict[str, str]:
         """What the run depends on besides its seed, as far as it is known."""

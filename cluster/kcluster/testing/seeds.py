@@ -77,7 +77,7 @@ def _warm_up(item: pytest.Item) -> None:
             item._initrequest()
     if FIXTURE in names:
         arguments = arguments_of(item.get_closest_marker(MARK), "virtual")
-        cluster = TestedWorldCluster(arguments, item.name, "")
+        cluster = TestedWorldCluster(arguments, item.name)
         cluster.open()
         cluster.close()
 
@@ -137,10 +137,15 @@ def _in_child(item: pytest.Item, first: int) -> Callable[[int], SeedResult]:
 def _reports(item: pytest.Item, result: SeedResult | None) -> list[pytest.TestReport]:
     assert result is not None, "it ended with a result"
     config = item.config
-    return [
-        config.hook.pytest_report_from_serializable(config=config, data=row)
-        for row in msgspec.json.decode(result.report)
-    ]
+    reports: list[pytest.TestReport] = []
+    for row in msgspec.json.decode(result.report):
+        report = config.hook.pytest_report_from_serializable(config=config, data=row)
+        report.location = tuple(report.location)
+        report.user_properties = [(name, value) for name, value in report.user_properties]
+        if isinstance(report.longrepr, list):  # of a skipped test: file, line, reason
+            report.longrepr = tuple(report.longrepr)
+        reports.append(report)
+    return reports
 
 
 def _with_seed(item: pytest.Item, failed: SeedOutcome, seeds: range) -> list[pytest.TestReport]:

@@ -35,10 +35,9 @@ for _name in [name for name in sys.modules if name.startswith("kcluster.world.")
 
 @notes_its_callers
 class TestedWorldCluster(TestVerbs, WorldCluster):
-    """`TestedCluster` in virtual time.  `test`: its name; `replay`: the command that runs it again
-    with this seed."""
+    """`TestedCluster` in virtual time."""
 
-    def __init__(self, arguments: MarkArguments, test: str, replay: str) -> None:
+    def __init__(self, arguments: MarkArguments, test: str) -> None:
         self._begin_report()
         super().__init__(
             arguments.topology,
@@ -50,7 +49,6 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
         self.test = test
         self._recorder = Recorder(self.driver.dispatcher, self.plan)
         self.has_failed = False
-        self._replay_command = replay
         self._world = World(
             self.driver,
             seed=arguments.seed,
@@ -101,9 +99,6 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
 
     def _environment(self) -> dict[str, str]:
         return run_environment()
-
-    def _replay(self) -> str:
-        return self._replay_command
 
     def _seed_lines(self) -> Iterator[str]:
         yield f"seed: {self.seed}"

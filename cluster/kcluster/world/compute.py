@@ -22,7 +22,7 @@ from typing import Final, final
 READINGS: Final = 50
 FIRST_STEP_US: Final = 200
 LONGEST_STEP_US: Final = 10_000
-POLLS: Final = 100
+POLLS: Final = 300
 FIRST_POLL_US: Final = 2_000
 LONGEST_POLL_US: Final = 16_000
 

@@ -24,7 +24,7 @@ from msgspec import Struct
 _SKIPPED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
-class _Source(Struct, frozen=True):
+class _ProgramSource(Struct, frozen=True):
     """A file of a program.  `package`: the one that it is in, as names."""
 
     file: Path
@@ -41,7 +41,7 @@ def import_libraries(files: Iterable[Path], folders: Sequence[str]) -> None:
 
 def own_modules(files: Iterable[Path], folder: str) -> dict[str, Path]:
     """The modules in `folder` that these files import, by name, with those that they import."""
-    return _Search(files, [folder]).own
+    return _ImportSearch(files, [folder]).own
 
 
 def program_file(module: str) -> Path | None:
@@ -62,7 +62,7 @@ def program_file(module: str) -> Path | None:
 
 
 def _libraries(files: Iterable[Path], folders: Sequence[str]) -> Iterator[str]:
-    search = _Search(files, folders)
+    search = _ImportSearch(files, folders)
     for name in search.foreign:
         # `from x import y`: y may be a module, or not.
         head, _, last = name.rpartition(".")
@@ -71,14 +71,14 @@ def _libraries(files: Iterable[Path], folders: Sequence[str]) -> Iterator[str]:
         yield name
 
 
-class _Search:
+class _ImportSearch:
     """`own`: modules of the programs, by name; `foreign`: names of other modules, in order."""
 
     def __init__(self, files: Iterable[Path], folders: Sequence[str]) -> None:
         self.own: dict[str, Path] = {}
         self.foreign: dict[str, None] = {}
         self._folders = list(folders)
-        self._to_read = [_Source(file) for file in files]
+        self._to_read = [_ProgramSource(file) for file in files]
         while self._to_read:
             source = self._to_read.pop(0)
             for name in _imported(source):
@@ -101,7 +101,7 @@ class _Search:
             if dotted not in self.own:
                 self.own[dotted] = Path(spec.origin)
                 package = name[:depth] if path is not None else name[: depth - 1]
-                self._to_read.append(_Source(Path(spec.origin), package))
+                self._to_read.append(_ProgramSource(Path(spec.origin), package))
             if path is None:
                 return
 
@@ -109,7 +109,7 @@ class _Search:
         return PathFinder.find_spec(name, path)
 
 
-def _imported(source: _Source) -> Iterator[tuple[str, ...]]:
+def _imported(source: _ProgramSource) -> Iterator[tuple[str, ...]]:
     """The modules that a file may import at its top level; names that may be no modules too."""
     try:
         tree = ast.parse(source.file.read_bytes())

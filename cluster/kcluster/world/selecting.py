@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import selectors
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -104,8 +105,10 @@ class WorldSelector(selectors.BaseSelector):
         if ready:
             scheduler.may_switch()
             return ready
+        looks_in_vain = not _is_asyncio()
         if timeout is not None and timeout <= 0:
-            scheduler.polled()
+            if looks_in_vain:
+                scheduler.polled()
             scheduler.let_others_run()
             return self._ready()
         deadline_us = None
@@ -120,7 +123,7 @@ class WorldSelector(selectors.BaseSelector):
                 ready = self._ready()
         finally:
             self._waiting = None
-        if not ready and timeout is not None and timeout <= SHORT_S:
+        if not ready and looks_in_vain and timeout is not None and timeout <= SHORT_S:
             scheduler.polled()
         return ready
 
@@ -159,6 +162,12 @@ class WorldPoll:
             (key.fd, (POLLIN if events & _READ else 0) | (POLLOUT if events & _WRITE else 0))
             for key, events in self._selector.select(timeout_s)
         ]
+
+
+def _is_asyncio() -> bool:
+    """Whether asyncio selects: its loop looks for sockets before each batch of callbacks that are
+    ready, and sleeps for its timers, so that it does not look in vain."""
+    return sys._getframe(2).f_globals.get("__name__") == "asyncio.base_events"
 
 
 class _KeysByFile(Mapping[Any, selectors.SelectorKey]):

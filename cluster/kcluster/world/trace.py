@@ -12,6 +12,7 @@ time is that of the frame's last packet.  What is no frame is shown as bytes.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from struct import Struct as Packing
 from typing import Final, Protocol
 
@@ -35,11 +36,13 @@ class TracedConnection(Protocol):
 
 
 class WireTrace:
-    """`driver.network.packet_sinks` are to have `on_packet`.  `lines`: so far.  `origin_us`: the
-    time that lines count from."""
+    """`driver.network.packet_sinks` are to have `on_packet`.  `origin_us`: what times count from.
+    `sink`: called with each line.  `count`: of lines so far."""
 
-    def __init__(self, origin_us: int) -> None:
-        self.lines: list[str] = []
+    def __init__(self, origin_us: int, sink: Callable[[str], object] | None = None) -> None:
+        self.count = 0
+        self._sink = sink
+        self._hash = hashlib.blake2b(digest_size=8)
         self._origin_us = origin_us
         self._unfinished: dict[tuple[int, bool], bytearray] = {}
         self._asked: dict[tuple[int, int], str] = {}
@@ -48,7 +51,7 @@ class WireTrace:
     @property
     def hash(self) -> str:
         """Of all lines; equal for equal traces."""
-        return hashlib.blake2b("\n".join(self.lines).encode(), digest_size=8).hexdigest()
+        return self._hash.hexdigest()
 
     def on_packet(
         self, at_us: int, connection: TracedConnection, is_to_broker: bool, data: bytes
@@ -73,8 +76,8 @@ class WireTrace:
         for (number, is_to_broker), buffer in self._unfinished.items():
             if buffer:
                 arrow = ">" if is_to_broker else "<"
-                self.lines.append(f"the end {arrow} connection {number} {_seen(bytes(buffer))}")
-        self.lines.append(f"{at_us - self._origin_us} end {' '.join(map(str, facts))}")
+                self._line(f"the end {arrow} connection {number} {_seen(bytes(buffer))}")
+        self._line(f"{at_us - self._origin_us} end {' '.join(map(str, facts))}")
 
     def _asks(self, frame: bytes, number: int) -> str:
         if len(frame) < _HEADER.size:
@@ -97,8 +100,13 @@ class WireTrace:
         arrow = ">" if is_to_broker else "<"
         where = f"broker {connection.broker_id} connection {connection.number}"
         client = connection.client_id or "-"
-        line = f"{at_us - self._origin_us} {arrow} {name} {where} {client} {_seen(frame)}"
-        self.lines.append(line)
+        self._line(f"{at_us - self._origin_us} {arrow} {name} {where} {client} {_seen(frame)}")
+
+    def _line(self, line: str) -> None:
+        self.count += 1
+        self._hash.update(f"{line}\n".encode())
+        if self._sink is not None:
+            self._sink(line)
 
 
 def _seen(data: bytes) -> str:

@@ -73,16 +73,17 @@ def _refuse(options: SimulateOptions, option: str, others: tuple[str, ...]) -> N
 
 
 def _simulate(options: SimulateOptions, setting: SimulationSetting) -> int:
-    simulation = Simulation(setting, replay_command(options, setting.seed))
+    replay = replay_command(options, setting.seed)
+    simulation = Simulation(setting, replay, keeps_trace=options.trace is not None)
     simulated = play(simulation, not options.quiet, print)
-    _write(options, simulated)
+    _write(options, simulation, simulated)
     return simulated.exit_code
 
 
-def _write(options: SimulateOptions, simulated: Simulated) -> None:
+def _write(options: SimulateOptions, simulation: Simulation, simulated: Simulated) -> None:
     if options.trace is not None:
         try:
-            Path(options.trace).write_text("\n".join([*simulated.trace.lines, ""]))
+            Path(options.trace).write_text("\n".join([*simulation.trace_lines, ""]))
         except OSError as error:
             text = f"{options.trace}: cannot be written: {error.strerror}"
             raise ControlError(text, 2) from None

@@ -70,7 +70,7 @@ def result_lines(simulated: Simulated) -> Iterator[str]:
         first, *more = failed.text.splitlines()
         yield f"  FAILED {first}"
         yield from (f"  {line}" for line in more)
-    yield f"  trace {run.trace_hash}, {len(simulated.trace.lines)} lines"
+    yield f"  trace {run.trace_hash}, {simulated.trace.count} lines"
     yield f"  replay: {simulated.replay}"
 
 

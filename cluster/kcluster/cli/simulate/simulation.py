@@ -38,7 +38,6 @@ from kcluster.world.world import START_MS, World
 
 PROGRAMS: Final = "programs"
 """Stands for a check: all programs ended, and none failed."""
-PROGRAMS_ENDED: Final = "steps of the scenario that were left when the programs ended: {left}"
 BOOTSTRAP_VARIABLE: Final = "KCLUSTER_BOOTSTRAP"
 
 
@@ -47,11 +46,13 @@ _SUPERVISOR: Final = threading.main_thread().name
 
 class Simulated(Struct):
     """The result of one simulation.  `ends`: of programs, in order; `running`: those that had not
-    ended; `left`: threads that had not; `refusal`: why something could not live in virtual time."""
+    ended; `steps_left`: of the scenario, when the programs ended; `left`: threads that had not
+    ended."""
 
     run: RunResult
     ends: list[ProgramEnd]
     running: list[str]
+    steps_left: int
     left: list[StuckThread]
     trace: WireTrace
     began_us: int
@@ -89,17 +90,21 @@ class Simulation:
     `began_ms`: the cluster's time when the programs begin.
     """
 
-    def __init__(self, setting: SimulationSetting, replay: str) -> None:
+    def __init__(self, setting: SimulationSetting, replay: str, keeps_trace: bool = False) -> None:
         self._began_s = time.perf_counter()
         self.setting = setting
         self.cluster = WorldCluster(setting.scenario.topology, setting.seed, start_ms=START_MS)
         self.cluster.open()
         self.began_us = self.cluster.driver.now_us
-        self.trace = WireTrace(self.began_us)
+        self.trace_lines: list[str] = []
+        """Kept if `keeps_trace`."""
+        sink = self.trace_lines.append if keeps_trace else None
+        self.trace = WireTrace(self.began_us, sink)
         self._replay = replay
         self._stage = WorldStage(self.cluster, setting.seed, Ledger())
         self._run = ScenarioRun(setting.scenario, self._stage, self.cluster.recorder, setting.seed)
         self._failed: list[FailedCheck] = []
+        self._steps_left = 0
 
     @property
     def now_ms(self) -> int:
@@ -147,6 +152,7 @@ class Simulation:
             run=self._judged(),
             ends=programs.ends,
             running=programs.running,
+            steps_left=self._steps_left,
             left=world.left,
             trace=self.trace,
             began_us=self.began_us,
@@ -174,7 +180,10 @@ class Simulation:
     def _judged(self) -> RunResult:
         run, driver = self._run, self.cluster.driver
         duration_ms = self.now_ms
-        run.calm_down(PROGRAMS_ENDED)
+        self._steps_left = run.runner.steps_left
+        if self._steps_left and not run.runner.played:
+            self._stage.refuse("the programs ended before the first step of the scenario")
+        run.calm_down(steps_may_be_left=True)
         is_quiet = driver.advance(driver.now_us + CALM_LIMIT_MS * 1000, run.is_quiet)
         unfinished = [] if is_quiet else list(run.unfinished())
         run.stop_consumers()
@@ -199,5 +208,8 @@ def ends_lines(simulated: Simulated) -> Iterator[str]:
         yield f"program {end.name}: ended after {after_s:.3f} s, exit code {end.exit_code}"
     for name in simulated.running:
         yield f"program {name}: still ran at the end"
+    if simulated.steps_left:
+        of = f"{simulated.steps_left} of the scenario's {len(simulated.run.scenario.steps)} steps"
+        yield f"not performed, because the programs had ended: {of}"
     for thread in simulated.left:
         yield f"thread left:{thread_line(thread)[1:]}"

@@ -26,7 +26,7 @@ from kcluster.runs.record import RunInfo, RunRecord
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.library import library_name
 from kcluster.scenario.outcome import REST, FailedCheck, failed_checks
-from kcluster.scenario.play.runner import SCENARIO_ENDED, Played, Runner
+from kcluster.scenario.play.runner import Played, Runner
 from kcluster.scenario.play.stage import Stage
 from kcluster.scenario.play.workload import WorkloadConsumer, WorkloadProducer, make_clients
 from kcluster.version import __version__
@@ -168,13 +168,12 @@ class ScenarioRun:
             self.stage.add_client(client.name, client)
         self.runner.start()
 
-    def calm_down(self, what_ended: str = SCENARIO_ENDED) -> None:
-        """Stop the producers and the steps, and undo every fault.  `what_ended`: as in
-        Runner.end."""
+    def calm_down(self, steps_may_be_left: bool = False) -> None:
+        """Stop the producers and the steps, and undo every fault."""
         now_ms = self.stage.dispatcher.now_ms
         for producer in self._producers:
             producer.stop(now_ms)
-        self.runner.end(what_ended)
+        self.runner.end(steps_may_be_left)
 
     def is_quiet(self) -> bool:
         """Whether all sends have an outcome, consumers have read everything, replicas are in

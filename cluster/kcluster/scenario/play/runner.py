@@ -30,9 +30,6 @@ NOWHERE: Final = Place(0, 0)
 """The place of an action that stands in no file."""
 
 
-SCENARIO_ENDED: Final = "the scenario ended with {left} steps left; increase its duration"
-
-
 class Played(Struct, frozen=True):
     """An action that was performed.  `index`: of its step, from 0; -1 for one that is no step of
     the scenario.  `nodes`: those that were meant."""
@@ -75,18 +72,27 @@ class Runner:
         for step in steps:
             self._do(-1, replace(step, place=NOWHERE))
 
-    def end(self, what_ended: str = SCENARIO_ENDED) -> None:
-        """Play no more steps.  One that still waits is a problem; undo everything if `heal` is
-        set.  `what_ended`: too early for the steps that are left, as a sentence with {left}."""
+    @property
+    def steps_left(self) -> int:
+        """How many steps have not been played."""
+        if self._has_branched:
+            return 0
+        return len(self.scenario.steps) - self._next + (self._waits_for is not None)
+
+    def end(self, may_be_left: bool = False) -> None:
+        """Play no more steps; undo everything if `heal` is set.  Steps that are left, and one that
+        still waits, are a problem, unless `may_be_left`."""
         self.is_ended = True
         waiting = self._waits_for
-        if waiting is not None and waiting.trigger.when is not None:
+        if may_be_left:
+            pass
+        elif waiting is not None and waiting.trigger.when is not None:
             condition = waiting.trigger.when
             value = self.stage.value_text(condition)
             self.stage.refuse(f"{self._name(waiting)} waited in vain for {condition}{value}")
-        elif not self.is_done and not self._has_branched:
-            left = len(self.scenario.steps) - self._next + (waiting is not None)
-            self.stage.refuse(what_ended.format(left=left))
+        elif self.steps_left:
+            text = f"the scenario ended with {self.steps_left} steps left; increase its duration"
+            self.stage.refuse(text)
         if self.scenario.heal:
             self.heal()
 
