@@ -1,4 +1,4 @@
-"""Pictures for the docs: of the live page in one run in virtual time, and of a run directory's page.
+"""Pictures for the docs: of the live page in a run in virtual time, and of a run directory's page.
 
 Owns: which moments, which test.  Never: draws (the pages do).  Run it by hand where Playwright and
 Chromium are: python tools/page_pictures.py
