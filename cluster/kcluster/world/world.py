@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from kcluster.timers import NEVER_US
-from kcluster.world import libraries
+from kcluster.world import libraries, refusals
 from kcluster.world.active import ActiveWorld, WorldNetwork, set_world
 from kcluster.world.compute import ComputeCost
 from kcluster.world.holders import Replacement
@@ -30,7 +30,7 @@ LIMIT_S: Final = 3600.0
 
 
 def _replacements() -> list[Replacement]:
-    found = [*clocks.PAIRS, *threads.PAIRS, *randomness.PAIRS, *network.PAIRS]
+    found = [*clocks.PAIRS, *threads.PAIRS, *randomness.PAIRS, *network.PAIRS, *refusals.PAIRS]
     return found + libraries.pairs()
 
 
