@@ -21,8 +21,8 @@ from types import ModuleType
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-from kcluster.world.active import world_here
-from kcluster.world.errors import NotInVirtualTime
+from kcluster.world import refusals
+from kcluster.world.active import refused, world_here
 from kcluster.world.holders import Replacement
 from kcluster.world.replacing import set_attribute
 
@@ -148,15 +148,21 @@ def _own_pools(thread: ModuleType, undo: ExitStack) -> None:
 REPLACED: Final = ("asyncio.futures", "asyncio.tasks", "aiokafka.record.default_records")
 """Modules in which classes written in C are named first."""
 
-ADAPTED: Final = tuple(dict.fromkeys((*ORDERED, *COUNTERS, "concurrent.futures.thread", *REPLACED)))
+OTHERS: Final[dict[str, Callable[[ModuleType, ExitStack], None]]] = {
+    **dict.fromkeys(refusals.MODULES, refusals.refuse_methods),
+    "concurrent.futures.thread": _own_pools,
+}
+"""By module, what is done to it."""
+
+ADAPTED: Final = tuple(dict.fromkeys((*ORDERED, *COUNTERS, *OTHERS, *REPLACED)))
 
 
 def _adapt(module: ModuleType, undo: ExitStack) -> None:
     """At the beginning of a world, or once the module is imported in it."""
     _order(module)
     _start_counting(module, undo)
-    if module.__name__ == "concurrent.futures.thread":
-        _own_pools(module, undo)
+    if module.__name__ in OTHERS:
+        OTHERS[module.__name__](module, undo)
 
 
 # ------------------------------------------------------------------------------------- refusals
@@ -167,7 +173,7 @@ def _refusing(made_by: Callable[..., Any], reason: str) -> Callable[..., Any]:
 
     def refuse(cls: type, *arguments: Any, **keywords: Any) -> Any:
         if world_here() is not None:
-            raise NotInVirtualTime(reason)
+            raise refused(reason)
         return made_by(cls, *arguments, **keywords)
 
     return refuse
