@@ -45,13 +45,15 @@ _SUPERVISOR: Final = threading.main_thread().name
 class Simulated(Struct):
     """The result of one simulation.  `ends`: of programs, in order; `running`: those that had not
     ended; `steps_left`: of the scenario, when the programs ended; `left`: threads that had not
-    ended."""
+    ended; `refused`: what programs wanted that cannot live in virtual time, even if they went on.
+    """
 
     run: RunResult
     ends: list[ProgramEnd]
     running: list[str]
     steps_left: int
     left: list[StuckThread]
+    refused: list[str]
     trace: WireTrace
     began_us: int
     replay: str
@@ -150,6 +152,7 @@ class Simulation:
             running=programs.running,
             steps_left=self._steps_left,
             left=world.left,
+            refused=world.refused,
             trace=self.trace,
             began_us=self.began_us,
             replay=self._replay,
@@ -204,6 +207,8 @@ def ends_lines(simulated: Simulated) -> Iterator[str]:
         yield f"program {end.name}: ended after {after_s:.3f} s, exit code {end.exit_code}"
     for name in simulated.running:
         yield f"program {name}: still ran at the end"
+    for reason in simulated.refused:
+        yield f"refused: {reason}"
     if simulated.steps_left:
         of = f"{simulated.steps_left} of the scenario's {len(simulated.run.scenario.steps)} steps"
         yield f"not performed, because the programs had ended: {of}"
