@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from kcluster.drivers.memory.addresses import CLIENT_HOST
 from kcluster.drivers.memory.stream import StreamEnd, stream_pair
-from kcluster.world.errors import UnknownHost
+from kcluster.world.errors import NotInVirtualTime, UnknownHost
 from kcluster.world.exits import AtExits
 from kcluster.world.scheduler import Scheduler, WorldClock
 from kcluster.world.socket_table import SocketTable
@@ -47,6 +47,8 @@ class ActiveWorld:
         self.entropy = entropy
         self.sockets = SocketTable()
         self.at_exit = AtExits()
+        self.refused: list[str] = []
+        """What could not live in virtual time, in the order in which it was asked for."""
         self._network = network
 
     def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd | None:
@@ -108,6 +110,13 @@ def app_here() -> str:
     scheduler = scheduler_here()
     thread = None if scheduler is None else scheduler.thread_here()
     return "" if thread is None else thread.app
+
+
+def refused(reason: str) -> NotInVirtualTime:
+    """The error for something that cannot live in virtual time, which the world remembers."""
+    if _world is not None and reason not in _world.refused:
+        _world.refused.append(reason)
+    return NotInVirtualTime(reason)
 
 
 def set_world(world: ActiveWorld | None) -> None:

@@ -55,13 +55,13 @@ def holders_of(replacements: Iterable[Replacement]) -> list[Holder]:
     is_frozen = gc.get_freeze_count() > 0
     if is_frozen:
         gc.unfreeze()  # what is frozen is found by no search
-    search = _Search(replacements)
+    search = _HeapSearch(replacements)
     if is_frozen:
         gc.freeze()
     return [*search.in_objects(), *search.in_functions(), *search.in_cells(), *search.in_statics()]
 
 
-class _Search:
+class _HeapSearch:
     """`dicts`, `tuples`, `cells`, `statics`, `others`: the owners of originals, by kind."""
 
     def __init__(self, replacements: Iterable[Replacement]) -> None:

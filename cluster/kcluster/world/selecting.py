@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from kcluster.world.active import scheduler_here, world_here
-from kcluster.world.errors import NotInVirtualTime
+from kcluster.world.active import refused, scheduler_here, world_here
 from kcluster.world.scheduler import WorldThread
 from kcluster.world.socket_table import Pollable
 from kcluster.world.sockets import WorldSocket
@@ -100,7 +99,7 @@ class WorldSelector(selectors.BaseSelector):
         """As in the standard library: rounded up to milliseconds, as epoll waits."""
         scheduler = scheduler_here()
         if scheduler is None:
-            raise NotInVirtualTime("a thread of no world uses a selector of one")
+            raise refused("a thread of no world uses a selector of one")
         ready = self._ready()
         if ready:
             scheduler.may_switch()
@@ -196,7 +195,7 @@ def _socket_of(fileobj: Any) -> tuple[int, Pollable]:
         return number, sock
     if number < 0 or isinstance(fileobj, WorldSocket):
         raise ValueError(f"Invalid file descriptor: {number}")
-    raise NotInVirtualTime(
+    raise refused(
         f"{fileobj!r} is a file, a pipe or a real socket: in virtual time, only sockets that were"
         " made in it can be waited for"
     )

@@ -20,8 +20,7 @@ from typing import Any, Final
 
 from kcluster.drivers.memory.addresses import CLIENT_HOST
 from kcluster.drivers.memory.stream import StreamEnd, refused_end, stream_pair
-from kcluster.world.active import scheduler_here, world_here
-from kcluster.world.errors import NotInVirtualTime
+from kcluster.world.active import refused, scheduler_here, world_here
 from kcluster.world.scheduler import WorldThread
 from kcluster.world.waits import WaitFor, Waiting
 
@@ -34,6 +33,8 @@ _bare_socket: Final[Any] = _socket.socket.__new__
 
 class WorldSocket(RealSocket):
     """socket.socket, for a thread of a world.  Its methods behave as the standard library's."""
+
+    _is_closed = True  # until it is made: __del__ sees also those that were refused
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> WorldSocket:
         made: WorldSocket = _bare_socket(cls)
@@ -49,9 +50,9 @@ class WorldSocket(RealSocket):
         world = world_here()
         assert world is not None, "made by a thread of the world"
         if fileno is not None:
-            raise NotInVirtualTime("a socket cannot be made from a file descriptor in virtual time")
+            raise refused("a socket cannot be made from a file descriptor in virtual time")
         if type not in (-1, socket.SOCK_STREAM):
-            raise NotInVirtualTime("only TCP sockets live in virtual time, no UDP or raw ones")
+            raise refused("only TCP sockets live in virtual time, no UDP or raw ones")
         self._world = world
         self._sockets = world.sockets
         self._family = socket.AF_INET if family == -1 else family
@@ -167,7 +168,7 @@ class WorldSocket(RealSocket):
         if self._timeout == 0.0:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         if scheduler is None:
-            raise NotInVirtualTime("a thread of no world uses a socket of one")
+            raise refused("a thread of no world uses a socket of one")
         task = scheduler.thread_here()
         assert task is not None, "just found"
         deadline_us = None if self._timeout is None else scheduler.deadline_us(self._timeout)
@@ -339,10 +340,10 @@ class WorldSocket(RealSocket):
     def detach(self) -> int:
         if self._is_closed:
             return -1
-        raise NotInVirtualTime("a socket cannot be detached in virtual time: it has no descriptor")
+        raise refused("a socket cannot be detached in virtual time: it has no descriptor")
 
     def dup(self) -> WorldSocket:
-        raise NotInVirtualTime("a socket cannot be duplicated in virtual time")
+        raise refused("a socket cannot be duplicated in virtual time")
 
 
 class Waking:

@@ -14,10 +14,11 @@ from types import TracebackType
 from typing import Final, Self
 
 from kcluster.timers import NEVER_US
-from kcluster.world import libraries
+from kcluster.world import libraries, refusals
 from kcluster.world.active import ActiveWorld, WorldNetwork, set_world
 from kcluster.world.compute import ComputeCost
 from kcluster.world.holders import Replacement
+from kcluster.world.interleaving import interrupt_lines
 from kcluster.world.replaced import clocks, locks, network, randomness, threads
 from kcluster.world.replacing import Replacing
 from kcluster.world.scheduler import Scheduler
@@ -29,7 +30,7 @@ LIMIT_S: Final = 3600.0
 
 
 def _replacements() -> list[Replacement]:
-    found = [*clocks.PAIRS, *threads.PAIRS, *randomness.PAIRS, *network.PAIRS]
+    found = [*clocks.PAIRS, *threads.PAIRS, *randomness.PAIRS, *network.PAIRS, *refusals.PAIRS]
     return found + libraries.pairs()
 
 
@@ -93,6 +94,8 @@ class World(ActiveWorld):
             self._network.is_inhabited = True
             undo.callback(self._depart)
             self.scheduler.enter()
+            if self.scheduler.is_random:
+                interrupt_lines(self.scheduler, undo)
             self._undo = undo.pop_all()
 
     def _depart(self) -> None:

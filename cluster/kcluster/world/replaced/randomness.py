@@ -17,6 +17,8 @@ from kcluster.world.active import world_here
 from kcluster.world.holders import Replacement
 from kcluster.world.replacing import set_attribute
 
+NODE: Final = 0x02_00_00_00_00_01
+"""The hardware address of the machine of all programs of a world."""
 _urandom: Final = os.urandom
 _seed: Final = random.Random.seed
 _seed_of_all: Final = random.seed
@@ -53,3 +55,5 @@ def replace_generators(undo: ExitStack, first_seed: str) -> None:
     # uuid1 asks the C library for the time.
     set_attribute(undo, uuid, "_generate_time_safe", None)
     set_attribute(undo, uuid, "_last_timestamp", None)
+    # It asks programs for the machine's address.
+    set_attribute(undo, uuid, "_node", NODE)

@@ -1,0 +1,86 @@
+"""What cannot live in virtual time, refused in one line before anything hangs.
+
+Owns: which functions of the standard library these are, and why.  Never: clients of libraries
+(libraries.py), sockets (sockets.py refuses UDP, selecting.py files and pipes).
+Kafka: no counterpart.
+
+A refusal is no OSError, or a library would try again for ever; the world remembers it, for those
+who swallow it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import ModuleType
+from typing import Any, Final, NamedTuple
+
+from kcluster.world.active import refused, world_here
+from kcluster.world.holders import Replacement, is_untouched
+from kcluster.world.replacing import set_attribute
+
+_PROCESS: Final = "a process has a clock and sockets of its own: {} cannot be used in virtual time"
+_SIGNAL: Final = "signals come in real time: {} cannot be used in virtual time"
+_TLS: Final = "TLS cannot be used in virtual time yet: use PLAINTEXT or SASL_PLAINTEXT"
+_DESCRIPTORS: Final = "{} knows real descriptors only: use selectors or select.select"
+
+
+class RefusedMethod(NamedTuple):
+    """A method of a class of the standard library."""
+
+    module: str
+    owner: str
+    name: str
+    reason: str
+
+
+_FUNCTIONS: Final = (
+    (os, ("fork", "forkpty", "system", "posix_spawn", "posix_spawnp"), _PROCESS),
+    (signal, ("alarm", "setitimer", "pause", "sigwait", "sigwaitinfo", "sigtimedwait"), _SIGNAL),
+    (select, ("epoll", "kqueue", "devpoll"), _DESCRIPTORS),
+)
+METHODS: Final = (
+    RefusedMethod("subprocess", "Popen", "__init__", _PROCESS.format("subprocess")),
+    RefusedMethod(
+        "multiprocessing.process", "BaseProcess", "start", _PROCESS.format("multiprocessing")
+    ),
+    RefusedMethod(
+        "concurrent.futures.process", "ProcessPoolExecutor", "__init__",
+        _PROCESS.format("ProcessPoolExecutor"),
+    ),
+    RefusedMethod("ssl", "SSLContext", "wrap_socket", _TLS),
+    RefusedMethod("ssl", "SSLContext", "wrap_bio", _TLS),
+    RefusedMethod("asyncio.selector_events", "BaseSelectorEventLoop", "_make_ssl_transport", _TLS),
+)  # fmt: skip
+MODULES: Final = tuple(dict.fromkeys(each.module for each in METHODS))
+
+
+def _refusing(real: Callable[..., Any], reason: str) -> Callable[..., Any]:
+    def refuse(*arguments: Any, **keywords: Any) -> Any:
+        caller = sys._getframe(1).f_globals.get("__name__")
+        if world_here() is None or is_untouched(caller):
+            return real(*arguments, **keywords)
+        raise refused(reason)
+
+    refuse.__name__ = real.__name__
+    return refuse
+
+
+PAIRS: Final = tuple(
+    Replacement(real, _refusing(real, reason.format(f"{module.__name__}.{name}")))
+    for module, names, reason in _FUNCTIONS
+    for name in names
+    if (real := getattr(module, name, None)) is not None
+)
+
+
+def refuse_methods(module: ModuleType, undo: ExitStack) -> None:
+    """Refuse those of a module that has been imported."""
+    for each in METHODS:
+        if each.module == module.__name__:
+            owner = getattr(module, each.owner)
+            set_attribute(undo, owner, each.name, _refusing(vars(owner)[each.name], each.reason))
