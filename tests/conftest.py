@@ -113,6 +113,11 @@ def pytest_collection_finish() -> None:
     collector's sight: scanning them again and again took a quarter of the CPU of a long test."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Also in the process that only distributes tests, which collects none."""
     gc.enable()
 
 

@@ -1,8 +1,7 @@
-"""Pictures for the docs: moments of the live page in one run in virtual time, and the page of a test
-of examples/billing that fails.
+"""Pictures for the docs: of the live page in a run in virtual time, and of a run directory's page.
 
-Owns: which moments, which test.  Never: draws (the page does).  Run it by hand where Playwright and Chromium
-are: python tools/page_pictures.py
+Owns: which moments, which test.  Never: draws (the pages do).  Run it by hand where Playwright and
+Chromium are: python tools/page_pictures.py
 """
 
 from __future__ import annotations

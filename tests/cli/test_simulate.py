@@ -194,6 +194,12 @@ ENDINGS = {
         "",
         "   +3000 ms  app | a timer\n   +3000 ms  app | good night\n",
     ),
+    "what it asks for in vain, and goes on without": (
+        "import subprocess\ntry:\n    subprocess.run(['true'])\nexcept Exception:\n    pass\n",
+        0,
+        "",
+        "  refused: a process has a clock and sockets of its own: subprocess cannot be used",
+    ),
     "a client written in C": (
         "from confluent_kafka import Producer\nProducer({'bootstrap.servers': 'localhost:9092'})\n",
         1,

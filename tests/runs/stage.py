@@ -19,6 +19,7 @@ from kcluster.runs.record import (
     LogRow,
     MoveRow,
     NoteRow,
+    ProblemRow,
     ReadRow,
     RequestRow,
     RunInfo,
@@ -36,6 +37,8 @@ def unclean_run(name: str = "unclean", topic: str = "orders") -> RunRecord:
     record.info.topology = {"brokers": [{"id": 1, "rack": "a"}, {"id": 2, "rack": "b"}]}
     record.info.story = f"A story of {topic}."
     record.info.failures = ["3 lost-write that nobody expected"]
+    missed = f"missed: {topic}-0, offset 4: nobody processed it"
+    record.problems = [ProblemRow("missed", topic, 0, 4, 4, 1, missed)]
     record.notes = [
         NoteRow((-1, 0), 0, BrokerStarted(1)),
         NoteRow((-1, 1), 0, BrokerStarted(2)),

@@ -224,6 +224,11 @@ def test_page__clients_have_counts_by_time() -> None:
     assert [count for _, count in reader["reads"]] == [1]
 
 
+def test_page__what_the_application_did_wrong_is_a_finding() -> None:
+    values = values_of(unclean_run())
+    assert values["problems"] == ["missed: orders-0, offset 4: nobody processed it"]
+
+
 def test_page__findings_name_their_partition_and_notes() -> None:
     values = values_of(unclean_run())
     (anomaly,), (window,) = values["anomalies"], values["windows"]

@@ -110,6 +110,7 @@ def test_page_in_chromium__every_lane_is_drawn_and_shows_its_causes(page: Page) 
     assert "lost-write, orders-0: 3 records" in saw["findings"]
     assert "orders-0: no writes for 3,900 ms" in saw["findings"]
     assert "3 lost-write that nobody expected" in saw["findings"]
+    assert "the application: missed" in saw["findings"]
     assert "process killed" in saw["events"]
     chain = r"UNCLEAN.*because.*broker 1: fenced: no heart.*because.*broker 1: process killed"
     assert re.search(chain, saw["elected"])

@@ -75,6 +75,39 @@ def test_seeds__one_is_run_again_here(pytester: pytest.Pytester) -> None:
     assert "number" not in result.stdout.str()
 
 
+def test_check_determinism__shows_the_first_difference_of_two_runs(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        test_it="""
+        import pytest
+        from kafka import KafkaProducer
+
+        class Order:
+            pass
+
+        @pytest.mark.kafka_cluster(clock="virtual", topics={"orders": {}})
+        @pytest.mark.parametrize("by_address", [False, True])
+        def test_it(kafka_cluster, by_address):
+            orders = {Order(): b"%d" % number for number in range(20)}
+            servers = kafka_cluster.bootstrap.split(",")
+            with KafkaProducer(bootstrap_servers=servers, client_id="shop") as producer:
+                for order in set(orders) if by_address else orders:
+                    producer.send("orders", orders[order])
+        """
+    )
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--kcluster-check-determinism")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "not deterministic: the traces differ from line *",
+            "  1 * > Produce * shop *",
+            "  2 * > Produce * shop *",
+            "  the order of a set of objects *",
+        ]
+    )
+
+
 def test_hash_seed__pytest_starts_again_with_one(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

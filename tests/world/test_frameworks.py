@@ -1,7 +1,7 @@
 """What stands on aiokafka, in virtual time.
 
-These two are not in the `dev` extra (faust-streaming wants an older click than this project):
-`pip install --no-deps` them, or run this file in an environment of their own.
+faust-streaming is not in the `dev` extra (it wants an older click than this project):
+`pip install --no-deps` it, or run this file in an environment of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ def test_a_stream_application_of_faust_processes_each_record_through_a_failover(
 
 
 def test_a_web_service_serves_and_consumes_in_one_loop_through_a_failover() -> None:
-    pytest.importorskip("aiohttp")
     from tests.world.bodies import frameworks
 
     with in_virtual_time() as cluster:

@@ -42,7 +42,8 @@ def test_the_same_requests_are_sent_on_both_clocks() -> None:
     with live() as cluster:
         real = counts_requests(cluster)
         python_clients.two_halves(cluster)
-    differing = {api: (real[api], virtual[api]) for api in real | virtual}
-    # How often a client asks for records, or again after an error, depends on a millisecond.
-    assert {api for api, (one, two) in differing.items() if abs(one - two) > 3} == set(), differing
-    assert {api for api in real if api not in virtual} == set(), differing
+    counted = {api: (real[api], virtual[api]) for api in real | virtual}
+    # On a busy machine a client asks more often, and needs heartbeats; it never asks much less.
+    assert {api for api in real if not virtual[api]} <= {"HEARTBEAT"}, counted
+    assert {api for api in virtual if not real[api]} == set(), counted
+    assert [api for api, (one, two) in counted.items() if one < two - 3] == [], counted

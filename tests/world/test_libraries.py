@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import importlib
+import subprocess
 import sys
 import threading
 from typing import Any
@@ -99,3 +100,25 @@ def test_clients_take_an_unknown_host_for_an_answer_of_the_resolver() -> None:
     with empty_world(), pytest.raises(kafka.errors.KafkaError) as failed:
         kafka.KafkaProducer(bootstrap_servers="kafka.example.org:9092", bootstrap_timeout_ms=1000)
     assert failed.value is not None
+
+
+def test_asyncio_is_adapted_also_if_a_world_imports_it_first() -> None:
+    script = """
+from tests.world.rig import empty_world
+assert "asyncio" not in __import__("sys").modules
+with empty_world():
+    import asyncio
+    async def main():
+        tasks = [asyncio.create_task(asyncio.sleep(0)) for _ in range(3)]
+        await asyncio.gather(*tasks)
+        print([hash(task) for task in tasks], hash(asyncio.get_running_loop().create_future()))
+    asyncio.run(main())
+assert isinstance(asyncio.new_event_loop().create_future(), asyncio.Future)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    serials = [int(number) for number in run.stdout.replace("[", "").replace("]", ",").split(",")]
+    assert serials == sorted(serials)
+    assert max(serials) < 20

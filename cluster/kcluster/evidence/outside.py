@@ -17,7 +17,7 @@ from typing import Any, Final
 from kcluster.broker.serving.reading import READ_COMMITTED
 from kcluster.clients.consumer.completed_fetch import AbortedTransactions
 from kcluster.clients.ledger import ClientError, Ledger, Outcome, Partition, ReadRecord, SentRecord
-from kcluster.evidence.recorder import PartitionAnswer, Recorder
+from kcluster.evidence.recorder import Answer, PartitionAnswer, Recorder
 from kcluster.invariants.observed import Append, ObservedPartition
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
@@ -44,6 +44,7 @@ def outside_ledger(
     names: Names = {}
     if not _has_any(recorder, is_inside):
         return ledger, names
+    _attribute_verified(recorder)
     of_produce = list(
         recorder.partition_answers(
             ApiKey.PRODUCE, lambda entry: not is_inside(entry[2].request.client_id)
@@ -72,6 +73,41 @@ def _has_any(recorder: Recorder, is_inside: IsInside) -> bool:
             if append.request is not None
         )
     return not all(map(is_inside, asked))
+
+
+def _attribute_verified(recorder: Recorder) -> None:
+    """Find the request of each append of a transaction that waited for the coordinator first
+    (KIP-890): the step that appended handled the coordinator's answer."""
+    appends = {
+        (append.broker, (observed.topic, observed.partition), append.base_offset): append
+        for observed in recorder.partitions.values()
+        for append in observed.appends
+        if append.request is None and append.batch.is_transactional and not append.batch.is_control
+    }
+    if not appends:
+        return
+    for answer in recorder.partition_answers(ApiKey.PRODUCE, _is_transactional):
+        append = appends.get((answer.broker, answer.partition, answer.base_offset))
+        if append is not None and append.request is None and not answer.error_code:
+            append.request = answer.reply.request
+    rest = [(place, append) for place, append in appends.items() if append.request is None]
+    names = {key[0]: observed.topic for key, observed in recorder.partitions.items()}
+    for broker, request, _ in recorder.invariants.replies.unanswered() if rest else ():
+        if request.api_key != ApiKey.PRODUCE or request.body.transactional_id is None:
+            continue
+        named = {
+            (names.get(topic.topic_id) or topic.name, data.index)
+            for topic in request.body.topic_data
+            for data in topic.partition_data
+        }
+        for place, append in rest:
+            if place[0] == broker and place[1] in named and append.request is None:
+                append.request = request
+                named.remove(place[1])
+
+
+def _is_transactional(answer: Answer) -> bool:
+    return answer[2].request.body.transactional_id is not None
 
 
 def _add_sends(

@@ -115,6 +115,7 @@ class _PageData:
             "windows": windows,
             "anomalies": anomalies,
             "violations": [self._violation(each) for each in verdict.get("violations", ())],
+            "problems": [each.text for each in record.problems],
         }
 
     def _since(self, at_ms: int) -> int:

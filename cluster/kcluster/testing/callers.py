@@ -32,8 +32,8 @@ READS: Final = frozenset({
     "pause_clock", "processed", "recorded_now", "recorded_since", "resume_clock", "rules", "run",
     "run_for", "run_info", "run_until", "run_until_condition", "run_until_idle", "save",
     "sequence_at", "set_speed", "start_recording", "status", "step", "story", "subscribe",
-    "threads_left", "trace_hash", "trace_lines", "verdict", "wait_for", "wait_until_in_sync",
-    "wait_until_settled", "wait_until_without",
+    "threads_left", "trace_hash", "trace_into", "trace_lines", "verdict", "wait_for",
+    "wait_until_in_sync", "wait_until_settled", "wait_until_without",
 })  # fmt: skip
 """Methods that do nothing to the cluster; their calls are not noted."""
 

@@ -23,6 +23,7 @@ from kcluster.testing.items import HASH_SEED, HASH_SEED_INI, is_virtual
 
 STARTED_AGAIN: Final = "KCLUSTER_STARTED_AGAIN"
 _CACHED: Final = "kcluster/has_tests_in_virtual_time"
+_WORKER: Final = "PYTEST_XDIST_WORKER"
 _DEBUGGERS: Final = ("pydevd", "debugpy")
 _OPTIONS: Final = ("--kcluster-clock", "--kcluster-seed", "--kcluster-seeds")
 
@@ -90,6 +91,7 @@ def _may_start_again(config: pytest.Config) -> bool:
         bool(config.getini(HASH_SEED_INI))
         and HASH_SEED not in os.environ
         and STARTED_AGAIN not in os.environ
+        and _WORKER not in os.environ
         and os.name == "posix"
         and is_pytest
         and list(map(str, config.invocation_params.args)) == sys.argv[1:]

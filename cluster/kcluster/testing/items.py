@@ -20,8 +20,12 @@ SHARED: Final = ("kafka_cluster_module", "kafka_cluster_session")
 STAY_LIVE: Final = "is shared by tests, so it is live; only kafka_cluster can be in virtual time"
 HASH_SEED: Final = "PYTHONHASHSEED"
 HASH_SEED_INI: Final = "kcluster_hash_seed"
+SEED_LIMIT_INI: Final = "kcluster_seed_limit"
 SEED: Final = pytest.StashKey[int]()
 """The seed with which an item runs now, if it is not its mark's own."""
+
+TRACE: Final = pytest.StashKey[list[str]]()
+"""Gets what passes between clients and brokers, if the item is run with it."""
 
 
 def clock_of(item: Any) -> str:
@@ -55,6 +59,14 @@ def seeds_of(item: Any) -> range:
     if not isinstance(number, int) or not isinstance(first, int):
         return range(0)  # the fixture refuses the mark
     return range(first, first + number)
+
+
+def first_seed_of(item: Any) -> int:
+    """The seed of an item that is run once; what the mark says may be wrong."""
+    chosen = item.config.getoption("--kcluster-seed")
+    mark = item.get_closest_marker(MARK)
+    said = 1 if mark is None else mark.kwargs.get("seed", 1)
+    return chosen if chosen is not None else said if isinstance(said, int) else 1
 
 
 def wide_fixtures(item: Any) -> list[str]:

@@ -30,9 +30,13 @@ from kcluster.testing.items import (
     HASH_SEED_INI,
     MARK,
     SEED,
+    SEED_LIMIT_INI,
     SHARED,
     STAY_LIVE,
+    TRACE,
     clock_of,
+    first_seed_of,
+    is_virtual,
     replay_of,
     seeds_of,
     wide_fixtures,
@@ -64,6 +68,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         " empty: leave it as it is.",
         default="0",
     )
+    parser.addini(
+        SEED_LIMIT_INI,
+        "Seconds of real time after which one of many seeds counts as hanging.",
+        default="120",
+    )
     group = parser.getgroup("kcluster", "Kafka clusters")
     group.addoption(
         "--kcluster-clock",
@@ -85,6 +94,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=None,
         metavar="N",
         help="Run each test in virtual time with N seeds, instead of the mark's own number.",
+    )
+    group.addoption(
+        "--kcluster-check-determinism",
+        action="store_true",
+        help="Run each test in virtual time twice with one seed, and show the first difference.",
     )
 
 
@@ -136,7 +150,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """A test with many seeds runs in children."""
+    """A test with many seeds runs in children; so does one that is run twice."""
+    if item.config.getoption("--kcluster-check-determinism") and is_virtual(item):
+        from kcluster.testing.determinism import run_twice
+
+        run_twice(item, nextitem, first_seed_of(item))
+        return True
     seeds = seeds_of(item)
     if len(seeds) <= 1:
         return None
@@ -234,6 +253,8 @@ def _in_world(
     cluster = _or_refused(request, lambda: TestedWorldCluster(arguments, item.name))
     cluster.replay = replay_of(item, arguments.seed)
     remember(item, cluster)
+    if TRACE in item.stash:
+        cluster.trace_into(item.stash[TRACE])
     cluster.open()
     left: list[str] = []
     try:

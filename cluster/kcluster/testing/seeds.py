@@ -13,24 +13,19 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import msgspec
 import pytest
 from _pytest.runner import runtestprotocol
+from _pytest.skipping import evaluate_skip_marks
 
-from kcluster.testing.items import FIXTURE, MARK, SEED, replay_of, wide_fixtures
+from kcluster.testing.items import FIXTURE, MARK, SEED, SEED_LIMIT_INI, replay_of, wide_fixtures
 from kcluster.testing.marks import arguments_of
 from kcluster.testing.world_handle import TestedWorldCluster
-from kcluster.world.seeds import (
-    WHERE_SIGNAL,
-    SeedOutcome,
-    SeedResult,
-    SeedsOutcome,
-    cores,
-    run_seeds,
-)
+from kcluster.world.seeds import WHERE_SIGNAL, SeedOutcome, SeedResult, cores, run_seeds
 
 STOPS: Final = (pytest.exit.Exception, KeyboardInterrupt)
 _WORKERS: Final = "PYTEST_XDIST_WORKER_COUNT"
@@ -39,27 +34,40 @@ _WORKERS: Final = "PYTEST_XDIST_WORKER_COUNT"
 def run_with_seeds(item: pytest.Item, nextitem: pytest.Item | None, seeds: range) -> None:
     """The whole protocol of an item, with the reports of the first seed that fails, or of the first
     of all."""
+    run_in_children(item, nextitem, lambda: _run_seeds(item, seeds))
+
+
+def run_in_children(
+    item: pytest.Item,
+    nextitem: pytest.Item | None,
+    run: Callable[[], tuple[SeedOutcome | None, list[pytest.TestReport]]],
+) -> None:
+    """The whole protocol of an item, of which `run` runs what is not shared in children.  `run`
+    returns the seed that failed, if it can be run again here, and the reports."""
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     warming = pytest.CallInfo.from_call(lambda: _warm_up(item), "setup", STOPS)
-    if warming.excinfo is not None:
-        runtestprotocol(item, nextitem=nextitem)  # it fails here as it did
+    if warming.excinfo is not None or not warming.result:
+        runtestprotocol(item, nextitem=nextitem)  # it is skipped, or fails here as it did
     else:
-        began = pytest.CallInfo.from_call(lambda: _run_in_children(item, seeds), "call", STOPS)
-        assert began.result is not None, began.excinfo
-        outcome, reports = began.result
-        failed = outcome.first_failed
+        # A child cannot cancel what its parent armed; those that hang are noticed by the parent.
+        faulthandler.cancel_dump_traceback_later()
+        began_s = time.perf_counter()
+        failed, reports = run()
         if failed is not None and item.config.getoption("usepdb", False):
             item.stash[SEED] = failed.seed
             runtestprotocol(item, nextitem=nextitem)  # here, where a debugger can be used
         else:
-            _tell(item, reports, began.duration)
+            _tell(item, reports, time.perf_counter() - began_s)
             _end_wider_fixtures(item, nextitem)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
 
-def _warm_up(item: pytest.Item) -> None:
-    """Make what all children share: wider fixtures, and what the first world of a process loads."""
+def _warm_up(item: pytest.Item) -> bool:
+    """Make what all children share: wider fixtures, and what the first world of a process loads.
+    Returns whether there is something to run."""
     assert isinstance(item, pytest.Function), item
+    if evaluate_skip_marks(item) is not None:
+        return False
     state = item.session._setupstate
     upper: Any = item.parent  # in the place of the next item: what it needs stays
     names = item.fixturenames
@@ -80,6 +88,7 @@ def _warm_up(item: pytest.Item) -> None:
         cluster = TestedWorldCluster(arguments, item.name)
         cluster.open()
         cluster.close()
+    return True
 
 
 def _captured(item: pytest.Item, when: str) -> Any:
@@ -87,9 +96,10 @@ def _captured(item: pytest.Item, when: str) -> Any:
     return item.config.pluginmanager.getplugin("capturemanager").item_capture(when, item)
 
 
-def _run_in_children(
+def _run_seeds(
     item: pytest.Item, seeds: range
-) -> tuple[SeedsOutcome, list[pytest.TestReport]]:
+) -> tuple[SeedOutcome | None, list[pytest.TestReport]]:
+    """The first seed that failed, and the reports."""
     first: list[SeedOutcome] = []
 
     def keep_first(outcome: SeedOutcome) -> None:
@@ -98,47 +108,64 @@ def _run_in_children(
 
     workers = max(1, cores() // int(os.environ.get(_WORKERS, "1")))
     run = _in_child(item, seeds[0])
-    # A child cannot cancel what another process armed; children that hang are noticed by their own.
-    faulthandler.cancel_dump_traceback_later()
-    outcome = run_seeds(seeds, run, workers=workers, on_outcome=keep_first)
+    outcome = run_seeds(
+        seeds,
+        run,
+        workers=workers,
+        real_limit_s=float(item.config.getini(SEED_LIMIT_INI)),
+        on_outcome=keep_first,
+    )
     failed = outcome.first_failed
     if failed is None:
-        return outcome, _reports(item, first[0].result)
-    return outcome, _with_seed(item, failed, seeds)
+        return None, _first_reports(item, first[0].result)
+    return failed, _with_seed(item, failed, seeds)
 
 
 def _in_child(item: pytest.Item, first: int) -> Callable[[int], SeedResult]:
-    config = item.config
-    capture = config.pluginmanager.getplugin("capturemanager")
-
     def run(seed: int) -> SeedResult:
-        # Captured output goes to files; a child shares none with its parent and the other children.
-        kept = os.dup(1)
-        capture.stop_global_capturing()
-        os.dup2(kept, 1)
-        os.dup2(kept, 2)
-        faulthandler.enable(kept)
-        faulthandler.register(WHERE_SIGNAL, kept)
-        capture.start_global_capturing()
-        capture.suspend_global_capture()
-        item.stash[SEED] = seed
-        # Its parent in the place of the next item: only what is of the test itself ends.
-        upper: Any = item.parent
-        reports = runtestprotocol(item, log=False, nextitem=upper)
+        reports = run_as_child(item, seed)
         failed = any(report.failed for report in reports)
         if not failed and seed != first:
             return SeedResult(False)
-        rows = [config.hook.pytest_report_to_serializable(config=config, report=x) for x in reports]
-        return SeedResult(failed, msgspec.json.encode(rows, enc_hook=str))
+        return SeedResult(failed, msgspec.json.encode(rows_of(item, reports), enc_hook=str))
 
     return run
 
 
-def _reports(item: pytest.Item, result: SeedResult | None) -> list[pytest.TestReport]:
+def _first_reports(item: pytest.Item, result: SeedResult | None) -> list[pytest.TestReport]:
     assert result is not None, "it ended with a result"
+    return reports_of(item, msgspec.json.decode(result.report))
+
+
+def run_as_child(item: pytest.Item, seed: int) -> list[pytest.TestReport]:
+    """Run an item in a process that was forked for it, whose output goes to a file."""
+    capture = item.config.pluginmanager.getplugin("capturemanager")
+    # Captured output goes to files; a child shares none with its parent and the other children.
+    kept = os.dup(1)
+    capture.stop_global_capturing()
+    os.dup2(kept, 1)
+    os.dup2(kept, 2)
+    faulthandler.enable(kept)
+    faulthandler.register(WHERE_SIGNAL, kept)
+    capture.start_global_capturing()
+    capture.suspend_global_capture()
+    item.stash[SEED] = seed
+    # Its parent in the place of the next item: only what is of the test itself ends.
+    upper: Any = item.parent
+    return runtestprotocol(item, log=False, nextitem=upper)
+
+
+def rows_of(item: pytest.Item, reports: Iterable[pytest.TestReport]) -> list[Any]:
+    """Reports as plain values."""
+    config = item.config
+    return [config.hook.pytest_report_to_serializable(config=config, report=x) for x in reports]
+
+
+def reports_of(item: pytest.Item, rows: Iterable[Any]) -> list[pytest.TestReport]:
+    """The opposite."""
     config = item.config
     reports: list[pytest.TestReport] = []
-    for row in msgspec.json.decode(result.report):
+    for row in rows:
         report = config.hook.pytest_report_from_serializable(config=config, data=row)
         report.location = tuple(report.location)
         report.user_properties = [(name, value) for name, value in report.user_properties]
@@ -154,17 +181,14 @@ def _with_seed(item: pytest.Item, failed: SeedOutcome, seeds: range) -> list[pyt
     result = failed.result
     printed = failed.output.decode(errors="replace")
     try:
-        reports = [] if result is None else _reports(item, result)
+        reports = [] if result is None else _first_reports(item, result)
     except msgspec.DecodeError:  # an error outside of the test, as text
         assert result is not None
         reports, printed = [], f"{result.report.decode(errors='replace')}\n{printed}"
     if not reports:
         replay = f"replay: {replay_of(item, failed.seed)}"
         text = f"{which}: the process {failed.ended or 'failed'}\n{replay}"
-        reports = [
-            _report_of(item, "setup", "passed", None),
-            _report_of(item, "call", "failed", text),
-        ]
+        reports = failed_with(item, text)
     for report in reports:
         if report.failed:
             crash = getattr(report.longrepr, "reprcrash", None)
@@ -176,9 +200,14 @@ def _with_seed(item: pytest.Item, failed: SeedOutcome, seeds: range) -> list[pyt
     return reports
 
 
-def _report_of(item: pytest.Item, when: Any, outcome: Any, text: Any) -> pytest.TestReport:
+def failed_with(item: pytest.Item, text: str) -> list[pytest.TestReport]:
+    """The reports of an item that failed without a traceback."""
     keywords = dict.fromkeys(item.keywords, 1)
-    return pytest.TestReport(item.nodeid, item.location, keywords, outcome, text, when)
+    place = (item.nodeid, item.location, keywords)
+    return [
+        pytest.TestReport(*place, "passed", None, "setup"),
+        pytest.TestReport(*place, "failed", text, "call"),
+    ]
 
 
 def _tell(item: pytest.Item, reports: Iterable[pytest.TestReport], took_s: float) -> None:

@@ -22,6 +22,7 @@ from kcluster.testing.marks import MarkArguments
 from kcluster.testing.verbs import TestVerbs
 from kcluster.world.environment import HASH_SEED, UNKNOWN, run_environment
 from kcluster.world.errors import thread_line
+from kcluster.world.trace import WireTrace
 from kcluster.world.world import START_MS, World
 
 GRACE_US: Final = 600_000_000
@@ -49,6 +50,7 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
         self.test = test
         self._recorder = Recorder(self.driver.dispatcher, self.plan)
         self.has_failed = False
+        self._trace: WireTrace | None = None
         self._world = World(
             self.driver,
             seed=arguments.seed,
@@ -56,6 +58,12 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
             schedule=arguments.schedule,
             compute=arguments.compute,
         )
+
+    def trace_into(self, lines: list[str]) -> None:
+        """Write a line for each frame between the test's clients and the brokers."""
+        self._trace = WireTrace(self.driver.now_us, lines.append)
+        network = self.driver.network
+        network.packet_sinks = (*network.packet_sinks, self._trace.on_packet)
 
     def open(self) -> None:
         """Start the cluster; the calling thread belongs to its world from now on."""
@@ -68,6 +76,10 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
         try:
             self._world.leave()
         finally:
+            if self._trace is not None:
+                drawn = self._world.entropy.random()
+                switches = self._world.scheduler.switches
+                self._trace.end(self.driver.now_us, switches, f"{drawn:.9f}")
             super().close()
 
     def after_failure(self) -> None:

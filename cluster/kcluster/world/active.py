@@ -74,7 +74,10 @@ class ActiveWorld:
             return hosts[host]
         if host in hosts.values():
             return host
-        raise UnknownHost(host)
+        error = UnknownHost(host)
+        if error.reason not in self.refused:
+            self.refused.append(error.reason)
+        raise error
 
 
 _world: ActiveWorld | None = None

@@ -55,8 +55,8 @@ class UnknownHost(NotInVirtualTime, socket.gaierror):
     """A name that no broker has.  Clients take it for the resolver's answer, and go on."""
 
     def __init__(self, host: str) -> None:
-        text = f"{host} is no broker of this cluster; no other hosts are reached in virtual time"
-        super().__init__(socket.EAI_NONAME, text)
+        self.reason = f"{host} is no broker of this cluster; no other hosts are reached"
+        super().__init__(socket.EAI_NONAME, f"{self.reason} in virtual time")
 
 
 def _with_threads(first: str, threads: Iterable[StuckThread]) -> str:

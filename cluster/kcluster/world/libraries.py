@@ -145,21 +145,16 @@ def _own_pools(thread: ModuleType, undo: ExitStack) -> None:
     set_attribute(undo, thread, "_threads_queues", WeakKeyDictionary())
 
 
-def _records_in_python(records: ModuleType, undo: ExitStack) -> None:
-    """The builder of aiokafka in C asks the C library for the time of a record."""
-    twin = records._DefaultRecordBatchBuilderPy
-    if records.DefaultRecordBatchBuilder is not twin:
-        set_attribute(undo, records, "DefaultRecordBatchBuilder", twin)
-
+REPLACED: Final = ("asyncio.futures", "asyncio.tasks", "aiokafka.record.default_records")
+"""Modules in which classes written in C are named first."""
 
 OTHERS: Final[dict[str, Callable[[ModuleType, ExitStack], None]]] = {
     **dict.fromkeys(refusals.MODULES, refusals.refuse_methods),
     "concurrent.futures.thread": _own_pools,
-    "aiokafka.record.default_records": _records_in_python,
 }
 """By module, what is done to it."""
 
-ADAPTED: Final = tuple(dict.fromkeys((*ORDERED, *COUNTERS, *OTHERS)))
+ADAPTED: Final = tuple(dict.fromkeys((*ORDERED, *COUNTERS, *OTHERS, *REPLACED)))
 
 
 def _adapt(module: ModuleType, undo: ExitStack) -> None:
@@ -238,7 +233,8 @@ def pairs() -> list[Replacement]:
                 _stand_ins[cls] = _with_serials(cls)
             found.append(Replacement(cls, _stand_ins[cls]))
     records = sys.modules.get("aiokafka.record.default_records")
-    if records is not None:
+    if records is not None and hasattr(records, "DefaultRecordBatchBuilder"):
+        # The one written in C asks the C library for the time of a record.
         twin, in_use = records._DefaultRecordBatchBuilderPy, records.DefaultRecordBatchBuilder
         if in_use is not twin:
             found.append(Replacement(in_use, twin))
@@ -283,12 +279,13 @@ class _ImportWatch(MetaPathFinder):
 
     def _adapt(self, module: ModuleType) -> None:
         _adapt(module, self._undo)
+        # Not taken back: modules that import the names from this one keep what they find.
+        for original, replacement in pairs():
+            for name, value in tuple(vars(module).items()):
+                if value is original:
+                    setattr(module, name, replacement)
         refusal = self._refusals.get(module.__name__)
         if refusal is not None:
-            for name in refusal.classes:
-                cls = getattr(module, name, None)
-                if cls is not None and not cls.__flags__ & _HEAP_TYPE:
-                    set_attribute(self._undo, module, name, _stand_in(cls, refusal.reason))
             _refuse(module, refusal, self._undo)
 
 

@@ -36,9 +36,9 @@ from kcluster.world.world import World
 
 FAILED: Final = 1
 """The exit code of a program that an exception ended."""
-_PACKAGE: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep
 GRACE_S: Final = 30
 """What a program that handles SIGTERM has from then on, in virtual time.  As in Kubernetes."""
+_PACKAGE: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _FOR_PROGRAMS: Final = Waiting(WaitFor.LOCK, "programs to end")
 _FOR_TIME: Final = Waiting(WaitFor.CLUSTER, "programs to end, or time to be up")
 
@@ -72,6 +72,7 @@ class Programs:
         self._lives = [_Life(program, world, self._on_end) for program in programs]
         self._signals = ProgramSignals(world, self._on_handler)
         self._is_timed = is_timed
+        self._is_over = False
         self._news: list[ProgramEnd | None] = []
         """What `run` has not seen; None: time is up."""
 
@@ -83,18 +84,20 @@ class Programs:
 
     def time_is_up(self) -> None:
         """End programs by SIGTERM: those that handle it have GRACE_S to end, the others end at
-        once.  Called while the cluster runs."""
-        self._tell(None)
+        once.  Called while the cluster runs; nothing happens when `run` has returned."""
+        if not self._is_over:
+            self._tell(None)
 
     def run(self) -> None:
         """Run all programs until each has ended, or one has failed, or time is up.  Called by the
         world's first thread."""
         with ExitStack() as undo:
+            undo.callback(setattr, self, "_is_over", True)
             undo.callback(self._world.at_exit.forget)
             self._signals.replace(undo)
             set_attribute(undo, sys, "stdin", io.StringIO())
             undo.callback(sys.path.__setitem__, slice(None), sys.path[:])
-            sys.path[:0] = dict.fromkeys(folder_of(life.program) for life in self._lives)
+            sys.path[:0] = list(dict.fromkeys(folder_of(life.program) for life in self._lives))
             _give_each_its_own(undo, self._lives)
             for life in self._lives:
                 threading.Thread(target=life.live, name=life.program.name).start()

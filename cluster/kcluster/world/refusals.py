@@ -41,7 +41,7 @@ class RefusedMethod(NamedTuple):
 _FUNCTIONS: Final = (
     (os, ("fork", "forkpty", "system", "posix_spawn", "posix_spawnp"), _PROCESS),
     (signal, ("alarm", "setitimer", "pause", "sigwait", "sigwaitinfo", "sigtimedwait"), _SIGNAL),
-    (select, ("epoll", "poll", "kqueue", "devpoll"), _DESCRIPTORS),
+    (select, ("epoll", "kqueue", "devpoll"), _DESCRIPTORS),
 )
 METHODS: Final = (
     RefusedMethod("subprocess", "Popen", "__init__", _PROCESS.format("subprocess")),

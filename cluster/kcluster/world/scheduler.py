@@ -37,6 +37,11 @@ _start_new_thread: Final = _thread.start_new_thread
 _get_ident: Final = _thread.get_ident
 # Bound before anything is replaced: the scheduler itself needs the real ones.
 
+INTERRUPTIONS: Final = (0.02, 0.1, 0.3, 0.6)
+"""How probable it is that a thread is interrupted where it can be: one of these in each world, for
+some races want few interruptions and some many."""
+LONGEST_PAUSE_US: Final = 5_000
+"""An interrupted thread may be kept waiting for up to this time, as on a busy machine."""
 TIME_SLICE_US: Final = 5_000
 """A thread that computes for this long lets the others run, as with the interpreter's lock."""
 LONGEST_HANDOVER_S: Final = 1.0
@@ -125,6 +130,7 @@ class Scheduler:
         self.switches = 0
         self.lines: WaitingLines[WorldThread] = WaitingLines()
         self._rng = rng
+        self._chance = 0.0 if rng is None else rng.choice(INTERRUPTIONS)
         self._by_ident: dict[int, WorldThread] = {}
         self._run_queue: deque[WorldThread] = deque()
         self._timers: list[tuple[int, int, WorldThread, int]] = []
@@ -281,13 +287,22 @@ class Scheduler:
         else:
             self.park(self.now_us + duration_us, wait)
 
+    @property
+    def is_random(self) -> bool:
+        """Whether threads are interrupted at random."""
+        return self._rng is not None
+
     def may_switch(self) -> None:
         """A place at which the calling thread could be interrupted: with random interleavings it
         is, now and then."""
         if self._rng is None or not self._run_queue or self.is_advancing:
             return
-        if self._rng.random() < 0.2:
+        if self._rng.random() >= self._chance:
+            return
+        if self._rng.random() < 0.5:
             self.let_others_run()
+        else:
+            self.park(self.now_us + self._rng.randrange(1, LONGEST_PAUSE_US), FOREVER)
 
     def deadline_us(self, timeout_s: float) -> int | None:
         """The time at which a timeout has passed that begins at the last reading of the clock,
@@ -302,6 +317,7 @@ class Scheduler:
     def read_clock_ns(self) -> int:
         """The time, by a task.  No two readings are equal, and reading without ever waiting takes
         time (compute.py)."""
+        self.may_switch()
         cost_us = self.cost.of_reading()
         if cost_us and not self.is_advancing:
             self.compute(cost_us)

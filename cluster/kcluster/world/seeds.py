@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import IO, Final, NoReturn
@@ -140,7 +141,10 @@ class _Children:
         receiving, sending = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
-        pid = os.fork()
+        with warnings.catch_warnings():
+            # Threads of a test runner's: the child uses nothing of theirs.
+            warnings.filterwarnings("ignore", ".*multi-threaded", DeprecationWarning)
+            pid = os.fork()
         if pid == 0:
             os.close(receiving)
             _live(seed, self._run, sending, output)

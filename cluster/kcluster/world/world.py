@@ -18,6 +18,7 @@ from kcluster.world import libraries, refusals
 from kcluster.world.active import ActiveWorld, WorldNetwork, set_world
 from kcluster.world.compute import ComputeCost
 from kcluster.world.holders import Replacement
+from kcluster.world.interleaving import interrupt_lines
 from kcluster.world.replaced import clocks, locks, network, randomness, threads
 from kcluster.world.replacing import Replacing
 from kcluster.world.scheduler import Scheduler
@@ -98,6 +99,8 @@ class World(ActiveWorld):
             undo.callback(self._depart)
             self.scheduler.enter()
             Watchdog(self.scheduler, self._patience_s).start(undo)
+            if self.scheduler.is_random:
+                interrupt_lines(self.scheduler, undo)
             self._undo = undo.pop_all()
 
     def _depart(self) -> None:

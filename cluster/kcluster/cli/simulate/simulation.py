@@ -31,7 +31,7 @@ from kcluster.scenario.play.virtual import LEAVE_LIMIT_MS
 from kcluster.scenario.play.world import WorldStage
 from kcluster.world.environment import run_environment
 from kcluster.world.errors import Deadlock, NotInVirtualTime, TimeLimit, thread_line
-from kcluster.world.programs import ProgramEnd, Programs
+from kcluster.world.programs import GRACE_S, ProgramEnd, Programs
 from kcluster.world.trace import WireTrace
 from kcluster.world.waits import StuckThread
 from kcluster.world.world import START_MS, World
@@ -39,21 +39,21 @@ from kcluster.world.world import START_MS, World
 PROGRAMS: Final = "programs"
 """Stands for a check: all programs ended, and none failed."""
 BOOTSTRAP_VARIABLE: Final = "KCLUSTER_BOOTSTRAP"
-
-
 _SUPERVISOR: Final = threading.main_thread().name
 
 
 class Simulated(Struct):
     """The result of one simulation.  `ends`: of programs, in order; `running`: those that had not
     ended; `steps_left`: of the scenario, when the programs ended; `left`: threads that had not
-    ended."""
+    ended; `refused`: what programs wanted that cannot live in virtual time, even if they went on.
+    """
 
     run: RunResult
     ends: list[ProgramEnd]
     running: list[str]
     steps_left: int
     left: list[StuckThread]
+    refused: list[str]
     trace: WireTrace
     began_us: int
     replay: str
@@ -85,10 +85,8 @@ class Simulated(Struct):
 
 
 class Simulation:
-    """One simulation.  `on_note`: called with each event of the cluster, when it happens.
-
-    `began_ms`: the cluster's time when the programs begin.
-    """
+    """One simulation.  `began_us`: the cluster's time when the programs begin.  `replay`: the
+    command that repeats it.  `keeps_trace`: in `trace_lines`."""
 
     def __init__(self, setting: SimulationSetting, replay: str, keeps_trace: bool = False) -> None:
         self._began_s = time.perf_counter()
@@ -97,7 +95,6 @@ class Simulation:
         self.cluster.open()
         self.began_us = self.cluster.driver.now_us
         self.trace_lines: list[str] = []
-        """Kept if `keeps_trace`."""
         sink = self.trace_lines.append if keeps_trace else None
         self.trace = WireTrace(self.began_us, sink)
         self._replay = replay
@@ -120,21 +117,22 @@ class Simulation:
         """Run the programs to their end, and judge.  `on_over`: called before what still runs is
         ended by force."""
         setting, driver = self.setting, self.cluster.driver
+        duration_s = setting.duration_s
         network = driver.network
         network.packet_sinks = (*network.packet_sinks, self.trace.on_packet)
         world = World(
             driver,
             seed=setting.seed,
-            limit_s=setting.limit_s,
+            limit_s=setting.limit_s if duration_s is None else duration_s + 2 * GRACE_S,
             schedule=setting.schedule,
             compute=setting.compute,
         )
-        programs = Programs(setting.programs, world, is_timed=setting.duration_s is not None)
+        programs = Programs(setting.programs, world, is_timed=duration_s is not None)
         with ExitStack() as undo:
             self._set_environment(undo)
             self._run.begin()
-            if setting.duration_s is not None:
-                driver.at(self.began_us + round(setting.duration_s * 1e6), programs.time_is_up)
+            if duration_s is not None:
+                driver.at(self.began_us + round(duration_s * 1e6), programs.time_is_up)
             with world:
                 try:
                     programs.run()
@@ -154,6 +152,7 @@ class Simulation:
             running=programs.running,
             steps_left=self._steps_left,
             left=world.left,
+            refused=world.refused,
             trace=self.trace,
             began_us=self.began_us,
             replay=self._replay,
@@ -208,6 +207,8 @@ def ends_lines(simulated: Simulated) -> Iterator[str]:
         yield f"program {end.name}: ended after {after_s:.3f} s, exit code {end.exit_code}"
     for name in simulated.running:
         yield f"program {name}: still ran at the end"
+    for reason in simulated.refused:
+        yield f"refused: {reason}"
     if simulated.steps_left:
         of = f"{simulated.steps_left} of the scenario's {len(simulated.run.scenario.steps)} steps"
         yield f"not performed, because the programs had ended: {of}"

@@ -129,6 +129,10 @@ function fillFindings() {
       title: found.name, at: found.at, mood: "bad", lines: [found.text], links: [],
     })));
   }
+  for (const text of data.problems.slice(0, 60)) {
+    const colon = text.indexOf(": ");
+    place.append(card("bad", `the application: ${text.slice(0, colon)}`, text.slice(colon + 2)));
+  }
   if (!data.anomalies.length && !data.violations.length) {
     place.append(card("good", run.outcome, run.reason));
   }

@@ -91,7 +91,7 @@ else:
         def __init__(self, task: WorldThread) -> None:
             self.ident = task.ident
             self._ended = _allocate_lock()
-            self._ended.acquire()
+            self._ended.acquire(False)  # the thread must not run before its end is awaited
             task.sentinel = self._set_done
 
         def join(self, timeout: float | None = None) -> None:

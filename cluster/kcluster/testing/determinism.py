@@ -1,0 +1,77 @@
+"""Whether a test is deterministic: two runs with one seed, in two children, compared.
+
+Owns: the two runs, what differs between their processes on purpose.  Never: compares traces
+(world/check.py does).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from kcluster.testing.items import SEED_LIMIT_INI, TRACE
+from kcluster.testing.seeds import failed_with, reports_of, rows_of, run_as_child, run_in_children
+from kcluster.world.check import compare, difference_lines
+from kcluster.world.seeds import SeedOutcome, SeedResult, run_seeds
+
+RUNS: Final = (1, 2)
+_SIZES_BYTES: Final = range(16, 512, 16)
+_EACH: Final = 1_000
+"""The second process has this many objects of each size, and as many holes between them, so that
+later objects have other addresses there."""
+
+
+def run_twice(item: pytest.Item, nextitem: pytest.Item | None, seed: int) -> None:
+    """The whole protocol of an item, with the reports of its first run, or with the difference."""
+    run_in_children(item, nextitem, lambda: (None, _run_twice(item, seed)))
+
+
+def _run_twice(item: pytest.Item, seed: int) -> list[pytest.TestReport]:
+    outcomes: dict[int, SeedOutcome] = {}
+
+    def keep(outcome: SeedOutcome) -> None:
+        outcomes[outcome.seed] = outcome
+
+    limit_s = float(item.config.getini(SEED_LIMIT_INI))
+    run_seeds(RUNS, _in_child(item, seed), real_limit_s=limit_s, on_outcome=keep)
+    found: list[Any] = []
+    for number in RUNS:
+        outcome = outcomes.get(number)
+        if outcome is None or outcome.result is None or outcome.failed:
+            ended = "did not end" if outcome is None else outcome.ended or "failed"
+            printed = "" if outcome is None else outcome.output.decode(errors="replace")
+            return failed_with(
+                item, f"run {number} with seed {seed}: the process {ended}\n{printed}"
+            )
+        found.append(msgspec.json.decode(outcome.result.report))
+    difference = compare(found[0]["trace"], found[1]["trace"])
+    if difference is not None:
+        return failed_with(item, "\n".join(difference_lines(difference)))
+    return reports_of(item, found[0]["rows"])
+
+
+def _in_child(item: pytest.Item, seed: int) -> Callable[[int], SeedResult]:
+    def run(number: int) -> SeedResult:
+        moved = _move_addresses() if number == RUNS[1] else []
+        item.stash[TRACE] = []
+        rows = rows_of(item, run_as_child(item, seed))
+        found = {"trace": item.stash[TRACE], "rows": rows}
+        moved.clear()
+        # Whether the test passed is compared, too: it is no reason to stop the other run.
+        return SeedResult(False, msgspec.json.encode(found, enc_hook=str))
+
+    return run
+
+
+def _move_addresses() -> list[bytes]:
+    """Objects that are to be kept during the run."""
+    rng = Random(1)
+    objects = [bytes(size) for size in _SIZES_BYTES for _ in range(2 * _EACH)]
+    rng.shuffle(objects)
+    del objects[len(objects) // 2 :]
+    return objects
