@@ -405,6 +405,8 @@ class Scheduler:
             self._run_queue.remove(first)
         first.is_parked = False
         self.current = first
+        if lost.sentinel is not None:
+            lost.sentinel()  # nobody waits for it, and nor does the end of the process
         end_thread(lost.ident)
 
     @property
