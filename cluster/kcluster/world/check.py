@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 AROUND: Final = 2
-"""So many lines are shown before the first that differs, and after it."""
+"""How many lines are shown before the first that differs, and after it."""
 _NOTHING: Final = "(the trace ends here)"
 
 

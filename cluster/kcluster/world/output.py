@@ -7,6 +7,7 @@ Kafka: no counterpart; the log of a process manager that runs several programs.
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Callable, Iterable
 from typing import IO, Any
@@ -18,10 +19,8 @@ Prefix = Callable[[str], str]
 
 
 class ProgramOutput(io.TextIOBase):
-    """sys.stdout or sys.stderr of a world's programs.  `out`: where the lines go.
-
-    `line` is for whoever else prints there.
-    """
+    """sys.stdout or sys.stderr of a world's programs.  `out`: where the lines go.  When nobody
+    reads it any more, nothing more is printed, and the programs go on."""
 
     def __init__(self, out: IO[str], prefix: Prefix) -> None:
         self._out = out
@@ -46,10 +45,6 @@ class ProgramOutput(io.TextIOBase):
             self._unfinished[app] = rest
         return len(text)
 
-    def line(self, text: str) -> None:
-        """A whole line as it is."""
-        self._out.write(f"{text}\n")
-
     def finish(self) -> None:
         """Print what is left of lines that have no end, and from now on nothing: what threads
         print that are ended by force is nothing that a program says."""
@@ -57,11 +52,12 @@ class ProgramOutput(io.TextIOBase):
         unfinished, self._unfinished = self._unfinished, {}
         for app, text in unfinished.items():
             self._print(app, [text])
-        self._out.flush()
+        self.flush()
 
     def flush(self) -> None:
         """What is whole is printed already."""
-        self._out.flush()
+        with contextlib.suppress(BrokenPipeError):
+            self._out.flush()
 
     def writable(self) -> bool:
         return True
@@ -73,8 +69,11 @@ class ProgramOutput(io.TextIOBase):
         return self._out.fileno()
 
     def _print(self, app: str, lines: Iterable[str]) -> None:
-        prefix = self._prefix(app)
-        self._out.writelines(f"{prefix}{line}\n" for line in lines)
+        try:
+            prefix = self._prefix(app)
+            self._out.writelines(f"{prefix}{line}\n" for line in lines)
+        except BrokenPipeError:
+            self._is_over = True
 
 
 class _Bytes(io.RawIOBase):

@@ -101,6 +101,9 @@ def command(**options: Any) -> None:
     except (ProblemsError, ScenarioError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of the pipe has closed it
+        sys.exit(1)
     except ControlError as error:
         fail(error)
     except ClusterError as error:
