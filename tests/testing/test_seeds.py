@@ -111,7 +111,8 @@ def test_check_determinism__shows_the_first_difference_of_two_runs(
 def test_hash_seed__pytest_starts_again_with_one(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    for name in ("PYTHONHASHSEED", "PYTEST_XDIST_WORKER"):
+        monkeypatch.delenv(name, raising=False)
     pytester.makepyfile(
         """
         import sys

@@ -85,4 +85,10 @@ def replay_of(item: pytest.Item, seed: int) -> str:
     chosen_hash = os.environ.get(HASH_SEED, "")
     is_usual = chosen_hash in ("", item.config.getini(HASH_SEED_INI))
     environment = "" if is_usual else f"{HASH_SEED}={chosen_hash} "
-    return f"{environment}pytest {shlex.quote(item.nodeid)}{clock} --kcluster-seed {seed}"
+    return f"{environment}pytest {shlex.quote(_from_here(item))}{clock} --kcluster-seed {seed}"
+
+
+def _from_here(item: pytest.Item) -> str:
+    """The test, as it is named where pytest was called: ids are relative to the root directory."""
+    _, _, name = item.nodeid.partition("::")
+    return f"{os.path.relpath(item.path, item.config.invocation_params.dir)}::{name}"
