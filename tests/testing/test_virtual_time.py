@@ -76,7 +76,7 @@ def test_report__of_a_failed_test(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,
         """
-        import threading, time
+        import socket, threading, time; from contextlib import suppress
         import pytest
 
         def sleep():
@@ -103,6 +103,8 @@ def test_report__of_a_failed_test(pytester: pytest.Pytester) -> None:
 
         @pytest.mark.kafka_cluster(clock="virtual", limit="20s")
         def test_takes_too_long(kafka_cluster):
+            with suppress(OSError):
+                socket.create_connection(("example.org", 80))
             time.sleep(30)
         """,
     )
@@ -124,6 +126,7 @@ def test_report__of_a_failed_test(pytester: pytest.Pytester) -> None:
             f"E * other waits for a lock, {file}:22*",
             ">*time.sleep(30)",
             "E *the limit of virtual time is reached*",
+            "refused: example.org *",
         ]
     )
     assert "scheduler.py" not in result.stdout.str(), "the inside of a world is no user's matter"

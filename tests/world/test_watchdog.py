@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -46,6 +47,15 @@ def spin(stop: list[int]) -> None:
         pass
 
 
+@pytest.fixture
+def ctrl_c_as_usual() -> Iterator[None]:
+    """A process that has used Spark has a handler of Spark's."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c_as_usual")
 def test_ctrl_c_ends_a_run_in_which_another_thread_spins() -> None:
     stop: list[int] = []
     main, release = _thread.get_ident(), _thread.allocate_lock()

@@ -198,3 +198,15 @@ def test_selectors_see_sockets() -> None:
         other.send(b"x")
         ((key, events),) = selector.select(2)
         assert (key.data, events) == ("one", selectors.EVENT_READ)
+
+
+def test_a_loop_that_runs_outside_is_not_seen_inside() -> None:
+    async def outside() -> int:
+        with empty_world():
+            return asyncio.run(inside())
+
+    async def inside() -> int:
+        await asyncio.sleep(100)
+        return 5
+
+    assert asyncio.run(outside()) == 5

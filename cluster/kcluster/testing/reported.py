@@ -127,7 +127,7 @@ class ReportedRun(ABC):
         return {}
 
     def _threads(self) -> Iterator[str]:
-        """The threads of the test's own that are left, a line each."""
+        """The threads of the test's own that are left, and what they were refused, a line each."""
         yield from ()
 
     def _seed_lines(self) -> Iterator[str]:

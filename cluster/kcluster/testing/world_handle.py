@@ -108,6 +108,8 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
         if others:
             yield "threads:"
             yield from map(thread_line, others)
+        for reason in self._world.refused:  # a library may have caught the error
+            yield f"refused: {reason}"
 
     def _environment(self) -> dict[str, str]:
         return run_environment()

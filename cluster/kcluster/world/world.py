@@ -8,6 +8,7 @@ Kafka: no counterpart; FoundationDB's simulation, for code that does not know of
 from __future__ import annotations
 
 import gc
+import sys
 from contextlib import ExitStack
 from random import Random
 from types import TracebackType
@@ -93,6 +94,7 @@ class World(ActiveWorld):
             locks.replace_locks(undo)
             threads.report_no_forced_ends(undo)
             randomness.replace_generators(undo, f"{self.seed}/random")
+            _forget_event_loop(undo)
             set_world(self)
             undo.callback(set_world, None)
             self._network.is_inhabited = True
@@ -116,6 +118,14 @@ class World(ActiveWorld):
                 self.left = self.scheduler.leave()
             finally:
                 self._undo.close()
+
+
+def _forget_event_loop(undo: ExitStack) -> None:
+    """No loop runs in the calling thread until the end: one that does (Playwright's) is outside."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is not None:
+        undo.callback(asyncio._set_running_loop, asyncio._get_running_loop())
+        asyncio._set_running_loop(None)
 
 
 def _collect(undo: ExitStack) -> None:
