@@ -41,8 +41,9 @@ def test_a_thread_that_blocks_in_c_is_named_and_the_run_goes_on_without_it() -> 
     os.close(writing)
 
 
-def spin(stop: list[int]) -> None:
+def spin(begun: list[int], stop: list[int]) -> None:
     time.sleep(1)
+    begun.append(1)
     while not stop:
         pass
 
@@ -57,18 +58,19 @@ def ctrl_c_as_usual() -> Iterator[None]:
 
 @pytest.mark.usefixtures("ctrl_c_as_usual")
 def test_ctrl_c_ends_a_run_in_which_another_thread_spins() -> None:
+    begun: list[int] = []
     stop: list[int] = []
-    main, release = _thread.get_ident(), _thread.allocate_lock()
-    release.acquire()
+    main = _thread.get_ident()
 
     def press_ctrl_c() -> None:
-        release.acquire(timeout=0.2)
+        while not begun:
+            time.sleep(0.01)
         signal.pthread_kill(main, signal.SIGINT)
 
     outside = threading.Thread(target=press_ctrl_c)
     outside.start()
     with empty_world():
-        threading.Thread(target=spin, args=(stop,)).start()
+        threading.Thread(target=spin, args=(begun, stop)).start()
         with pytest.raises(KeyboardInterrupt):
             time.sleep(10)
     stop.append(1)

@@ -201,12 +201,16 @@ def test_selectors_see_sockets() -> None:
 
 
 def test_a_loop_that_runs_outside_is_not_seen_inside() -> None:
-    async def outside() -> int:
-        with empty_world():
-            return asyncio.run(inside())
-
     async def inside() -> int:
         await asyncio.sleep(100)
         return 5
 
-    assert asyncio.run(outside()) == 5
+    before, outside = asyncio._get_running_loop(), asyncio.new_event_loop()
+    asyncio._set_running_loop(outside)
+    try:
+        with empty_world():
+            assert asyncio.run(inside()) == 5
+        assert asyncio._get_running_loop() is outside
+    finally:
+        asyncio._set_running_loop(before)
+        outside.close()
