@@ -38,11 +38,12 @@ from typing import Any, TypeVar
 from kcluster.broker.node import BrokerNode
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID, Event, Note
+from kcluster.drivers.serving import SocketDriver
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.handle.cluster import Cluster
 from kcluster.handle.world_cluster import WorldCluster
-from kcluster.operations.status import ClusterStatus, PartitionStatus, cluster_status
+from kcluster.operations.status import ClusterStatus, NoteEntry, PartitionStatus, cluster_status
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -242,7 +243,17 @@ class Rig(ABC):
 class ByteRig(Rig):
     """A cluster that is asked in bytes."""
 
+    driver: SocketDriver
+    events: Callable[[], list[NoteEntry]]
     _wait: Callable[..., None]
+
+    @property
+    def notes(self) -> list[Note]:
+        return [entry.note for entry in self.events()]
+
+    @property
+    def now_ms(self) -> int:
+        return self.driver.now_ms()
 
     def ask(self, broker: int, api_key: ApiKey, version: int, body: Any) -> Answer:
         """Send one request on a connection of its own; the answer has come."""
@@ -278,14 +289,6 @@ class LiveRig(ByteRig, Cluster):
             return cluster_status(self.plan, self.driver.dispatcher)
         return Cluster.status(self)
 
-    @property
-    def notes(self) -> list[Note]:
-        return [entry.note for entry in self.events()]
-
-    @property
-    def now_ms(self) -> int:
-        return self.driver.now_ms()
-
     def finish(self) -> None:
         """Stop the cluster; a bug of the simulator is an error."""
         self.__exit__(None, None, None)
@@ -304,14 +307,6 @@ class MemoryRig(ByteRig, WorldCluster):
     def status(self) -> ClusterStatus:
         """The state at this moment, also for a condition."""
         return cluster_status(self.plan, self.driver.dispatcher)
-
-    @property
-    def notes(self) -> list[Note]:
-        return [entry.note for entry in self.events()]
-
-    @property
-    def now_ms(self) -> int:
-        return self.driver.now_ms()
 
     def finish(self) -> None:
         """Nothing runs by itself in virtual time."""

@@ -19,9 +19,9 @@ from typing import Any, Final, NoReturn
 
 import pytest
 
-from kcluster.testing.items import HASH_SEED, HASH_SEED_INI, is_virtual
+from kcluster.testing.items import HASH_SEED_INI, is_virtual
+from kcluster.world.environment import HASH_SEED, STARTED_AGAIN, start_again
 
-STARTED_AGAIN: Final = "KCLUSTER_STARTED_AGAIN"
 _CACHED: Final = "kcluster/has_tests_in_virtual_time"
 _WORKER: Final = "PYTEST_XDIST_WORKER"
 _DEBUGGERS: Final = ("pydevd", "debugpy")
@@ -105,5 +105,4 @@ def _execute(config: pytest.Config) -> NoReturn:
         capture.stop_global_capturing()  # the new process writes where this one did
     sys.stdout.flush()
     sys.stderr.flush()
-    environment = {**os.environ, HASH_SEED: config.getini(HASH_SEED_INI), STARTED_AGAIN: "1"}
-    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
+    start_again(config.getini(HASH_SEED_INI))

@@ -1,6 +1,7 @@
 """What a run of real client code depends on besides its seed: versions, the hash seed.
 
-Owns: which of these there are, and how they are found.  Never: changes one of them.
+Owns: which of these there are, how they are found, and how a process starts again with a hash
+seed.  Never: when that is done (testing/hash_seed.py, cli/simulate/hash_seed.py).
 Kafka: no counterpart.
 """
 
@@ -10,11 +11,13 @@ import os
 import platform
 import sys
 from importlib import metadata
-from typing import Final
+from typing import Final, NoReturn
 
 from kcluster.version import __version__
 
 HASH_SEED: Final = "PYTHONHASHSEED"
+STARTED_AGAIN: Final = "KCLUSTER_STARTED_AGAIN"
+"""Set in a process that `start_again` has started."""
 UNKNOWN: Final = "random"
 _LIBRARIES: Final = {"kafka": "kafka-python", "aiokafka": "aiokafka"}
 """Distributions of client libraries, by the modules that they have."""
@@ -37,6 +40,12 @@ def hash_seed() -> str:
         return "0"
     value = os.environ.get(HASH_SEED, "")
     return value if value.isdigit() else UNKNOWN
+
+
+def start_again(seed: str) -> NoReturn:
+    """This command again, in the place of this process, with a hash seed of its own."""
+    environment = {**os.environ, HASH_SEED: seed, STARTED_AGAIN: "1"}
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 
 
 def _version_of(distribution: str) -> str:

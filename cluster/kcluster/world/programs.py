@@ -174,9 +174,7 @@ class _Life:
     def run_in(self, work: Callable[[], None]) -> tuple[int | None, str]:
         """Do something as this program.  The exit code, as Python's, and what ended it; None if
         nothing did."""
-        thread = self._world.scheduler.thread_here()
-        assert thread is not None
-        thread.app = self.program.name
+        self._world.scheduler.here.app = self.program.name
         ending = _ProgramEnding()
         with ending:
             work()

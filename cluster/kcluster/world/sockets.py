@@ -169,10 +169,8 @@ class WorldSocket(RealSocket):
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         if scheduler is None:
             raise refused("a thread of no world uses a socket of one")
-        task = scheduler.thread_here()
-        assert task is not None, "just found"
         deadline_us = None if self._timeout is None else scheduler.deadline_us(self._timeout)
-        waking = Waking(task)
+        waking = Waking(scheduler.here)
         self.watch(waking)
         try:
             while not is_ready():

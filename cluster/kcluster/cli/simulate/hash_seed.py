@@ -13,21 +13,18 @@ import os
 import sys
 from typing import Final
 
-from kcluster.world.environment import HASH_SEED, hash_seed
+from kcluster.world.environment import HASH_SEED, STARTED_AGAIN, UNKNOWN, hash_seed, start_again
 
 CHOSEN: Final = "0"
-_STARTED_AGAIN: Final = "KCLUSTER_STARTED_AGAIN"
 
 
 def fix_hash_seed() -> None:
     """Go on in a process with a known hash seed; returns in one."""
-    if hash_seed() != "random":
-        return
-    environment = {**os.environ, HASH_SEED: CHOSEN, _STARTED_AGAIN: "1"}
-    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
+    if hash_seed() == UNKNOWN:
+        start_again(CHOSEN)
 
 
 def report_hash_seed() -> None:
     """Say on stderr that this process took the place of another, if it did."""
-    if os.environ.pop(_STARTED_AGAIN, None):
+    if os.environ.pop(STARTED_AGAIN, None):
         print(f"kcluster: started again with {HASH_SEED}={CHOSEN}", file=sys.stderr)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, Final
 
-from kcluster.world.active import scheduler_here, world_here
+from kcluster.world.active import app_here, scheduler_here, world_here
 from kcluster.world.errors import WorldEnded
 from kcluster.world.exits import AtExit
 from kcluster.world.holders import Replacement
@@ -41,9 +41,7 @@ def register(function: Callable[..., Any], /, *arguments: Any, **keywords: Any) 
     world = world_here()
     if world is None:
         return _register(function, *arguments, **keywords)
-    task = world.scheduler.thread_here()
-    app = "" if task is None else task.app
-    world.at_exit.register(AtExit(app, function, arguments, keywords))
+    world.at_exit.register(AtExit(app_here(), function, arguments, keywords))
     return function
 
 
@@ -69,14 +67,13 @@ if sys.version_info < (3, 13):
         scheduler = scheduler_here()
         if scheduler is None:
             return _set_sentinel()
-        task, lock = scheduler.thread_here(), _allocate_lock()
-        assert task is not None, "called by a thread of the world"
+        lock = _allocate_lock()
 
         def release() -> None:
             if lock.locked():
                 lock.release()
 
-        task.sentinel = release
+        scheduler.here.sentinel = release
         return lock
 
     PAIRS.append(Replacement(_set_sentinel, set_sentinel))
