@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from kcluster.testing.items import SEED_LIMIT_INI, TRACE
+from kcluster.testing.seed_warnings import SeedWarning, WarningsOfSeeds, noting_warnings
 from kcluster.testing.seeds import failed_with, reports_of, rows_of, run_as_child, run_in_children
 from kcluster.world.check import compare, difference_lines
 from kcluster.world.seeds import SeedOutcome, SeedResult, run_seeds
@@ -49,6 +50,9 @@ def _run_twice(item: pytest.Item, seed: int) -> list[pytest.TestReport]:
                 item, f"run {number} with seed {seed}: the process {ended}\n{printed}"
             )
         found.append(msgspec.json.decode(outcome.result.report))
+    warned = WarningsOfSeeds()
+    warned.add(seed, msgspec.convert(found[0]["warnings"], list[SeedWarning]))
+    warned.report(item)
     difference = compare(found[0]["trace"], found[1]["trace"])
     if difference is not None:
         return failed_with(item, "\n".join(difference_lines(difference)))
@@ -59,8 +63,9 @@ def _in_child(item: pytest.Item, seed: int) -> Callable[[int], SeedResult]:
     def run(number: int) -> SeedResult:
         moved = _move_addresses() if number == RUNS[1] else []
         item.stash[TRACE] = []
-        rows = rows_of(item, run_as_child(item, seed))
-        found = {"trace": item.stash[TRACE], "rows": rows}
+        with noting_warnings() as noted:
+            rows = rows_of(item, run_as_child(item, seed))
+        found = {"trace": item.stash[TRACE], "rows": rows, "warnings": noted}
         moved.clear()
         # Whether the test passed is compared, too: it is no reason to stop the other run.
         return SeedResult(False, msgspec.json.encode(found, enc_hook=str))
