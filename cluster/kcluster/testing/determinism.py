@@ -7,6 +7,7 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from random import Random
 from typing import Any, Final
@@ -21,10 +22,11 @@ from kcluster.world.check import compare, difference_lines
 from kcluster.world.seeds import SeedOutcome, SeedResult, run_seeds
 
 RUNS: Final = (1, 2)
-_SIZES_BYTES: Final = range(16, 512, 16)
-_EACH: Final = 1_000
-"""The second process has this many objects of each size, and as many holes between them, so that
-later objects have other addresses there."""
+_SIZES_BYTES: Final = range(16 - 1, 512, 16)
+"""Of `bytes` without their 33 bytes of overhead: one for each size that Python allocates by."""
+_ALL_OF_A_SIZE_BYTES: Final = 400_000
+"""The second process has so much memory in objects of each size, and as many holes between them,
+so that later objects have other addresses there, in another order."""
 
 
 def run_twice(item: pytest.Item, nextitem: pytest.Item | None, seed: int) -> None:
@@ -76,7 +78,11 @@ def _in_child(item: pytest.Item, seed: int) -> Callable[[int], SeedResult]:
 def _move_addresses() -> list[bytes]:
     """Objects that are to be kept during the run."""
     rng = Random(1)
-    objects = [bytes(size) for size in _SIZES_BYTES for _ in range(2 * _EACH)]
+    objects = [
+        bytes(size)
+        for size in _SIZES_BYTES
+        for _ in range(2 * _ALL_OF_A_SIZE_BYTES // sys.getsizeof(bytes(size)))
+    ]
     rng.shuffle(objects)
     del objects[len(objects) // 2 :]
     return objects
