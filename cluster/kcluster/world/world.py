@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from kcluster.timers import NEVER_US
-from kcluster.world import libraries, refusals
+from kcluster.world import heap, libraries, refusals
 from kcluster.world.active import ActiveWorld, WorldNetwork, set_world
 from kcluster.world.compute import ComputeCost
 from kcluster.world.holders import Replacement
@@ -136,6 +136,4 @@ def _collect(undo: ExitStack) -> None:
     if gc.isenabled():
         gc.disable()
         undo.callback(gc.enable)
-    if not gc.get_freeze_count():
-        gc.freeze()
-        undo.callback(gc.unfreeze)
+    heap.freeze(undo)
