@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
+from kcluster.collector import collect_rarely
+
 if TYPE_CHECKING:
     from tests.runs.browser import Browser
 
@@ -118,6 +120,7 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop() -> None:
     """Also in the process that only distributes tests, which collects none."""
+    collect_rarely()
     gc.enable()
 
 
