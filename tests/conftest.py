@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import providers
 
 if TYPE_CHECKING:
     from tests.runs.browser import Browser
@@ -76,6 +77,10 @@ hypothesis.settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, print_blob=False
 )
 hypothesis.settings.load_profile("repeatable")
+_CONSTANTS = providers._local_constants
+# Hypothesis also draws from the constants in the source of all loaded modules: a test alone had
+# other examples than in the whole suite, and each worker took half a second to find them.
+providers._get_local_constants = lambda: _CONSTANTS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
