@@ -6,6 +6,7 @@ import gc
 from contextlib import ExitStack
 
 from kcluster.world import heap
+from tests.world.rig import empty_world
 
 
 def test_heap__what_was_not_frozen_is_frozen_for_a_time() -> None:
@@ -28,3 +29,27 @@ def test_heap__what_others_froze_stays_frozen() -> None:
     with heap.frozen_for_children(), ExitStack() as undo:
         heap.freeze(undo)
     assert gc.get_freeze_count() > 0
+
+
+class Node:
+    """Garbage that only the collector finds."""
+
+    def __init__(self, ended: list[str], name: str) -> None:
+        self.itself = self
+        self.ended = ended
+        self.name = name
+
+    def __del__(self) -> None:
+        self.ended.append(self.name)
+
+
+def test_heap__a_world_begins_without_the_garbage_of_the_one_before() -> None:
+    ended: list[str] = []
+    with empty_world():
+        Node(ended, "garbage")
+        assert ended == []
+    with empty_world():
+        assert ended == ["garbage"]
+        Node(ended, "made inside")
+        gc.collect()
+        assert ended == ["garbage", "made inside"]
