@@ -25,6 +25,8 @@ import hypothesis
 import pytest
 from hypothesis.internal.conjecture import providers
 
+from kcluster.collector import collect_rarely
+
 if TYPE_CHECKING:
     from tests.runs.browser import Browser
 
@@ -135,6 +137,7 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop() -> None:
     """Also in the process that only distributes tests, which collects none."""
+    collect_rarely()
     gc.enable()
 
 

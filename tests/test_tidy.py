@@ -28,6 +28,7 @@ _RUNNING = f"{_CORE} controller broker network faults clients runtime operations
 _JUDGED = f"{_RUNNING} invariants evidence checks runs"
 LAYERS = {
     "version": "",
+    "collector": "",
     "contract": "",
     "packaged": "",
     "timers": "",
@@ -56,10 +57,10 @@ LAYERS = {
     "world": "version timers protocol operations drivers",
     "testing": f"version {_JUDGED} handle scenario world",
     "web": f"version {_JUDGED} handle scenario testing",
-    "pipeline": f"{_JUDGED} handle scenario",
+    "pipeline": f"collector {_JUDGED} handle scenario",
     "demo": f"version {_JUDGED} handle scenario pipeline",
     "cli": f"{_JUDGED} handle importing scenario learn world testing web pipeline demo",
-    "__main__": "cli",
+    "__main__": "collector cli",
 }
 """What each part of `kcluster` may import besides itself; no two of them import each other."""
 

@@ -8,6 +8,7 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import _thread
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from random import Random
 from typing import Final, Protocol
@@ -16,7 +17,7 @@ from kcluster.drivers.memory.addresses import CLIENT_HOST
 from kcluster.drivers.memory.stream import StreamEnd, stream_pair
 from kcluster.world.errors import NotInVirtualTime, UnknownHost
 from kcluster.world.exits import AtExits
-from kcluster.world.scheduler import Scheduler, WorldClock
+from kcluster.world.scheduler import Scheduler, WorldClock, WorldThread
 from kcluster.world.socket_table import SocketTable
 
 _get_ident: Final = _thread.get_ident
@@ -81,6 +82,8 @@ class ActiveWorld:
 
 
 _world: ActiveWorld | None = None
+_threads: Mapping[int, WorldThread] = {}
+"""Its threads, by their idents: each lock and each reading of the clock asks for them."""
 
 
 def outside() -> AbstractContextManager[None]:
@@ -89,18 +92,20 @@ def outside() -> AbstractContextManager[None]:
     return nullcontext() if _world is None else _world.scheduler.outside()
 
 
+def thread_here() -> WorldThread | None:
+    """The calling thread if it belongs to the world, None for all other threads."""
+    return _threads.get(_get_ident())
+
+
 def world_here() -> ActiveWorld | None:
     """The world that the calling thread belongs to, None for all other threads."""
-    world = _world
-    return world if world is not None and world.scheduler.thread_here() is not None else None
+    return None if _threads.get(_get_ident()) is None else _world
 
 
 def scheduler_here() -> Scheduler | None:
     """The scheduler of that world."""
-    world = _world
-    if world is None or world.scheduler.thread_here() is None:
-        return None
-    return world.scheduler
+    thread = _threads.get(_get_ident())
+    return None if thread is None else thread.scheduler
 
 
 def scheduler_of_process() -> Scheduler | None:
@@ -110,8 +115,7 @@ def scheduler_of_process() -> Scheduler | None:
 
 def app_here() -> str:
     """The program that the calling thread belongs to, "" for none."""
-    scheduler = scheduler_here()
-    thread = None if scheduler is None else scheduler.thread_here()
+    thread = thread_here()
     return "" if thread is None else thread.app
 
 
@@ -124,6 +128,7 @@ def refused(reason: str) -> NotInVirtualTime:
 
 def set_world(world: ActiveWorld | None) -> None:
     """From now on this is the world of the process."""
-    global _world
+    global _world, _threads
     assert world is None or _world is None, "there is one world at a time in a process"
     _world = world
+    _threads = {} if world is None else world.scheduler.by_ident

@@ -18,6 +18,8 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from kcluster.world import heap
+
 UNTOUCHED: Final = (
     "kcluster", "gevent", "_pytest", "pytest", "pluggy", "xdist", "execnet", "coverage",
     "faulthandler", "pytest_timeout",
@@ -52,11 +54,11 @@ def is_untouched(module: object) -> bool:
 
 def holders_of(replacements: Iterable[Replacement]) -> list[Holder]:
     """All holders that the garbage collector knows of: three walks through the heap."""
-    is_frozen = gc.get_freeze_count() > 0
-    if is_frozen:
+    was_frozen = heap.is_frozen()
+    if was_frozen:
         gc.unfreeze()  # what is frozen is found by no search
     search = _HeapSearch(replacements)
-    if is_frozen:
+    if was_frozen:
         gc.freeze()
     return [*search.in_objects(), *search.in_functions(), *search.in_cells(), *search.in_statics()]
 

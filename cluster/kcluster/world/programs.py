@@ -122,12 +122,12 @@ class Programs:
 
     def _on_handler(self) -> None:
         scheduler = self._world.scheduler
-        scheduler.wake(scheduler.tasks[0])
+        scheduler.wake(scheduler.threads[0])
 
     def _tell(self, news: ProgramEnd | None) -> None:
         scheduler = self._world.scheduler
         self._news.append(news)
-        scheduler.wake(scheduler.tasks[0])
+        scheduler.wake(scheduler.threads[0])
 
     def _terminate(self) -> None:
         handling = [x for x in self.running if self._signals.handles(x, signal.SIGTERM)]
@@ -206,7 +206,7 @@ class _Life:
 
     def _threads(self) -> list[threading.Thread]:
         app, here = self.program.name, threading.current_thread()
-        mine = {each.ident for each in self._world.scheduler.tasks if each.app == app}
+        mine = {each.ident for each in self._world.scheduler.threads if each.app == app}
         return [x for x in threading.enumerate() if x.ident in mine and x is not here]
 
     def _end_pools(self) -> None:

@@ -345,15 +345,15 @@ class WorldSocket(RealSocket):
 
 
 class Waking:
-    """Wakes a task; a new one for each wait."""
+    """Wakes a thread; a new one for each wait."""
 
-    __slots__ = ("_task",)
+    __slots__ = ("_thread",)
 
-    def __init__(self, task: WorldThread) -> None:
-        self._task = task
+    def __init__(self, thread: WorldThread) -> None:
+        self._thread = thread
 
     def __call__(self) -> None:
-        self._task.scheduler.wake(self._task)
+        self._thread.scheduler.wake(self._thread)
 
 
 def socketpair(*arguments: Any) -> tuple[WorldSocket, WorldSocket]:
