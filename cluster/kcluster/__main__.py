@@ -1,6 +1,7 @@
 """`python -m kcluster`, and the entry point of the command `kcluster`.
 
-Owns: that Ctrl-C is quiet from here on.  Never: imports the command line itself before that.
+Owns: that from here on Ctrl-C is quiet, and garbage is collected rarely.  Never: imports the
+command line itself before that.
 Kafka: no counterpart.
 """
 
@@ -13,7 +14,9 @@ def main() -> None:
     """Run the command line of this process; never returns."""
     leave_on_interrupt()
     from kcluster.cli.main import main as run
+    from kcluster.collector import collect_rarely
 
+    collect_rarely()
     run()
 
 

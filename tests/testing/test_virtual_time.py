@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import kcluster.testing.world_handle  # noqa: F401  # a world outlives the sessions in this process
 from kcluster.runs.directory import read_run
 
 pytest_plugins = ["pytester"]

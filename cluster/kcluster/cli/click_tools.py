@@ -126,7 +126,10 @@ class VerbGroup(LazyGroup):
     """The verbs of `kcluster`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0].partition("=")[0] in ("-b", "--bootstrap", "--bootstrap-server"):
+        option = args[0].partition("=")[0] if args else ""
+        if option == "--name":
+            ctx.fail("--name follows the verb: kcluster status --name NAME")
+        if option in ("-b", "--bootstrap", "--bootstrap-server"):
             ctx.fail(
                 "kcluster starts clusters, it does not connect to one: kcluster up prints the "
                 "address for your client, kcluster status shows topics and brokers."

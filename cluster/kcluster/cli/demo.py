@@ -80,7 +80,7 @@ def run(
         say(
             f"time constants: {profile}"
             + (
-                ", Kafka's divided by 100 (--profile kafka for the real ones)"
+                ", 100 times shorter than Kafka's (--profile kafka for the real ones)"
                 if profile == "fast"
                 else ""
             )

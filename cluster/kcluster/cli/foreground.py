@@ -50,9 +50,6 @@ if TYPE_CHECKING:
     from kcluster.cli.run_directory import LiveRunWriter
 
 DEFAULT_NAME: Final = "kcluster"
-GC_THRESHOLDS: Final = (20_000, 50, 100)
-"""Collections are rare: the objects that a cluster creates and drops form no cycles.  Only here, in
-the cluster's own process; in a test process Python's settings stay."""
 TRACE_BACKLOG: Final = 20_000
 """Traced requests that may wait for a slow terminal; further ones are counted, not shown."""
 MAX_GATHERED: Final = 1_000
@@ -134,7 +131,6 @@ def run(options: UpOptions, began_s: float) -> int:
                 printer.ready(cluster, name, time.monotonic() - began_s)
             gc.enable()
             gc.freeze()
-            gc.set_threshold(*GC_THRESHOLDS)
             directory = _record(cluster, options)
             session.set_recorded(directory)
             if options.page:

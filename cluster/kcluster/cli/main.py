@@ -41,6 +41,8 @@ _PROFILES: Final = ("kafka", "fast", "slow")
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line `arguments`, by default the process's; never returns."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None and sys.stdout is not None:
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # not all know ♛
     try:
         _run(words)
     except OSError as error:
@@ -64,7 +66,8 @@ def _run(words: list[str]) -> None:
     try:
         kcluster.main(args=words, prog_name="kcluster")
     finally:
-        sys.stdout.flush()  # a full disk is reported here, not by the interpreter at its exit
+        if sys.stdout is not None:  # it is None if the caller has closed it
+            sys.stdout.flush()  # a full disk is reported here, not by the interpreter at its exit
 
 
 def quick_up_options(words: Sequence[str]) -> dict[str, Any] | None:

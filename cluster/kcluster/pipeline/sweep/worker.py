@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from kcluster.collector import collect_rarely
 from kcluster.pipeline.sweep.columns import Cell
 from kcluster.pipeline.sweep.runs import ERROR, FORMAT, RunRow, play
 
@@ -34,6 +35,7 @@ def rows_of(
 ) -> Iterator[tuple[Any, ...]]:
     """Rows of the runs [first, end) that are not `done` (one bit per run).  `encoded_cells`: JSON;
     `play_function`: None for runs.play."""
+    collect_rarely()
     cells = msgspec.json.decode(encoded_cells, type=list[Cell])
     for number in range(first, end):
         if not is_set(done, number):

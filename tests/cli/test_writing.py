@@ -1,4 +1,4 @@
-"""A full disk is reported in one line, wherever the output or a file goes."""
+"""Output and files that cannot be written: a full disk, a poor encoding, a wrong directory."""
 
 from __future__ import annotations
 
@@ -32,6 +32,17 @@ def test_output__on_a_full_disk(unbuffered: str) -> None:
         )
     assert done.stderr == "kcluster: the output: No space left on device\n"
     assert done.returncode == 2
+
+
+def test_output__in_an_encoding_that_lacks_a_character() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "kcluster", "learn", "1"],
+        env={**os.environ, "PYTHONPATH": CODE, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "? broker 1  leader" in done.stdout
 
 
 @pytest.mark.parametrize("option", ["--record", "--out"])
