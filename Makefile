@@ -62,7 +62,7 @@ demo: $(if $(shell command -v java),$(VENV)/.spark,$(VENV)/.clients)
 	@$(BIN)/kcluster demo --spark $(ARGS)
 
 # pytest's summary is the last line printed, here and below: CI reads it.  Beside the lint, one process
-# compiles the tests and finds hypothesis' constants; in a fresh clone each worker would do both.
+# compiles the tests; in a fresh clone each worker would.
 test: jars programs helpers $(VENV)/.dev
 	@$(BIN)/python -m pytest --collect-only -n0 -qq >/dev/null 2>&1 & \
 	  $(MAKE) --no-print-directory lint; code=$$?; wait; exit $$code

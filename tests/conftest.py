@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import providers
 
 from kcluster.collector import collect_rarely
 
@@ -54,6 +55,7 @@ os.environ["SPARK_SUBMIT_OPTS"] = " ".join(SPARK_OPTIONS)
 
 TOGETHER = frozenset(
     (
+        "test_moment.py",
         "test_tidy.py",
         "test_wheel.py",
         "test_admin_surface_python.py",
@@ -61,6 +63,15 @@ TOGETHER = frozenset(
     )
 )
 """Files whose tests share what takes a second or more to make; one worker runs all of a file."""
+QUICK = tuple(
+    f"tests/{room}/"
+    for room in (
+        *("bench", "broker", "config", "controller", "drivers", "evidence", "faults", "importing"),
+        *("invariants", "network", "operations", "partition", "protocol"),
+    )
+)
+"""Rooms with thousands of tests of a few milliseconds: also there, one worker runs all of a file.
+A test on its own has its way through xdist, and its worker fills the caches of its file."""
 LONG_GROUPS = ("spark", "kafka")
 """How the names of the groups begin that take a minute or more."""
 
@@ -68,6 +79,10 @@ hypothesis.settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, print_blob=False
 )
 hypothesis.settings.load_profile("repeatable")
+_CONSTANTS = providers._local_constants
+# Hypothesis also draws from the constants in the source of all loaded modules: a test alone had
+# other examples than in the whole suite, and each worker took half a second to find them.
+providers._get_local_constants = lambda: _CONSTANTS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -83,6 +98,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.xdist_group(SPARK_LIVE if "cluster" in fixtures else SPARK))
     elif "browser" in fixtures or item.path.name in TOGETHER:
         item.add_marker(pytest.mark.xdist_group(item.path.name))
+    elif item.nodeid.startswith(QUICK) and item.get_closest_marker("xdist_group") is None:
+        item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -112,8 +129,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Take the thousands of collected tests, which live until the end, out of the garbage
-    collector's sight: scanning them again and again took a quarter of the CPU of a long test."""
-    gc.collect()
+    collector's sight: scanning them again and again took a quarter of the CPU of a long test.
+    What is garbage stays, too: it is 1 MB, and to collect it takes each worker a quarter second."""
     gc.freeze()
 
 

@@ -37,6 +37,26 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
     return lambda *words: CliRunner().invoke(kcluster, words)
 
 
+def test_scenario_run__a_run_directory_that_cannot_be_written_is_one_line_after_the_result(
+    run: Callable[..., Result],
+) -> None:
+    result = run("scenario", "run", "good.yaml", "--out", "wrong.yaml/runs")
+    assert result.exit_code == 2
+    assert "good: valid, as expected" in result.stdout
+    assert result.stderr == "kcluster: wrong.yaml/runs: cannot be written: Not a directory\n"
+
+
+def test_scenario_run__a_topology_is_recognised(run: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "topology.yaml").write_text("brokers: 3\ntopics: {orders: {}}\n")
+    assert run("scenario", "run", "topology.yaml").stderr == (
+        "topology.yaml: a topology, not a scenario; start a cluster with it: "
+        "kcluster up topology.yaml\n"
+    )
+    assert run("up", "--", "good.yaml").stderr == (
+        "good.yaml: a scenario, which has a topology; run it: kcluster scenario run good.yaml\n"
+    )
+
+
 def test_scenario_run__exit_code_0_when_everything_is_as_expected(
     run: Callable[..., Result],
 ) -> None:

@@ -12,10 +12,13 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import click
 import pytest
 
+from kcluster.cli.click_tools import kcluster as kcluster_group
 from kcluster.cli.control.changes import LiveChange, Say
 from kcluster.cli.control.client import ask
+from kcluster.cli.synonyms import SYNONYMS
 from kcluster.cli.verbs.down import DownRequest
 from kcluster.cli.verbs.status import StatusRequest
 from kcluster.config.topology.model import Topology
@@ -279,14 +282,35 @@ def test_wait__says_how_it_stands_or_what_is_wrong(
 
 @pytest.mark.parametrize(
     ("word", "meant"),
-    [("stop", "down"), ("ps", "status"), ("topics", "status"), ("create", "topic create")],
+    [
+        ("stop", "down"),
+        ("ps", "status"),
+        ("topics", "status"),
+        ("create", "topic create"),
+        ("topic list", "status"),
+        ("topic crate", "topic create"),
+        ("produce", "client start producer"),
+    ],
 )
 def test_kcluster__a_word_of_another_tool_is_answered_with_ours(
     kcluster: Verb, word: str, meant: str
 ) -> None:
-    code, _, err = kcluster(word)
+    code, _, err = kcluster(*word.split())
     assert code == 2
-    assert f"Did you mean {meant}" in err
+    assert f"No verb '{word}'. Did you mean {meant}" in err
+
+
+def test_kcluster__connects_to_nothing(kcluster: Verb) -> None:
+    code, _, err = kcluster("--bootstrap-server", "localhost:9092", "--list")
+    assert code == 2
+    assert "kcluster up prints the address for your client" in err
+
+
+def test_kcluster__synonyms_are_no_verbs_and_suggest_verbs() -> None:
+    verbs = kcluster_group.list_commands(click.Context(kcluster_group))
+    for typed, meant in SYNONYMS.items():
+        assert typed not in verbs
+        assert meant.split()[0].rstrip(",") in verbs
 
 
 def test_kcluster__help_and_version_in_every_spelling(kcluster: Verb) -> None:

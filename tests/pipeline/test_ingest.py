@@ -92,8 +92,10 @@ def test_ingest__every_record_once_through_a_leaders_death_and_a_restart_of_all(
             send(producer, topic, 300, 100)
 
         acting = threading.Thread(target=act)
+        reporters: set[int] = set()
 
         def on_counts(counts: Counts) -> None:
+            reporters.add(threading.get_ident())
             if counts.rows >= 100 and acting.ident is None:
                 acting.start()
 
@@ -105,6 +107,7 @@ def test_ingest__every_record_once_through_a_leaders_death_and_a_restart_of_all(
     expected = [(r.partition, r.offset, r.value) for r in python_read(cluster.bootstrap, topic)]
     assert held(spark, out) == sorted(expected)
     assert (done.rows, more.rows, len(expected)) == (400, 100, 500)
+    assert reporters == {threading.get_ident()}, "no callback may run twice at once"
     assert done.losses + more.losses == ()
 
 

@@ -74,6 +74,12 @@ class Browser:
         os.close(write_end)
         self._numbers = count(1)
         self._unread = b""
+        # One page for all that is looked at: a new one is a new process.
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        attached = self._call("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+        self._call("Page.enable", self._session)
+        self._call("Page.addScriptToEvaluateOnNewDocument", self._session, source=_WATCH)
 
     def close(self) -> None:
         self._call("Browser.close")
@@ -86,10 +92,7 @@ class Browser:
         loaded.  `size`: width and height in CSS pixels, and how many screen pixels each takes: half
         the size with 2 is the same window zoomed to 200 %.  A script that fails, there or here, is
         an AssertionError."""
-        target = self._call("Target.createTarget", url="about:blank")["targetId"]
-        session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        self._call("Page.enable", session)
-        self._call("Page.addScriptToEvaluateOnNewDocument", session, source=_WATCH)
+        session = self._session
         width, height, scale = size
         self._call(
             "Emulation.setDeviceMetricsOverride",
@@ -99,8 +102,9 @@ class Browser:
             deviceScaleFactor=scale,
             mobile=False,
         )
-        self._call("Page.navigate", session, url=url)
-        self._event("Page.loadEventFired", session)
+        # From the same file, a page with another anchor would be no new document.
+        self._open("about:blank")
+        self._open(url)
         result = self._call(
             "Runtime.evaluate",
             session,
@@ -111,8 +115,11 @@ class Browser:
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         wrong = self._call("Runtime.evaluate", session, expression="wrong", returnByValue=True)
         assert wrong["result"]["value"] == []
-        self._call("Target.closeTarget", targetId=target)
         return result["result"].get("value")
+
+    def _open(self, url: str) -> None:
+        self._call("Page.navigate", self._session, url=url)
+        self._event("Page.loadEventFired", self._session)
 
     def _call(self, method: str, session: str = "", **params: Any) -> dict[str, Any]:
         number = next(self._numbers)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from kcluster.cli.control.protocol import ControlError
@@ -53,9 +55,15 @@ def record(cluster: VirtualCluster) -> RunRecord:
     )
 
 
-def test_moment__brokers_links_and_partitions_are_as_they_were() -> None:
+@cache
+def seen() -> tuple[VirtualCluster, dict[str, int], RunRecord]:
+    """The failover with its record, for tests that only look."""
     cluster, times = failover()
-    run = record(cluster)
+    return cluster, times, record(cluster)
+
+
+def test_moment__brokers_links_and_partitions_are_as_they_were() -> None:
+    _, times, run = seen()
     before, dead, after = (moment_of(run, times[name]) for name in ("before", "dead", "after"))
     assert {one.state for one in before.brokers} == {ProcessState.UP}
     assert (dead.brokers[0].state, dead.brokers[0].how) == (ProcessState.DOWN, DeathKind.KILL)
@@ -71,8 +79,7 @@ def test_moment__brokers_links_and_partitions_are_as_they_were() -> None:
 
 
 def test_moment__clients_groups_and_transactions_are_as_they_were() -> None:
-    cluster, times = failover()
-    run = record(cluster)
+    _, times, run = seen()
     before, after = (moment_of(run, times[name]) for name in ("before", "after"))
     shop = {
         name: next(x for x in one.clients if x.name == "shop")
@@ -91,8 +98,8 @@ def test_moment__clients_groups_and_transactions_are_as_they_were() -> None:
 
 
 def test_moment__the_present_is_what_the_status_says() -> None:
-    cluster, _ = failover()
-    moment = moment_of(record(cluster), cluster.now_ms)
+    cluster, _, run = seen()
+    moment = moment_of(run, cluster.now_ms)
     status = cluster_status(cluster.plan, cluster.dispatcher)
     shown = {f"{x.topic}-{x.partition}": x for x in moment.partitions}
     for one in status.partitions:
@@ -109,8 +116,7 @@ def test_moment__the_present_is_what_the_status_says() -> None:
 
 
 def test_moment__the_rows_of_a_running_cluster_give_the_same() -> None:
-    cluster, times = failover()
-    whole = record(cluster)
+    cluster, times, whole = seen()
     for at_ms in times.values():
         part = recorded_until(cluster.recorder, at_ms)
         assert len(part.moves) < len(whole.moves) / 10

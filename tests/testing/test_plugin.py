@@ -52,6 +52,28 @@ def test_kafka_cluster__a_client_through_a_failover(pytester: pytest.Pytester) -
     run(pytester, FAILOVER).assert_outcomes(passed=1)
 
 
+def test_kafka_cluster__what_the_cluster_refuses_is_shown_at_the_tests_own_line(
+    pytester: pytest.Pytester,
+) -> None:
+    result = run(
+        pytester,
+        """
+        def test_it(kafka_cluster):
+            kafka_cluster.kill("leader(nope-0)")
+        """,
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            ">*kafka_cluster.kill(*",
+            "E*ClusterError: there is no topic 'nope'; the topics are: none",
+            "",
+            "*test_*.py:2: ClusterError",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*targets.py*")
+
+
 def test_kafka_cluster__a_failure_shows_the_timeline(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,

@@ -6,10 +6,14 @@ import re
 
 import pytest
 
+import kcluster.testing.world_handle  # noqa: F401  # one copy of it for all sessions in here
+
 pytest_plugins = ["pytester"]
 
+ARGUMENTS = ("-p", "no:cacheprovider", "-W", "default::FutureWarning")
+
 SEEDS = """
-import ctypes, os, time
+import ctypes, os, time, warnings
 import pytest
 
 made = []
@@ -35,6 +39,8 @@ def test_it(shared, own, kafka_cluster, how):
         assert not is_later
     if how == "die" and is_later:
         os.kill(os.getpid(), 9)
+    if how == "pass" and is_later:
+        warnings.warn("late", FutureWarning)
     if how == "outside":
         raise SystemExit(3)
     assert shared == [os.getppid()] or os.getpid() == shared[0]
@@ -46,7 +52,7 @@ def test_beside(shared):
 
 def test_seeds__the_first_that_fails_is_reported(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it=SEEDS)
-    result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
+    result = pytester.runpytest_inprocess(*ARGUMENTS)
     result.assert_outcomes(passed=2, failed=3)
     file = "test_it.py"
     result.stdout.fnmatch_lines(
@@ -59,16 +65,20 @@ def test_seeds__the_first_that_fails_is_reported(pytester: pytest.Pytester) -> N
             "seed 4, number 4 of 12, is the first that fails",
             "seed 4, number 4 of 12: the process was ended by SIGKILL",
             f"replay: pytest '{file}::test_it[[]die]' --kcluster-seed 4",
+            f"{file}::test_it[[]pass] (seed 4)",
+            f"  *{file}:*: FutureWarning: late",
+            '    warnings.warn("late", FutureWarning)',
             f"FAILED {file}::test_it[[]fail] - seed 4, number 4 of 12: a*",
         ]
     )
+    assert result.stdout.str().count("FutureWarning: late") == 1
     assert "this is 3" not in result.stdout.str()
     assert not re.search(r"seed (5|6|7)", result.stdout.str())
 
 
 def test_seeds__one_is_run_again_here(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it=SEEDS)
-    arguments = ("-p", "no:cacheprovider", "-k", "fail or pass", "-s")
+    arguments = (*ARGUMENTS, "-k", "fail or pass", "-s")
     result = pytester.runpytest_inprocess(*arguments, "--kcluster-seed", "4")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*this is 4"])
@@ -80,7 +90,7 @@ def test_check_determinism__shows_the_first_difference_of_two_runs(
 ) -> None:
     pytester.makepyfile(
         test_it="""
-        import pytest
+        import pytest, warnings
         from kafka import KafkaProducer
 
         class Order:
@@ -90,13 +100,15 @@ def test_check_determinism__shows_the_first_difference_of_two_runs(
         @pytest.mark.parametrize("by_address", [False, True])
         def test_it(kafka_cluster, by_address):
             orders = {Order(): b"%d" % number for number in range(20)}
+            if not by_address:
+                warnings.warn("twenty", FutureWarning)
             servers = kafka_cluster.bootstrap.split(",")
             with KafkaProducer(bootstrap_servers=servers, client_id="shop") as producer:
                 for order in set(orders) if by_address else orders:
                     producer.send("orders", orders[order])
         """
     )
-    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--kcluster-check-determinism")
+    result = pytester.runpytest_inprocess(*ARGUMENTS, "--kcluster-check-determinism")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(
         [
@@ -104,6 +116,8 @@ def test_check_determinism__shows_the_first_difference_of_two_runs(
             "  1 * > Produce * shop *",
             "  2 * > Produce * shop *",
             "  the order of a set of objects *",
+            "test_it.py::test_it[[]False] (seed 1)",
+            "*FutureWarning: twenty",
         ]
     )
 

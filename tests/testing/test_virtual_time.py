@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import kcluster.testing.world_handle  # noqa: F401  # a world outlives the sessions in this process
 from kcluster.runs.directory import read_run
 
 pytest_plugins = ["pytester"]
@@ -168,16 +169,16 @@ def test_clock__is_that_of_the_option_before_that_of_the_mark(pytester: pytest.P
 
 
 WRONG_MARKS = {
-    "clock='virtul'": "clock: no such clock; did you mean virtual?",
+    "clock='virtul'": "clock: virtul: no such clock; did you mean virtual?",
     "clock='virtual', seeds=0": "seeds: 0 is no number of runs",
     "clock='virtual', sedes=2": "sedes: no such argument; did you mean seeds?",
-    "clock='virtual', schedule='rnd'": "schedule: no such schedule; there are fifo, random",
+    "clock='virtual', schedule='rnd'": "schedule: rnd: no such schedule; there are fifo, random",
     "clock='virtual', compute='slow'": "compute: slow is neither a factor, such as 2.0, nor"
     " 'random'",
     "clock='virtual', limit='soon'": "limit: soon is not a time like 250ms, 5s or 2m",
     "clock='virtual', scenario='nowhere.yaml'": "nowhere.yaml: cannot be read: No such file or"
     " directory",
-    "seeds=2": "seeds: of clock='virtual' only",
+    "seeds=2": "seeds: only with clock='virtual'",
 }
 
 

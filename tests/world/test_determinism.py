@@ -27,8 +27,8 @@ def begin(*options: str) -> subprocess.Popen[str]:
 
 
 def test_a_seed_has_one_trace_in_fresh_processes_forked_children_and_under_a_tracer() -> None:
-    # All at the same time, so that none has a core of its own.
-    runs = [begin("--in-a-child"), begin("--under-a-tracer"), begin()]
+    # At the same time, and so at different speeds.
+    runs = [begin("--in-a-child"), begin("--under-a-tracer")]
     reports = [run.communicate(timeout=100)[0].split() for run in runs]
-    assert [len(hashes) for hashes in reports] == [2, 1, 1]
+    assert [len(hashes) for hashes in reports] == [2, 1]
     assert len({each for hashes in reports for each in hashes}) == 1

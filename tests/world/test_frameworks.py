@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("aiokafka")
 
-from tests.world.rig import in_virtual_time
+from tests.world.rig import ORDERS, in_virtual_time
 
 pytestmark = [pytest.mark.pure_python, pytest.mark.filterwarnings("default")]
 
@@ -22,6 +22,16 @@ def test_a_stream_application_of_faust_processes_each_record_through_a_failover(
     with in_virtual_time() as cluster:
         processed = frameworks.stream_application(cluster)
     assert sorted(processed) == sorted(b"order %d" % number for number in range(50))
+
+
+def test_streams_of_kstreams_process_each_record_through_a_failover() -> None:
+    pytest.importorskip("kstreams")
+    from tests.world.bodies import streams
+
+    with in_virtual_time({**ORDERS, "invoices": {"replication_factor": 3}}) as cluster:
+        orders, invoices = streams.stream_engine(cluster)
+    assert sorted(orders) == sorted(b"order %d" % number for number in range(30))
+    assert sorted(invoices) == sorted(b"invoice %d" % number for number in range(30))
 
 
 def test_a_web_service_serves_and_consumes_in_one_loop_through_a_failover() -> None:

@@ -146,3 +146,23 @@ def test_threads_of_no_world_use_the_same_locks() -> None:
         stop.set()
         outside.join()
     assert not lock.locked()
+
+
+def test_handing_over_many_items_takes_no_time() -> None:
+    """A condition asks whether it owns its lock, and a pool whether one of its threads is idle:
+    neither is a look in vain by code that spins."""
+    with empty_world():
+        began = time.monotonic()
+        items: queue.Queue[int] = queue.Queue()
+        for number in range(1000):
+            items.put(number)
+        assert sum(items.get() for _ in range(1000)) == 499500
+        with ThreadPoolExecutor(2) as pool:
+            assert len(list(pool.map(abs, range(1000)))) == 1000
+        assert time.monotonic() - began < 0.1
+        lock = threading.Lock()
+        lock.acquire()
+        for _ in range(1000):
+            assert not lock.acquire(blocking=False)
+        assert time.monotonic() - began > 1
+        lock.release()

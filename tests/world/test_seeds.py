@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -31,6 +32,7 @@ def test_run_seeds__the_lowest_seed_that_fails_is_reported_whatever_ends_first()
 def test_run_seeds__all_pass() -> None:
     outcome = run_seeds(range(5), lambda seed: SeedResult(False), workers=2)
     assert (outcome.first_failed, outcome.passed) == (None, 5)
+    assert gc.get_freeze_count() > 0, "what this suite has frozen stays frozen"
 
 
 def test_run_seeds__a_child_that_raises_dies_or_hangs_fails_with_the_reason() -> None:

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from importlib import import_module
-from typing import Any, ClassVar, Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import click
 
@@ -24,6 +24,7 @@ from kcluster import __version__, build
 from kcluster.cli.completion import complete_targets
 from kcluster.cli.control.protocol import ControlError, ControlRequest
 from kcluster.cli.interrupts import INTERRUPTED, raise_on_interrupt
+from kcluster.cli.synonyms import SYNONYMS
 from kcluster.deaths import meanings
 
 _UNTRUNCATED: Final = 200
@@ -57,12 +58,44 @@ def section(of: Section) -> Callable[[C], C]:
     return register
 
 
-class LazyGroup(click.Group):
+class HelpfulGroup(click.Group):
+    """A group that shows whole sentences in its help, and suggests the verb that was meant."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        lines: dict[str, list[tuple[str, str]]] = {}
+        for heading in (*Section, "Commands"):
+            lines[heading] = []
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            assert command is not None
+            summary = command.get_short_help_str(_UNTRUNCATED)
+            lines[self.heading_of(name)].append((name, summary))
+        for heading, listed in lines.items():
+            if listed:
+                with formatter.section(heading):
+                    formatter.write_dl(listed)
+
+    def heading_of(self, name: str) -> str:
+        """The heading of the help that a verb stands under."""
+        return "Commands"
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        verbs = self.list_commands(ctx)
+        if args and args[0] not in verbs and not args[0].startswith("-"):
+            typed = " ".join([*ctx.command_path.split()[1:], args[0]])
+            meant = SYNONYMS.get(typed)
+            known = [typed[: -len(args[0])] + verb for verb in verbs]
+            hint = f" Did you mean {meant}?" if meant else did_you_mean(typed, known)
+            ctx.fail(f"No verb {typed!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(HelpfulGroup):
     """A group whose commands are the modules of a package, imported when they are called."""
 
     package = "kcluster.cli.verbs"
-    synonyms: ClassVar[dict[str, str]] = {}
-    """Words that people type, with the verb that they mean."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         (folder,) = import_module(self.package).__path__
@@ -76,36 +109,12 @@ class LazyGroup(click.Group):
         command: click.Command = module.command
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        lines: dict[str, list[tuple[str, str]]] = {}
-        for heading in (*Section, "Commands"):
-            lines[heading] = []
-        for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            assert command is not None
-            summary = command.get_short_help_str(_UNTRUNCATED)
-            lines[_SECTIONS.get(name, "Commands")].append((name, summary))
-        for heading, listed in lines.items():
-            if listed:
-                with formatter.section(heading):
-                    formatter.write_dl(listed)
-
     def invoke(self, ctx: click.Context) -> Any:
         raise_on_interrupt()
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        verbs = self.list_commands(ctx)
-        if args and args[0] not in verbs and not args[0].startswith("-"):
-            meant = self.synonyms.get(args[0])
-            hint = f" Did you mean {meant}?" if meant else did_you_mean(args[0], verbs)
-            ctx.fail(f"No verb {args[0]!r}.{hint}")
-        return super().resolve_command(ctx, args)
 
 
 def version_line() -> str:
@@ -116,28 +125,19 @@ def version_line() -> str:
 class VerbGroup(LazyGroup):
     """The verbs of `kcluster`."""
 
-    synonyms: ClassVar = {
-        "stop": "down, or kill --how clean for one broker",
-        "shutdown": "down, or kill --how clean for one broker",
-        "ps": "status",
-        "ls": "status",
-        "list": "status",
-        "show": "status",
-        "describe": "status",
-        "topics": "status, or topic create",
-        "brokers": "status",
-        "create": "topic create",
-        "create-topic": "topic create",
-        "delete": "topic delete",
-        "logs": "events, or log for a partition's replicas",
-        "tail": "events --follow",
-        "run": "up, or scenario run",
-        "unpause": "resume",
-        "partition": "isolate",
-        "latency": "slow",
-        "delay": "slow",
-        "reassign": "move, or fault 'reassign: …'",
-    }
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        option = args[0].partition("=")[0] if args else ""
+        if option == "--name":
+            ctx.fail("--name follows the verb: kcluster status --name NAME")
+        if option in ("-b", "--bootstrap", "--bootstrap-server"):
+            ctx.fail(
+                "kcluster starts clusters, it does not connect to one: kcluster up prints the "
+                "address for your client, kcluster status shows topics and brokers."
+            )
+        return super().parse_args(ctx, args)
+
+    def heading_of(self, name: str) -> str:
+        return _SECTIONS.get(name, "Commands")
 
 
 @click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -20,6 +20,8 @@ from msgspec.structs import replace
 from kcluster.cli.control.protocol import ControlError
 from kcluster.demo.count import DemoCount, DemoLedger, count_lines
 from kcluster.demo.load import (
+    ABANDON_S,
+    GIVE_UP_S,
     GROUP,
     PACE_S,
     PRODUCER_ID,
@@ -78,7 +80,7 @@ def run(
         say(
             f"time constants: {profile}"
             + (
-                ", Kafka's divided by 100 (--profile kafka for the real ones)"
+                ", 100 times shorter than Kafka's (--profile kafka for the real ones)"
                 if profile == "fast"
                 else ""
             )
@@ -130,14 +132,16 @@ def tell_the_story(
     consuming = Consuming(cluster.bootstrap, topic, ledger)
     burst = max(1, round(len(lines) * PACE_S / LOAD_S))
     producing = Producing(cluster.bootstrap, topic, ledger, burst)
+    patience_s = ABANDON_S
     try:
         with progress(ledger, quiet=quiet) as stage:
             story = DemoStory(cluster, watch, ledger, producing, consuming, stage, before_kill)
             moments = story.play()
             wait_until_complete(ledger, (producing, consuming))
+        patience_s = GIVE_UP_S
     finally:
-        producing.close()
-        consuming.close()
+        producing.close(patience_s)
+        consuming.close(patience_s)
     return ledger.count(), moments
 
 

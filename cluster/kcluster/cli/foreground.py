@@ -7,6 +7,7 @@ Kafka: kafka-server-start.sh, with a log of what changed and why.
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 import os
@@ -115,6 +116,7 @@ def run(options: UpOptions, began_s: float) -> int:
         raise ControlError("--page shows the record; leave out --no-record", 2)
     topology = choose_topology(options.file, options.brokers, options.base_port, options.profile)
     require_free_ports(topology)
+    _require_writable(options)
     inbox: SimpleQueue[Any] = SimpleQueue()
     on_stop_signals(lambda: inbox.put(StopWanted()))
     feed = EventFeed()
@@ -137,8 +139,10 @@ def run(options: UpOptions, began_s: float) -> int:
             path = None if directory is None else directory.finish()
             if options.record is not None:
                 from kcluster.cli.recorded_scenario import write_scenario
+                from kcluster.cli.writing import writing
 
-                write_scenario(cluster, options.record)
+                with writing(options.record):
+                    write_scenario(cluster, options.record)
             with surviving_output():
                 if path is not None:
                     printer.saved(path)
@@ -148,6 +152,18 @@ def run(options: UpOptions, began_s: float) -> int:
             server.close()
             _close_page(session)
     return 0
+
+
+def _require_writable(options: UpOptions) -> None:
+    """ControlError if the files that `options` name cannot be written when the cluster stops."""
+    if options.out is None and options.record is None:
+        return
+    from kcluster.cli.writing import require_writable_directory, require_writable_file
+
+    if options.out is not None:
+        require_writable_directory(options.out)
+    if options.record is not None:
+        require_writable_file(options.record)
 
 
 def _show_page(session: ControlSession, printer: Printer) -> None:
@@ -331,8 +347,10 @@ def _record(cluster: Cluster, options: UpOptions) -> LiveRunWriter | None:
     if options.out is None:
         return None
     from kcluster.cli.run_directory import LiveRunWriter
+    from kcluster.cli.writing import writing
 
-    return LiveRunWriter(cluster, options.out)
+    with writing(options.out):
+        return LiveRunWriter(cluster, options.out)
 
 
 def _listen(
@@ -375,10 +393,15 @@ def _print_until_stop(inbox: SimpleQueue[Any], printer: Printer) -> None:
 @contextmanager
 def surviving_output() -> Iterator[None]:
     """The cluster goes on when the reader of its output has closed the pipe: `kcluster up | head
-    -1`.  From then on nothing is printed, not even at exit."""
+    -1`, and when the disk that has its output is full.  From then on nothing is printed, not even
+    at exit."""
     try:
         yield
-    except BrokenPipeError:
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.ENOSPC):
+            raise
+        is_full = error.errno == errno.ENOSPC
+        why = "no space for the output" if is_full else "nobody reads the output any more"
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        text = "nobody reads the output any more; the cluster goes on (kcluster down stops it)"
+        text = f"{why}; the cluster goes on (kcluster down stops it)"
         print(f"kcluster: {text}", file=sys.stderr)

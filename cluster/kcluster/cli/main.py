@@ -8,6 +8,8 @@ until the first broker answers.  Everything that this parser is not certain abou
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -39,6 +41,19 @@ _PROFILES: Final = ("kafka", "fast", "slow")
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line `arguments`, by default the process's; never returns."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None and sys.stdout is not None:
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # not all know ♛
+    try:
+        _run(words)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left is not written at exit
+        print(f"kcluster: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _run(words: list[str]) -> None:
     if words[:1] == ["up"] and (options := quick_up_options(words[1:])) is not None:
         import gc
 
@@ -48,7 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(run_reporting(UpOptions(**options), STARTED_S))
     from kcluster.cli.click_tools import kcluster
 
-    kcluster.main(args=words, prog_name="kcluster")
+    try:
+        kcluster.main(args=words, prog_name="kcluster")
+    finally:
+        if sys.stdout is not None:  # it is None if the caller has closed it
+            sys.stdout.flush()  # a full disk is reported here, not by the interpreter at its exit
 
 
 def quick_up_options(words: Sequence[str]) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
+from kcluster.cli.writing import writing
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
 from kcluster.runs.journal import Journal
@@ -37,10 +38,12 @@ class LiveRunWriter:
         return self._journal.path
 
     def finish(self) -> Path:
-        """Write the whole run, with its verdict and its page; the cluster must still run."""
+        """Write the whole run, with its verdict and its page; the cluster must still run.
+        ControlError if that is not possible."""
         self._is_over.set()
         self._thread.join()
-        return self._cluster.save("", into=self.path)
+        with writing(str(self.path)):
+            return self._cluster.save("", into=self.path)
 
     def _work(self) -> None:
         try:
@@ -51,5 +54,6 @@ class LiveRunWriter:
         except ClusterError:
             return  # it has stopped
         except OSError as error:
-            text = f"{error.filename}: {error.strerror}; the run is written again at the end"
+            where = error.filename or self.path  # a full disk is reported without a name
+            text = f"{where}: {error.strerror}; the run is written again at the end"
             print(f"kcluster: {text}", file=sys.stderr)

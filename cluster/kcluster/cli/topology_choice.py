@@ -10,7 +10,7 @@ import os
 import socket
 from typing import Final
 
-from kcluster.config.files.problems import TopologyError
+from kcluster.config.files.problems import Problem, TopologyError
 from kcluster.config.topology.model import Topology, check_ports
 
 DEFAULT_FILE: Final = "topology.yaml"
@@ -31,6 +31,9 @@ def choose_topology(
     """
     if file is None and brokers is None and os.path.exists(DEFAULT_FILE):
         file = DEFAULT_FILE
+    if file is not None and file.isdecimal() and not os.path.exists(file):
+        text = f"no such file; for {file} brokers: --brokers {file}"
+        raise TopologyError([Problem(file, 0, 0, "", text)])
     if file is not None:
         return Topology.load(file, brokers=brokers, base_port=base_port, profile=profile)
     port = DEFAULT_BASE_PORT if base_port is None else base_port

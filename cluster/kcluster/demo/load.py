@@ -29,6 +29,9 @@ JOIN_POLL_MS: Final = 10_000
 """How long a poll may wait while the group forms.  If metadata arrives while it joins, kafka-python
 3.0 starts again, and forgets the outcome if the poll that started the join has ended."""
 
+ABANDON_S: Final = 0.2
+"""How long a demo that was interrupted waits for its clients; a poll cannot be ended."""
+
 GIVE_UP_S: Final = 60.0
 """Without a new ack or record for this time the clients stop, and the count is final."""
 
@@ -88,12 +91,13 @@ class Producing(threading.Thread):
         )
         future.add_errback(lambda error: ledger.on_failed(number, type(error).__name__))
 
-    def close(self) -> None:
-        """Stop sending; wait for the thread, then close the client."""
+    def close(self, patience_s: float = GIVE_UP_S) -> None:
+        """Stop sending, and close the client if the thread ends within `patience_s`."""
         self.stopping.set()
         if self.ident is not None:
-            self.join(GIVE_UP_S)
-        self._producer.close(timeout=5)
+            self.join(patience_s)
+        if not self.is_alive():
+            self._producer.close(timeout=5)
 
 
 def _assigned_listener(kafka: Any, assigned: threading.Event) -> Any:
@@ -141,12 +145,13 @@ class Consuming(threading.Thread):
                 for record in records:
                     ledger.on_read(record.key, record.value, record.partition, record.offset)
 
-    def close(self) -> None:
-        """Stop reading, commit, leave the group."""
+    def close(self, patience_s: float = GIVE_UP_S) -> None:
+        """Stop reading; commit and leave the group if the thread ends within `patience_s`."""
         self.stopping.set()
         if self.ident is not None:
-            self.join(GIVE_UP_S)
-        self._consumer.close(timeout_ms=5_000)
+            self.join(patience_s)
+        if not self.is_alive():
+            self._consumer.close(timeout_ms=5_000)
 
 
 def wait_until_complete(ledger: DemoLedger, threads: Sequence[threading.Thread]) -> bool:

@@ -501,7 +501,7 @@ def _target(text: str) -> Target:
     if call is not None:
         calls = [word.CALL for word in _WORDS if word.CALL]
         raise ValueError(unknown("way to name brokers", call[1], calls))
-    raise ValueError(f"not known; there are {TARGETS_SHOWN}")
+    raise ValueError(f"not known; there are {TARGETS_SHOWN}; ids are written 1 or 1,2")
 
 
 def targets_in(text: str) -> Targets:

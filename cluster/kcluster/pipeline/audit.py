@@ -171,7 +171,7 @@ def lost_reads(tables: Tables, shape: AuditShape) -> DataFrame:
     if shape.cut or shape.hidden:
         right = F.broadcast(spans) if shape.is_small else spans
         reads = reads.join(right, is_there, "left")
-        logs = F.broadcast(_partitions(tables, with_elections=False))
+        logs = F.broadcast(_kept_from(tables))
         reads = reads.join(logs, list(PARTITION), "left")
         is_cut = ~F.col("is_hidden") & (F.col("offset") >= F.col("kept_from"))
         is_one = is_cut | (F.col("is_hidden") & F.coalesce("read_committed", F.lit(False)))
@@ -185,16 +185,12 @@ def lost_reads(tables: Tables, shape: AuditShape) -> DataFrame:
     )
 
 
-def _partitions(tables: Tables, with_elections: bool) -> DataFrame:
-    """(run, topic, partition, kept_from, elections): records below `kept_from` were deleted
-    intentionally."""
+def _kept_from(tables: Tables) -> DataFrame:
+    """(run, topic, partition, kept_from): records below `kept_from` were deleted intentionally."""
     from pyspark.sql import functions as F
 
     kept_from = F.greatest("start_offset", "clean_offset").alias("kept_from")
-    logs = tables["logs"].select(*PARTITION, kept_from)
-    if not with_elections:
-        return logs
-    return logs.join(F.broadcast(elections_of(tables["notes"])), list(PARTITION), "left")
+    return tables["logs"].select(*PARTITION, kept_from)
 
 
 def _fates(
@@ -237,8 +233,7 @@ def _fates(
     placed = with_rows(placed, hidden, "hidden", shape.is_small, "number bigint, offset bigint")
     deleted = first_of(contents, DELETED) if shape.deleted else None
     placed = with_rows(placed, deleted, "deleted", shape.is_small, "number bigint")
-    partitions = _partitions(tables, with_elections=True)
-    placed = placed.join(F.broadcast(partitions), list(PARTITION), "left")
+    placed = placed.join(F.broadcast(_kept_from(tables)), list(PARTITION), "left")
     if shape.reads:
         known = read.where(F.col("topic").isNotNull())
         known = F.broadcast(known) if shape.reads <= SMALL_ROWS else known
@@ -247,7 +242,7 @@ def _fates(
         nulls = {"read_by": "string", "hidden_reads": "bigint"}
         placed = placed.withColumns({name: F.lit(None).cast(t) for name, t in nulls.items()})
     placed = with_transactions(placed, tables, shape.transactions)
-    return _with_fates(placed, late_ms)
+    return _with_causes(_judged(placed, late_ms), elections_of(tables["notes"]))
 
 
 def _with_errors(held_rows: DataFrame, sends: DataFrame) -> DataFrame:
@@ -263,7 +258,8 @@ def _with_errors(held_rows: DataFrame, sends: DataFrame) -> DataFrame:
     return named.join(F.broadcast(errors), [*KEYS, "ahead_number"], "left").drop("ahead_number")
 
 
-def _with_fates(placed: DataFrame, late_ms: int) -> DataFrame:
+def _judged(placed: DataFrame, late_ms: int) -> DataFrame:
+    """Sends with a column for each fate, and the columns that its cause needs."""
     from pyspark.sql import functions as F
 
     is_acked = F.col("outcome") == "acked"
@@ -280,7 +276,7 @@ def _with_fates(placed: DataFrame, late_ms: int) -> DataFrame:
     took_ms = F.when(F.col("ended_ms") >= 0, F.col("ended_ms") - F.col("sent_ms"))
     is_here = F.col("at").isNotNull() & is_owed
     is_behind = F.col("at") < F.col("ahead.offset")
-    judged = placed.select(
+    return placed.select(
         *KEYS,
         "number",
         "value",
@@ -305,14 +301,19 @@ def _with_fates(placed: DataFrame, late_ms: int) -> DataFrame:
         "ended_late",
         "idempotent",
         "ahead",
-        "elections",
         "cut_epoch",
         "cut_disk",
         (F.col("cut_offset") + F.col("number") - F.col("cut_number")).alias("cut_at"),
         F.col("held_epoch").isNotNull().alias("in_log"),
         IS_BAD,
     )
-    columns = _causes()
+
+
+def _with_causes(judged: DataFrame, elections: DataFrame) -> DataFrame:
+    """Fates with their causes.  Only lost and late sends get their partition's elections: a copy in
+    every row is slow."""
+    from pyspark.sql import functions as F
+
     internal = (
         "promised",
         "transaction_error",
@@ -325,7 +326,13 @@ def _with_fates(placed: DataFrame, late_ms: int) -> DataFrame:
         "cut_at",
         "in_log",
     )
-    return judged.withColumns(columns).drop(*internal)
+    keys = [f"elections_{name}" for name in PARTITION]
+    needed = F.col("lost") | F.col("late")
+    for name, key in zip(PARTITION, keys, strict=True):
+        needed = needed & (F.col(name) == F.col(key))
+    elections = elections.withColumnsRenamed(dict(zip(PARTITION, keys, strict=True)))
+    known = judged.join(F.broadcast(elections), needed, "left")
+    return known.withColumns(_causes()).drop(*internal, *keys)
 
 
 def _causes() -> dict[str, Column]:

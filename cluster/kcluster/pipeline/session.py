@@ -1,8 +1,8 @@
 """A Spark session for the jobs, or a one-line reason why there is none.
 
 Owns: the settings and log level of a session, the check of the master before Spark waits a minute
-for it, shipping the package to workers, the errors for missing pyspark, Java or master.  Never:
-imports pyspark before a session is requested.
+for it, how pyspark finds Java's classes, shipping the package to workers, the errors for missing
+pyspark, Java or master.  Never: imports pyspark before a session is requested.
 Kafka: no counterpart.
 """
 
@@ -22,7 +22,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import kcluster
 
@@ -66,6 +66,13 @@ SMALL_BYTES: Final = 32 << 20
 _LOCAL: Final = re.compile(r"local(?:\[(\*|\d+)(?:, *\d+)?\])?")
 _STANDALONE: Final = re.compile(r"([^:,/]+):(\d+)")
 _CONNECT_S: Final = 5
+_OFTEN_CALLED: Final = (
+    "functions",
+    "org.apache.spark.sql.functions",
+    "PythonUtils",
+    "PythonSQLUtils",
+)
+"""Java classes, as pyspark names them."""
 _KNOWN: Final = ("local", "local-cluster[", "spark://", "yarn", "k8s://")
 
 
@@ -96,7 +103,29 @@ def open_session(
         spark.sparkContext.pythonExec = _worker_python()  # of an existing session, too
     else:
         _ship(spark)
+    _look_up_once(spark)
     return spark
+
+
+class _JavaClass:
+    """A Java class whose static methods are looked up once."""
+
+    def __init__(self, java_class: Any) -> None:
+        self._java_class = java_class
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._java_class, name)
+        setattr(self, name, method)
+        return method
+
+
+def _look_up_once(spark: SparkSession) -> None:
+    """Keep the Java classes that pyspark calls most.  By itself it looks up class and method at
+    each call, which is nearly half of its messages to Java; for a class, Java searches its jars."""
+    jvm: Any = spark._jvm
+    for name in _OFTEN_CALLED:
+        if not isinstance(vars(jvm).get(name), _JavaClass):
+            setattr(jvm, name, _JavaClass(getattr(jvm, name)))
 
 
 def has_java() -> bool:

@@ -30,6 +30,8 @@ MAX_PROBLEMS: Final = 20
 """The number of bad lines per file that are reported one by one."""
 IS_BAD: Final = "is_bad"
 _CORRUPT: Final = "_corrupt"
+_PLAIN: Final = re.compile(r"[A-Za-z0-9._-]+")
+"""Names that are the same in a URL."""
 _SCALARS: Final[dict[type[inspect.Type], str]] = {
     inspect.IntType: "bigint",
     inspect.FloatType: "double",
@@ -136,8 +138,9 @@ class Tables:
                 self.report(field, (row["run"] for row in bad_runs if row["field"] == field))
 
     def whole(self, field: str) -> DataFrame:
-        """The table with the column `is_bad`; bad lines are null except for `run`.  It is not
-        cached.  The caller passes runs with bad lines to `report`."""
+        """The table with the column `is_bad`; the topic of a bad line is null, its other columns
+        are what could be read.  It is not cached.  The caller passes runs with bad lines to
+        `report`."""
         table = self._whole.get(field)
         if table is None:
             table = self._whole[field] = self._frame(field, self.runs)
@@ -187,8 +190,9 @@ def frame_of(
     row_type: type[msgspec.Struct],
     columns: Sequence[str] = (),
 ) -> DataFrame:
-    """Files of JSON lines as one DataFrame.  A bad line has `is_bad` and null columns except `run`.
-    `columns`: only these and `run`, without the search for bad lines, which costs a third more."""
+    """Files of JSON lines as one DataFrame.  A bad line has `is_bad`; its topic is null, so that it
+    joins nothing, its other columns are what could be read.  `columns`: only these and `run`,
+    without the search for bad lines, which costs a third more."""
     from pyspark.sql import functions as F
 
     schema = f"{ddl(row_type)}, {_CORRUPT} string"
@@ -199,14 +203,25 @@ def frame_of(
     raw = spark.read.schema(schema).json(
         [_pattern(file) for file in files], mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT
     )
-    folder = F.substring_index(F.substring_index(F.col("_metadata.file_path"), "/", -2), "/", 1)
-    run = F.lit(files[0].parent.name) if len(files) == 1 else F.url_decode(folder)
+    run = _folder_of([file.parent.name for file in files])
     if columns:
         return raw.select(*columns, run.alias("run"))
     names = [name for name in raw.columns if name != _CORRUPT]
     marked = raw.select(*names, run.alias("run"), _is_bad(row_type).alias(IS_BAD))
-    columns_or_null = (F.when(~F.col(IS_BAD), F.col(name)).alias(name) for name in names)
-    return marked.select(*columns_or_null, "run", IS_BAD)
+    if "topic" not in names:
+        return marked
+    return marked.withColumn("topic", F.when(~F.col(IS_BAD), F.col("topic")))
+
+
+def _folder_of(names: Sequence[str]) -> Column:
+    """The directory of a row's file, which is one of `names`."""
+    from pyspark.sql import functions as F
+
+    if len(names) == 1:
+        return F.lit(names[0])
+    folder = F.substring_index(F.substring_index(F.col("_metadata.file_path"), "/", -2), "/", 1)
+    # Decoding is slow, and most names are the same without it.
+    return folder if all(map(_PLAIN.fullmatch, names)) else F.url_decode(folder)
 
 
 def _pattern(path: Path) -> str:

@@ -7,6 +7,7 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from random import Random
 from typing import Any, Final
@@ -15,15 +16,17 @@ import msgspec
 import pytest
 
 from kcluster.testing.items import SEED_LIMIT_INI, TRACE
+from kcluster.testing.seed_warnings import SeedWarning, WarningsOfSeeds, noting_warnings
 from kcluster.testing.seeds import failed_with, reports_of, rows_of, run_as_child, run_in_children
 from kcluster.world.check import compare, difference_lines
 from kcluster.world.seeds import SeedOutcome, SeedResult, run_seeds
 
 RUNS: Final = (1, 2)
-_SIZES_BYTES: Final = range(16, 512, 16)
-_EACH: Final = 1_000
-"""The second process has this many objects of each size, and as many holes between them, so that
-later objects have other addresses there."""
+_SIZES_BYTES: Final = range(16 - 1, 512, 16)
+"""Of `bytes` without their 33 bytes of overhead: one for each size that Python allocates by."""
+_ALL_OF_A_SIZE_BYTES: Final = 400_000
+"""The second process has so much memory in objects of each size, and as many holes between them,
+so that later objects have other addresses there, in another order."""
 
 
 def run_twice(item: pytest.Item, nextitem: pytest.Item | None, seed: int) -> None:
@@ -49,6 +52,9 @@ def _run_twice(item: pytest.Item, seed: int) -> list[pytest.TestReport]:
                 item, f"run {number} with seed {seed}: the process {ended}\n{printed}"
             )
         found.append(msgspec.json.decode(outcome.result.report))
+    warned = WarningsOfSeeds()
+    warned.add(seed, msgspec.convert(found[0]["warnings"], list[SeedWarning]))
+    warned.report(item)
     difference = compare(found[0]["trace"], found[1]["trace"])
     if difference is not None:
         return failed_with(item, "\n".join(difference_lines(difference)))
@@ -59,8 +65,9 @@ def _in_child(item: pytest.Item, seed: int) -> Callable[[int], SeedResult]:
     def run(number: int) -> SeedResult:
         moved = _move_addresses() if number == RUNS[1] else []
         item.stash[TRACE] = []
-        rows = rows_of(item, run_as_child(item, seed))
-        found = {"trace": item.stash[TRACE], "rows": rows}
+        with noting_warnings() as noted:
+            rows = rows_of(item, run_as_child(item, seed))
+        found = {"trace": item.stash[TRACE], "rows": rows, "warnings": noted}
         moved.clear()
         # Whether the test passed is compared, too: it is no reason to stop the other run.
         return SeedResult(False, msgspec.json.encode(found, enc_hook=str))
@@ -71,7 +78,11 @@ def _in_child(item: pytest.Item, seed: int) -> Callable[[int], SeedResult]:
 def _move_addresses() -> list[bytes]:
     """Objects that are to be kept during the run."""
     rng = Random(1)
-    objects = [bytes(size) for size in _SIZES_BYTES for _ in range(2 * _EACH)]
+    objects = [
+        bytes(size)
+        for size in _SIZES_BYTES
+        for _ in range(2 * _ALL_OF_A_SIZE_BYTES // sys.getsizeof(bytes(size)))
+    ]
     rng.shuffle(objects)
     del objects[len(objects) // 2 :]
     return objects

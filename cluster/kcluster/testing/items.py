@@ -1,7 +1,7 @@
 """What pytest's items say about their clusters: the clock, the seeds, how one is run again.
 
-Owns: the mark's name, the options that override it, the items' stash.  Never: imports anything of
-kcluster: it is asked for every item of every project that has the plugin.
+Owns: the mark's name, the options that override it, the items' stash.  Never: imports more of
+kcluster than the plugin does anyway: it is asked for every item of every project that has it.
 Kafka: no counterpart.
 """
 
@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import pytest
 
+from kcluster.world.environment import HASH_SEED
+
 MARK: Final = "kafka_cluster"
 FIXTURE: Final = "kafka_cluster"
 VIRTUAL_FIXTURE: Final = "virtual_cluster"
 SHARED: Final = ("kafka_cluster_module", "kafka_cluster_session")
 STAY_LIVE: Final = "is shared by tests, so it is live; only kafka_cluster can be in virtual time"
-HASH_SEED: Final = "PYTHONHASHSEED"
 HASH_SEED_INI: Final = "kcluster_hash_seed"
 SEED_LIMIT_INI: Final = "kcluster_seed_limit"
 SEED: Final = pytest.StashKey[int]()

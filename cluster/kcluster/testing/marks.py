@@ -79,7 +79,7 @@ def arguments_of(mark: Any, clock: str) -> MarkArguments:
     if clock == "live" and said != "virtual":
         for key in VIRTUAL_KEYS:
             if key in keys:
-                raise MarkError(f"{key}: of clock='virtual' only")
+                raise MarkError(f"{key}: only with clock='virtual'")
     how = {
         "clock": said,
         "seed": _whole("seed", keys.pop("seed", DEFAULT_SEED)),
@@ -112,7 +112,7 @@ def _topology(keys: dict[str, Any], profile: str) -> Topology:
 
 def _check_word(key: str, value: Any, words: tuple[str, ...]) -> None:
     if value not in words:
-        raise MarkError(f"{key}: {unknown(key, str(value), words)}")
+        raise MarkError(f"{key}: {value}: {unknown(key, str(value), words)}")
 
 
 def _whole(key: str, value: Any) -> int:

@@ -41,7 +41,7 @@ from kcluster.testing.items import (
     seeds_of,
     wide_fixtures,
 )
-from kcluster.testing.reports import RUNS_DIRECTORY, add_stories, remember
+from kcluster.testing.reports import RUNS_DIRECTORY, add_stories, end_at_users_line, remember
 
 if TYPE_CHECKING:
     from kcluster.testing.handles import TestedCluster, VirtualCluster
@@ -306,8 +306,12 @@ def _refuse(request: pytest.FixtureRequest, problems: list[str]) -> NoReturn:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[Any]
+) -> Generator[None, Any, Any]:
     """Add to a failed test's report what happened to its clusters, and write run directories."""
+    if call.excinfo is not None and not item.config.getoption("fulltrace"):
+        end_at_users_line(call.excinfo.value)
     with _outside():
         report = yield
         if report.failed and report.when == "call":

@@ -7,12 +7,17 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+import kcluster
+
 RUNS_DIRECTORY: Final = ".kcluster/runs"
+_PACKAGE: Final = str(Path(kcluster.__file__).parent) + os.sep
 _HANDLES: Final = pytest.StashKey[list[Any]]()
 """The clusters that an item's report covers."""
 
@@ -22,6 +27,19 @@ def remember(node: Any, cluster: Any) -> None:
     handles = node.stash.setdefault(_HANDLES, [])
     if cluster not in handles:
         handles.append(cluster)
+
+
+def end_at_users_line(error: BaseException) -> None:
+    """Cut off the frames of a ClusterError below the line of the test that caused it: its text says
+    what is wrong, and the fault is not in them."""
+    errors = sys.modules.get("kcluster.operations.errors")
+    if errors is None or not isinstance(error, errors.ClusterError):
+        return
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        if frame.tb_next.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+            frame.tb_next = None
+        frame = frame.tb_next
 
 
 def add_stories(item: pytest.Item, report: pytest.TestReport) -> None:

@@ -21,9 +21,11 @@ import msgspec
 import pytest
 from _pytest.runner import runtestprotocol
 from _pytest.skipping import evaluate_skip_marks
+from msgspec import Struct
 
 from kcluster.testing.items import FIXTURE, MARK, SEED, SEED_LIMIT_INI, replay_of, wide_fixtures
 from kcluster.testing.marks import arguments_of
+from kcluster.testing.seed_warnings import SeedWarning, WarningsOfSeeds, noting_warnings
 from kcluster.testing.world_handle import TestedWorldCluster
 from kcluster.world.seeds import WHERE_SIGNAL, SeedOutcome, SeedResult, cores, run_seeds
 
@@ -101,10 +103,13 @@ def _run_seeds(
 ) -> tuple[SeedOutcome | None, list[pytest.TestReport]]:
     """The first seed that failed, and the reports."""
     first: list[SeedOutcome] = []
+    warned = WarningsOfSeeds()
 
-    def keep_first(outcome: SeedOutcome) -> None:
+    def keep(outcome: SeedOutcome) -> None:
         if outcome.seed == seeds[0]:
             first.append(outcome)
+        if outcome.result is not None:
+            warned.add(outcome.seed, _child_report(outcome.result).warnings)
 
     workers = max(1, cores() // int(os.environ.get(_WORKERS, "1")))
     run = _in_child(item, seeds[0])
@@ -113,9 +118,10 @@ def _run_seeds(
         run,
         workers=workers,
         real_limit_s=float(item.config.getini(SEED_LIMIT_INI)),
-        on_outcome=keep_first,
+        on_outcome=keep,
     )
     failed = outcome.first_failed
+    warned.report(item, None if failed is None else failed.seed)
     if failed is None:
         return None, _first_reports(item, first[0].result)
     return failed, _with_seed(item, failed, seeds)
@@ -123,18 +129,33 @@ def _run_seeds(
 
 def _in_child(item: pytest.Item, first: int) -> Callable[[int], SeedResult]:
     def run(seed: int) -> SeedResult:
-        reports = run_as_child(item, seed)
+        with noting_warnings() as noted:
+            reports = run_as_child(item, seed)
         failed = any(report.failed for report in reports)
-        if not failed and seed != first:
-            return SeedResult(False)
-        return SeedResult(failed, msgspec.json.encode(rows_of(item, reports), enc_hook=str))
+        rows = rows_of(item, reports) if failed or seed == first else []
+        return SeedResult(failed, msgspec.json.encode(ChildReport(rows, noted), enc_hook=str))
 
     return run
 
 
+class ChildReport(Struct, frozen=True):
+    """What a child reports.  `rows`: pytest's reports as plain values, if they will be shown."""
+
+    rows: list[Any] = []
+    warnings: list[SeedWarning] = []
+
+
+def _child_report(result: SeedResult) -> ChildReport:
+    """Without anything if the child reports an error outside of the test, as text."""
+    try:
+        return msgspec.json.decode(result.report, type=ChildReport)
+    except msgspec.DecodeError:
+        return ChildReport()
+
+
 def _first_reports(item: pytest.Item, result: SeedResult | None) -> list[pytest.TestReport]:
     assert result is not None, "it ended with a result"
-    return reports_of(item, msgspec.json.decode(result.report))
+    return reports_of(item, _child_report(result).rows)
 
 
 def run_as_child(item: pytest.Item, seed: int) -> list[pytest.TestReport]:
@@ -180,11 +201,9 @@ def _with_seed(item: pytest.Item, failed: SeedOutcome, seeds: range) -> list[pyt
     which = f"seed {failed.seed}, number {seeds.index(failed.seed) + 1} of {len(seeds)}"
     result = failed.result
     printed = failed.output.decode(errors="replace")
-    try:
-        reports = [] if result is None else _first_reports(item, result)
-    except msgspec.DecodeError:  # an error outside of the test, as text
-        assert result is not None
-        reports, printed = [], f"{result.report.decode(errors='replace')}\n{printed}"
+    reports = [] if result is None else _first_reports(item, result)
+    if result is not None and not reports:  # an error outside of the test, as text
+        printed = f"{result.report.decode(errors='replace')}\n{printed}"
     if not reports:
         replay = f"replay: {replay_of(item, failed.seed)}"
         text = f"{which}: the process {failed.ended or 'failed'}\n{replay}"

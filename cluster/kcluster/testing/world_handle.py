@@ -93,7 +93,7 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
 
     def threads_left(self) -> list[str]:
         """The names of the test's threads that a live program would wait for at its end."""
-        idents = {task.ident for task in self._world.scheduler.tasks}
+        idents = {thread.ident for thread in self._world.scheduler.threads}
         return [
             thread.name
             for thread in threading.enumerate()

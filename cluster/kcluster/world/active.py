@@ -1,4 +1,4 @@
-"""The world that is there now, for whoever asks from which thread.
+"""The active world of this process, and whether the calling thread is in it.
 
 Owns: the one world of this process, if any, as what replaces the standard library sees it.  Never:
 enters or leaves one (world.py).
@@ -8,6 +8,7 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import _thread
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from random import Random
 from typing import Final, Protocol
@@ -16,7 +17,7 @@ from kcluster.drivers.memory.addresses import CLIENT_HOST
 from kcluster.drivers.memory.stream import StreamEnd, stream_pair
 from kcluster.world.errors import NotInVirtualTime, UnknownHost
 from kcluster.world.exits import AtExits
-from kcluster.world.scheduler import Scheduler, WorldClock
+from kcluster.world.scheduler import Scheduler, WorldClock, WorldThread
 from kcluster.world.socket_table import SocketTable
 
 _get_ident: Final = _thread.get_ident
@@ -81,37 +82,40 @@ class ActiveWorld:
 
 
 _world: ActiveWorld | None = None
+_threads: Mapping[int, WorldThread] = {}
+"""Its threads, by their idents: each lock and each reading of the clock asks for them."""
 
 
 def outside() -> AbstractContextManager[None]:
-    """The calling thread is of no world meanwhile; for those that run a program's threads, such as
+    """The calling thread is in no world meanwhile; for code that runs a program's threads, such as
     pytest."""
     return nullcontext() if _world is None else _world.scheduler.outside()
 
 
+def thread_here() -> WorldThread | None:
+    """The calling thread if it belongs to the world, None for all other threads."""
+    return _threads.get(_get_ident())
+
+
 def world_here() -> ActiveWorld | None:
     """The world that the calling thread belongs to, None for all other threads."""
-    world = _world
-    return world if world is not None and world.scheduler.thread_here() is not None else None
+    return None if _threads.get(_get_ident()) is None else _world
 
 
 def scheduler_here() -> Scheduler | None:
     """The scheduler of that world."""
-    world = _world
-    if world is None or world.scheduler.thread_here() is None:
-        return None
-    return world.scheduler
+    thread = _threads.get(_get_ident())
+    return None if thread is None else thread.scheduler
 
 
 def scheduler_of_process() -> Scheduler | None:
-    """The scheduler of the world of this process, whoever asks."""
+    """The scheduler of the world of this process, from any thread."""
     return None if _world is None else _world.scheduler
 
 
 def app_here() -> str:
     """The program that the calling thread belongs to, "" for none."""
-    scheduler = scheduler_here()
-    thread = None if scheduler is None else scheduler.thread_here()
+    thread = thread_here()
     return "" if thread is None else thread.app
 
 
@@ -124,6 +128,7 @@ def refused(reason: str) -> NotInVirtualTime:
 
 def set_world(world: ActiveWorld | None) -> None:
     """From now on this is the world of the process."""
-    global _world
+    global _world, _threads
     assert world is None or _world is None, "there is one world at a time in a process"
     _world = world
+    _threads = {} if world is None else world.scheduler.by_ident

@@ -27,10 +27,11 @@ T = TypeVar("T")
 class WaitingLines(Generic[T]):
     """Threads that wait, by what they wait for."""
 
-    __slots__ = ("_waiting", "by_others", "freed", "reserved")
+    __slots__ = ("by_others", "freed", "reserved", "waiting")
 
     def __init__(self) -> None:
-        self._waiting: dict[Any, deque[T]] = {}
+        self.waiting: dict[Any, deque[T]] = {}
+        """By what they wait for."""
         self.reserved: dict[Any, T] = {}
         """Locks that were released, and the thread whose turn it is."""
         self.by_others: dict[Any, None] = {}
@@ -40,36 +41,36 @@ class WaitingLines(Generic[T]):
 
     def join(self, thing: Any, thread: T) -> None:
         """A thread waits for something."""
-        self._waiting.setdefault(thing, deque()).append(thread)
+        self.waiting.setdefault(thing, deque()).append(thread)
 
     def leave(self, thing: Any, thread: T) -> None:
         """It waits no longer, or never did."""
-        waiting = self._waiting.get(thing)
+        waiting = self.waiting.get(thing)
         if waiting is not None and thread in waiting:
             waiting.remove(thread)
             if not waiting:
-                del self._waiting[thing]
+                del self.waiting[thing]
 
     def first(self, thing: Any) -> T | None:
         """Take the first thread out of the line for something."""
-        waiting = self._waiting.get(thing)
+        waiting = self.waiting.get(thing)
         if waiting is None:
             return None
         thread = waiting.popleft()
         if not waiting:
-            del self._waiting[thing]
+            del self.waiting[thing]
         return thread
 
     def released_by_others(self, lock: Any) -> None:
         """A thread of no world released a lock."""
         self.by_others.pop(lock, None)
-        if lock in self._waiting:
+        if lock in self.waiting:
             self.freed.append(lock)
 
     def find_freed(self) -> None:
         """Look for locks that threads of no world held before the world began; they are waited for
         in real time.  Called when no thread of the world can go on."""
-        for lock in tuple(self._waiting):
+        for lock in tuple(self.waiting):
             if isinstance(lock, LOCKS) and _acquire[type(lock)](lock, True, LONGEST_REAL_WAIT_S):
                 _release[type(lock)](lock)
                 self.freed.append(lock)

@@ -1,6 +1,6 @@
 """The threads of a world: which one runs, when time moves, and what each waits for.
 
-Owns: tasks, the baton that one of them holds, the run queue, their timers.  Never: replaces
+Owns: threads, the baton that one of them holds, the run queue, their timers.  Never: replaces
 anything (replaced/ does), opens a socket, moves time itself (its clock does: the cluster).
 Kafka: no counterpart; the operating system's scheduler.
 
@@ -121,7 +121,7 @@ class Scheduler:
         self.clock = clock
         self.limit_us = limit_us
         self.cost = cost or ComputeCost()
-        self.tasks: list[WorldThread] = []
+        self.threads: list[WorldThread] = []
         """Those that have not ended, in the order of their starts."""
         self.current: WorldThread | None = None
         """The one with the baton."""
@@ -129,39 +129,42 @@ class Scheduler:
         """The cluster runs, in the thread of `current`, which must not wait now."""
         self.switches = 0
         self.lines: WaitingLines[WorldThread] = WaitingLines()
+        self.is_random = rng is not None
+        """Whether threads are interrupted at random."""
         self._rng = rng
         self._chance = 0.0 if rng is None else rng.choice(INTERRUPTIONS)
-        self._by_ident: dict[int, WorldThread] = {}
+        self.by_ident: dict[int, WorldThread] = {}
+        """Those that have begun and not ended, without those that are `outside` now."""
         self._run_queue: deque[WorldThread] = deque()
         self._timers: list[tuple[int, int, WorldThread, int]] = []
-        """(µs, sequence number, task, token of the wait)."""
+        """(µs, sequence number, thread, token of the wait)."""
         self._sequence = 0
         self._started = 0
         self._slice_us = 0
-        """Computed by the current task since it got the baton."""
+        """Computed by the current thread since it got the baton."""
         self._crash: BaseException | None = None
-        """To be raised in the first task."""
+        """To be raised in the first thread."""
         self._last_reading_ns = 0
 
     def thread_here(self) -> WorldThread | None:
-        """The task of the calling thread, if it is one of this world."""
-        return self._by_ident.get(_get_ident())
+        """The calling thread, if it is one of this world."""
+        return self.by_ident.get(_get_ident())
 
     @contextmanager
     def outside(self) -> Iterator[None]:
         """The calling thread is of no world meanwhile: clocks, locks and threads are the machine's.
         It must not wait for a thread of the world."""
-        task = self._by_ident.pop(_get_ident(), None)
+        thread = self.by_ident.pop(_get_ident(), None)
         try:
             yield
         finally:
-            if task is not None:
-                self._by_ident[task.ident] = task
+            if thread is not None:
+                self.by_ident[thread.ident] = thread
 
     @property
     def here(self) -> WorldThread:
         """The calling thread, which is one of this world."""
-        return self._by_ident[_get_ident()]
+        return self.by_ident[_get_ident()]
 
     @property
     def now_us(self) -> int:
@@ -171,22 +174,22 @@ class Scheduler:
     # ------------------------------------------------------------------------- beginning, ending
 
     def enter(self) -> None:
-        """Make the calling thread the first task."""
-        task = WorldThread(self, 0, "")
-        task.ident = _get_ident()
-        self._by_ident[task.ident] = task
-        self.tasks.append(task)
-        self.current = task
+        """Make the calling thread the first of this world."""
+        thread = WorldThread(self, 0, "")
+        thread.ident = _get_ident()
+        self.by_ident[thread.ident] = thread
+        self.threads.append(thread)
+        self.current = thread
 
     def leave(self) -> list[StuckThread]:
-        """End every other task, by an exception where it waits, and let go of the calling thread,
-        which is the first task.  Returns those that were left, as they were."""
+        """End every other thread, by an exception where it waits, and let go of the calling thread,
+        which is the first thread.  Returns those that were left, as they were."""
         first = self._first
         left = self.describe(others_than=first)
         self.limit_us = NEVER_US
         self._crash = None
         for _ in range(MAX_ENDINGS):
-            others = [task for task in self.tasks if task is not first]
+            others = [thread for thread in self.threads if thread is not first]
             if not others:
                 break
             victim = others[0]
@@ -195,13 +198,13 @@ class Scheduler:
             self._run_queue.clear()
             self._run_queue.extend((victim, first))
             self._switch()
-        self._by_ident.pop(first.ident, None)
+        self.by_ident.pop(first.ident, None)
         self.current = None
         return left
 
     @property
     def _first(self) -> WorldThread:
-        return self.tasks[0]
+        return self.threads[0]
 
     def spawn(
         self,
@@ -213,59 +216,59 @@ class Scheduler:
         """Start a thread of the world; it runs when its turn comes."""
         assert self.current is not None, "a thread of no world starts a thread of this one"
         self._started += 1
-        task = WorldThread(self, self._started, self.current.app if app is None else app)
-        self.tasks.append(task)
+        thread = WorldThread(self, self._started, self.current.app if app is None else app)
+        self.threads.append(thread)
         is_known = _allocate_lock()
         _acquire(is_known)
 
         def live() -> None:
-            task.ident = _get_ident()
-            self._by_ident[task.ident] = task
+            thread.ident = _get_ident()
+            self.by_ident[thread.ident] = thread
             _release(is_known)
-            _acquire(task.baton)
+            _acquire(thread.baton)
             try:
-                if not task.is_ended_by_force:
+                if not thread.is_ended_by_force:
                     function(*arguments, **keywords)
             except (WorldEnded, SystemExit):
                 pass
             finally:
-                if not task.is_lost:
-                    self._end(task)
+                if not thread.is_lost:
+                    self._end(thread)
 
         _start_new_thread(live, ())
         _acquire(is_known)
-        self._run_queue.append(task)
-        return task
+        self._run_queue.append(thread)
+        return thread
 
-    def _end(self, task: WorldThread) -> None:
-        if task.sentinel is not None:
-            task.sentinel()
-        task.is_done = True
-        self._by_ident.pop(task.ident, None)
-        self.tasks.remove(task)
+    def _end(self, thread: WorldThread) -> None:
+        if thread.sentinel is not None:
+            thread.sentinel()
+        thread.is_done = True
+        self.by_ident.pop(thread.ident, None)
+        self.threads.remove(thread)
         self._hand_to(self._next())
 
     # ----------------------------------------------------------------------------------- waiting
 
     def park(self, deadline_us: int | None, wait: Waiting) -> bool:
-        """The calling task waits until somebody wakes it, or until the deadline; returns whether it
-        was woken."""
+        """The calling thread waits until somebody wakes it, or until the deadline; returns whether
+        it was woken."""
         assert not self.is_advancing, f"the cluster itself waits: {wait}"
-        task = self._current
-        task.is_parked, task.was_woken, task.wait = True, False, wait
-        task.token += 1
+        thread = self._current
+        thread.is_parked, thread.was_woken, thread.wait = True, False, wait
+        thread.token += 1
         if deadline_us is not None:
             self._sequence += 1
             due_us = max(deadline_us, self.now_us + 1)
-            heappush(self._timers, (due_us, self._sequence, task, task.token))
+            heappush(self._timers, (due_us, self._sequence, thread, thread.token))
         self._switch()
-        return task.was_woken
+        return thread.was_woken
 
-    def wake(self, task: WorldThread) -> None:
-        """Let a task that waits go on."""
-        if task.is_parked:
-            task.is_parked, task.was_woken = False, True
-            self._run_queue.append(task)
+    def wake(self, thread: WorldThread) -> None:
+        """Let a thread that waits go on."""
+        if thread.is_parked:
+            thread.is_parked, thread.was_woken = False, True
+            self._run_queue.append(thread)
 
     def pass_on(self, lock: Any) -> None:
         """A lock is free: the first thread that waits for it is next."""
@@ -275,22 +278,17 @@ class Scheduler:
             self.wake(thread)
 
     def let_others_run(self) -> None:
-        """The calling task goes to the end of the run queue."""
+        """The calling thread goes to the end of the run queue."""
         self._run_queue.append(self._current)
         self._switch()
 
     def sleep(self, duration_us: int, wait: Waiting) -> None:
-        """The calling task waits for this long."""
+        """The calling thread waits for this long."""
         if duration_us <= 0:
             self.polled()
             self.let_others_run()
         else:
             self.park(self.now_us + duration_us, wait)
-
-    @property
-    def is_random(self) -> bool:
-        """Whether threads are interrupted at random."""
-        return self._rng is not None
 
     def may_switch(self) -> None:
         """A place at which the calling thread could be interrupted: with random interleavings it
@@ -315,14 +313,16 @@ class Scheduler:
     # ----------------------------------------------------------------------------------- the clock
 
     def read_clock_ns(self) -> int:
-        """The time, by a task.  No two readings are equal, and reading without ever waiting takes
+        """The time, by a thread.  No two readings are equal, and reading without ever waiting takes
         time (compute.py)."""
-        self.may_switch()
+        if self.is_random:
+            self.may_switch()
         cost_us = self.cost.of_reading()
         if cost_us and not self.is_advancing:
             self.compute(cost_us)
-        self._last_reading_ns = max(self._last_reading_ns + 1, self.now_us * 1000)
-        return self._last_reading_ns
+        next_ns, now_ns = self._last_reading_ns + 1, self.clock.now_us * 1000
+        self._last_reading_ns = reading_ns = now_ns if now_ns > next_ns else next_ns
+        return reading_ns
 
     def polled(self) -> None:
         """The calling thread looked for something in vain, and does not wait for it."""
@@ -331,7 +331,7 @@ class Scheduler:
             self.compute(cost_us)
 
     def compute(self, cost_us: int) -> None:
-        """The calling task computes; the cluster and timers go on meanwhile."""
+        """The calling thread computes; the cluster and timers go on meanwhile."""
         until_us = self.now_us + cost_us
         self._advance(until_us, _never)
         self._fire_timers()
@@ -349,46 +349,46 @@ class Scheduler:
     def _fire_timers(self) -> None:
         timers, now_us = self._timers, self.now_us
         while timers and timers[0][0] <= now_us:
-            _, _, task, token = heappop(timers)
-            if task.is_parked and task.token == token:
-                task.is_parked = False
-                self._run_queue.append(task)
+            _, _, thread, token = heappop(timers)
+            if thread.is_parked and thread.token == token:
+                thread.is_parked = False
+                self._run_queue.append(thread)
 
     # ------------------------------------------------------------------------------ who runs next
 
     @property
     def _current(self) -> WorldThread:
-        task = self.current
-        assert task is not None, "the world is over"
-        return task
+        thread = self.current
+        assert thread is not None, "the world is over"
+        return thread
 
     def _switch(self) -> None:
-        task = self._current
-        if task.is_ended_by_force:
+        thread = self._current
+        if thread.is_ended_by_force:
             raise WorldEnded
         successor = self._next()
         self._slice_us = 0
-        if successor is not task:
+        if successor is not thread:
             self._hand_to(successor)
-            self._await_baton(task)
-        if task.is_ended_by_force:
+            self._await_baton(thread)
+        if thread.is_ended_by_force:
             raise WorldEnded
-        if self._crash is not None and task.number == 0:
+        if self._crash is not None and thread.number == 0:
             crash, self._crash = self._crash, None
             raise crash
 
-    def _await_baton(self, task: WorldThread) -> None:
+    def _await_baton(self, thread: WorldThread) -> None:
         try:
-            _acquire(task.baton)
+            _acquire(thread.baton)
         finally:
-            if self.current is not task:
-                self._take_baton(task)
+            if self.current is not thread:
+                self._take_baton(thread)
 
-    def _take_baton(self, task: WorldThread) -> None:
+    def _take_baton(self, thread: WorldThread) -> None:
         """Ctrl-C, or another signal, has interrupted the first thread, and another one has the
         baton, which it hands over at its next wait."""
         self._crash = KeyboardInterrupt()
-        if not _acquire(task.baton, True, LONGEST_HANDOVER_S):
+        if not _acquire(thread.baton, True, LONGEST_HANDOVER_S):
             self.go_on_without_current()
         self._crash = None
 
@@ -399,8 +399,8 @@ class Scheduler:
         if lost is first:
             return
         lost.is_lost = True
-        self.tasks.remove(lost)
-        del self._by_ident[lost.ident]
+        self.threads.remove(lost)
+        del self.by_ident[lost.ident]
         if first in self._run_queue:
             self._run_queue.remove(first)
         first.is_parked = False
@@ -414,10 +414,10 @@ class Scheduler:
         """Changes whenever threads do something in the world."""
         return (self.switches, self.cost.readings, self.now_us, self._sequence)
 
-    def _hand_to(self, task: WorldThread) -> None:
+    def _hand_to(self, thread: WorldThread) -> None:
         self.switches += 1
-        self.current = task
-        _release(task.baton)
+        self.current = thread
+        _release(thread.baton)
 
     def _next(self) -> WorldThread:
         with _Crashes(self):
@@ -447,7 +447,7 @@ class Scheduler:
         while timers and (timers[0][2].token != timers[0][3] or not timers[0][2].is_parked):
             heappop(timers)
         due_us = timers[0][0] if timers else NEVER_US
-        if due_us == NEVER_US and not any(task.wait.is_for_cluster for task in self.tasks):
+        if due_us == NEVER_US and not any(thread.wait.is_for_cluster for thread in self.threads):
             self.lines.find_freed()
             if self.lines.freed:
                 return
@@ -460,12 +460,12 @@ class Scheduler:
             raise Deadlock(self.describe())
 
     def describe(self, others_than: WorldThread | None = None) -> list[StuckThread]:
-        """What each task waits for, and where."""
+        """What each thread waits for, and where."""
         frames = sys._current_frames()
         return [
-            StuckThread(task.name, task.wait, place_of(frames.get(task.ident)), task.app)
-            for task in self.tasks
-            if task is not others_than
+            StuckThread(thread.name, thread.wait, place_of(frames.get(thread.ident)), thread.app)
+            for thread in self.threads
+            if thread is not others_than
         ]
 
 

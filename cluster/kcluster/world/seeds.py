@@ -27,6 +27,8 @@ from typing import IO, Final, NoReturn
 import msgspec
 from msgspec import Struct
 
+from kcluster.world.heap import frozen_for_children
+
 REAL_LIMIT_S: Final = 120.0
 """A child that has not ended after this time, by the machine's clock, hangs."""
 GRACE_S: Final = 0.5
@@ -98,8 +100,8 @@ def run_seeds(
     first_failed: SeedOutcome | None = None
     passed = 0
     gc.collect()
-    gc.freeze()  # a child's collections would copy every page of this process
-    try:
+    with frozen_for_children(), contextlib.ExitStack() as undo:
+        undo.callback(children.stop)
         while True:
             while first_failed is None and len(children.running) < (workers or cores()):
                 seed = next(wanted, None)
@@ -115,9 +117,6 @@ def run_seeds(
                 elif first_failed is None or outcome.seed < first_failed.seed:
                     first_failed = outcome
                     children.stop(above=outcome.seed)
-    finally:
-        children.stop()
-        gc.unfreeze()
 
 
 def cores() -> int:

@@ -87,17 +87,17 @@ class Watchdog:
 
     def _cpu_s(self) -> float:
         """What the thread with the baton has used of the processor."""
-        task = self._scheduler.current
-        if task is None or not hasattr(time, "pthread_getcpuclockid"):
+        thread = self._scheduler.current
+        if thread is None or not hasattr(time, "pthread_getcpuclockid"):
             return 0.0
         try:
-            return _clock_gettime(time.pthread_getcpuclockid(task.ident))
+            return _clock_gettime(time.pthread_getcpuclockid(thread.ident))
         except OSError:
             return 0.0  # it has just ended
 
     def _frames(self) -> Iterator[FrameType]:
-        task = self._scheduler.current
-        frame = None if task is None else sys._current_frames().get(task.ident)
+        thread = self._scheduler.current
+        frame = None if thread is None else sys._current_frames().get(thread.ident)
         while frame is not None:
             yield frame
             frame = frame.f_back
@@ -107,11 +107,11 @@ class Watchdog:
         return any(module.partition(".")[0] in DEBUGGERS for module in modules)
 
     def _end(self, quiet_s: float, is_computing: bool) -> None:
-        task = self._scheduler.current
-        if task is None:
+        thread = self._scheduler.current
+        if thread is None:
             return
         place = place_of(next(self._frames(), None))
-        error = StandStill(task.name, place, quiet_s, is_computing)
+        error = StandStill(thread.name, place, quiet_s, is_computing)
         if self._main_ident:
             self._error = error
             signal.pthread_kill(self._main_ident, _SIGNAL)

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from kcluster.timers import NEVER_US
-from kcluster.world import libraries, refusals
+from kcluster.world import heap, libraries, refusals
 from kcluster.world.active import ActiveWorld, WorldNetwork, set_world
 from kcluster.world.compute import ComputeCost
 from kcluster.world.holders import Replacement
@@ -33,10 +33,15 @@ LIMIT_S: Final = 3600.0
 
 def _replacements() -> list[Replacement]:
     found = [*clocks.PAIRS, *threads.PAIRS, *randomness.PAIRS, *network.PAIRS, *refusals.PAIRS]
-    return found + libraries.pairs()
+    return found + clocks.methods_taken() + libraries.pairs()
 
 
 _REPLACING: Final = Replacing(_replacements)
+_ALL: Final = 2
+_YOUNGER: Final = 1
+"""Generations that are collected."""
+_is_first = True
+"""No world of this process has begun yet."""
 
 
 class World(ActiveWorld):
@@ -131,11 +136,12 @@ def _forget_event_loop(undo: ExitStack) -> None:
 def _collect(undo: ExitStack) -> None:
     """Collect what is garbage now, and nothing by itself until the end: finalizers would run at
     moments that differ from run to run.  A collection that the program asks for looks at its own
-    objects only: the rest is frozen."""
-    gc.collect()
+    objects only: the rest is frozen.  The first world looks at the whole heap, later ones only at
+    what is younger: what other worlds have left."""
+    global _is_first
+    gc.collect(_ALL if _is_first else _YOUNGER)
+    _is_first = False
     if gc.isenabled():
         gc.disable()
         undo.callback(gc.enable)
-    if not gc.get_freeze_count():
-        gc.freeze()
-        undo.callback(gc.unfreeze)
+    heap.freeze(undo)

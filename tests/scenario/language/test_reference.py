@@ -27,7 +27,7 @@ CLUSTER: dict[str, Any] = {
         "producers": {"topic": "orders", "name": "shop", "rate": "50/s"},
         "consumers": {"topics": "orders", "name": "billing", "group": "billing"},
     },
-    "duration": "2s",
+    "duration": "800ms",
 }
 BEFORE = {
     "start": ["kill: 1"],

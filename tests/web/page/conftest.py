@@ -1,18 +1,20 @@
 """A browser for the tests of the live page: Playwright with the system's Chromium.
 
-Owns: the browser, one for all tests of a worker; pages that must not fail.  Never: knows the page.
+Owns: the browser and its pages, shared by all tests of a worker; pages must not fail.  Never: knows
+the page.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Error, Page
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -31,28 +33,53 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def pages(chromium: Browser) -> Callable[[int], Page]:
+    """The page at a zoom, empty.  Tests take turns on it: a new one is a new process, which takes
+    half a second of CPU."""
+
+    @cache
+    def page(zoom: int) -> Page:
+        page = chromium.new_context(device_scale_factor=zoom).new_page()
+        page.set_default_timeout(40_000)  # many tests may run beside it
+        return page
+
+    return page
+
+
 @pytest.fixture
-def tab(chromium: Browser) -> Iterator[Callable[..., Page]]:
-    """Opens a page: `tab(url, width=1366, height=768, zoom=1)`.  An error in one fails the test."""
+def tab(pages: Callable[[int], Page]) -> Iterator[Callable[..., Page]]:
+    """Opens a page: `tab(url, width=1366, height=768, zoom=1)`; the one that was open before is
+    left.  An error in one fails the test."""
     errors: list[str] = []
-    contexts = []
+    shown: list[Page] = []
+
+    def note_error(error: Error) -> None:
+        errors.append(str(error))
+
+    def leave() -> None:
+        for page in shown:
+            page.goto("about:blank")
+            page.remove_listener("pageerror", note_error)
+        shown.clear()
 
     def opened(
-        url: str, width: int = 1366, height: int = 768, zoom: int = 1, **options: Any
+        url: str,
+        width: int = 1366,
+        height: int = 768,
+        zoom: int = 1,
+        color_scheme: Literal["light", "dark"] = "light",
+        reduced_motion: Literal["no-preference", "reduce"] = "no-preference",
     ) -> Page:
-        options |= {
-            "viewport": {"width": width // zoom, "height": height // zoom},
-            "device_scale_factor": zoom,
-        }
-        context = chromium.new_context(**options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(40_000)  # many tests may run beside it
-        page.on("pageerror", lambda error: errors.append(str(error)))
+        leave()
+        page = pages(zoom)
+        shown.append(page)
+        page.on("pageerror", note_error)
+        page.set_viewport_size({"width": width // zoom, "height": height // zoom})
+        page.emulate_media(color_scheme=color_scheme, reduced_motion=reduced_motion)
         page.goto(url)
         return page
 
     yield opened
-    for context in contexts:
-        context.close()
+    leave()
     assert errors == []

@@ -35,15 +35,15 @@ def label(page: Page, broker: int) -> str:
 
 
 def test_partition__before_and_after_the_death(tab: Tab, url: str) -> None:
-    before = tab(url + BEFORE)
-    assert "leader" in label(before, 1)
-    assert "in sync" in label(before, 2)
-    assert before.locator(".replica.leader svg.crown").count() == 1
-    after = tab(url + ELECTED)
-    assert label(after, 1).startswith("Broker 1: down (killed), out of sync")
-    assert "leader" in label(after, 2)
+    page = tab(url + BEFORE)
+    assert "leader" in label(page, 1)
+    assert "in sync" in label(page, 2)
+    assert page.locator(".replica.leader svg.crown").count() == 1
+    page = tab(url + ELECTED)
+    assert label(page, 1).startswith("Broker 1: down (killed), out of sync")
+    assert "leader" in label(page, 2)
     # The epochs of the new leader's log are seen as two fills.
-    fills = after.locator(".replica.leader .cell").evaluate_all(
+    fills = page.locator(".replica.leader .cell").evaluate_all(
         "cells => [...new Set(cells.map((cell) => cell.getAttribute('fill')))]"
     )
     assert fills == ["url(#epoch-0)", "url(#epoch-1)"]

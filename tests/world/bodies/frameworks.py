@@ -43,7 +43,7 @@ def stream_application(cluster: Any, records: int = 50) -> list[bytes]:
             for number in range(records):
                 await orders.send(value=b"order %d" % number)
                 if number == records // 2:
-                    killing = asyncio.create_task(asyncio.to_thread(_kill_leader, cluster))
+                    killing = asyncio.create_task(asyncio.to_thread(kill_leader, cluster))
                 await asyncio.sleep(0.2)
             assert killing is not None, "started half way"
             await killing
@@ -96,7 +96,7 @@ def web_service(cluster: Any, records: int = 20) -> list[str]:
         async with ClientSession() as session:
             for number in range(records):
                 if number == records // 2:
-                    await asyncio.to_thread(_kill_leader, cluster)
+                    await asyncio.to_thread(kill_leader, cluster)
                 async with session.post(url, data=b"order %d" % number) as response:
                     assert response.status == 201, response.status
             await asyncio.sleep(LATER_S)
@@ -114,5 +114,5 @@ async def _consume(consumer: AIOKafkaConsumer, read: list[str]) -> None:
         read.append(record.value.decode())
 
 
-def _kill_leader(cluster: Any) -> None:
+def kill_leader(cluster: Any) -> None:
     cluster.kill(cluster.leader("orders", 0))

@@ -57,10 +57,17 @@ def two_halves(cluster: Any, records: int = 10) -> Outcome:
     return sending.outcome(reader.read)
 
 
-def busy_service(cluster: Any, records: int = 300) -> Outcome:
+def busy_service(
+    cluster: Any,
+    records: int = 300,
+    *,
+    calm_s: float = 10.0,
+    dead_s: float = 8.0,
+    paused_s: float = 12.0,
+) -> Outcome:
     """Two writers and two readers of a group in a pool of threads; the readers hand over to
-    another thread by a queue that can be full.  A broker dies and comes back while another one
-    stands still."""
+    another thread by a queue that can be full.  After a calm time a broker dies, and comes back
+    while another one stands still."""
     handed_over: queue.Queue[bytes | None] = queue.Queue(maxsize=50)
     processed: list[bytes] = []
     writers = [Sending(cluster, client_id=f"writer-{topic}") for topic in ("orders", "payments")]
@@ -76,14 +83,14 @@ def busy_service(cluster: Any, records: int = 300) -> Outcome:
             pool.submit(_write, writer, topic, records)
             for writer, topic in zip(writers, topics, strict=True)
         ]
-        time.sleep(10)
+        time.sleep(calm_s)
         first = cluster.leader("orders", 0)
         cluster.kill(first)
-        time.sleep(8)
+        time.sleep(dead_s)
         other = cluster.leader("payments", 1)
         cluster.start(first)
         cluster.pause(other)
-        time.sleep(12)
+        time.sleep(paused_s)
         cluster.resume(other)
         for written in writing:
             written.result()

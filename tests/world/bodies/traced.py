@@ -24,10 +24,11 @@ _SIX = {"partitions": 6, "replication_factor": 3}
 def trace_hash(seed: int) -> str:
     """Of two producers, a group of two consumers, pools, a queue, a death, a restart, a pause."""
     trace = WireTrace(START_MS * 1000)
-    with in_virtual_time({"orders": _SIX, "payments": _SIX}, seed=seed) as cluster:
+    topics = {"orders": _SIX, "payments": _SIX}
+    with in_virtual_time(topics, seed=seed, profile="fast") as cluster:
         network = cluster.driver.network
         network.packet_sinks = (*network.packet_sinks, trace.on_packet)
-        python_clients.busy_service(cluster, records=20)
+        python_clients.busy_service(cluster, records=20, calm_s=1, dead_s=2, paused_s=2)
         trace.end(cluster.driver.now_us, 0, "")
     return trace.hash
 

@@ -9,6 +9,8 @@ import shlex
 
 import click
 
+from kcluster.cli.click_tools import fail
+from kcluster.cli.control.protocol import ControlError
 from kcluster.cli.pipeline.sweep import read_grid
 from kcluster.cli.spark_job import refuse
 
@@ -41,9 +43,15 @@ def command(file: str, cell: str, seed: int, out: str | None, scenario: bool) ->
         return
     result = run_scenario(Scenario.parse(text, f"{name}.yaml"), "virtual", seed)
     if out is not None:
+        from kcluster.cli.writing import writing
         from kcluster.runs.directory import write_run
 
-        print(f"run directory: {write_run(out, result.record())}")
+        try:
+            with writing(out):
+                path = write_run(out, result.record())
+        except ControlError as error:
+            fail(error)
+        print(f"run directory: {path}")
     lines = result_lines(result, with_timeline=True)
     print("\n".join(line for line in lines if not line.startswith("  replay: ")))
     print(f"  replay: {shlex.join(['kcluster', 'pipeline', 'replay', file, cell, str(seed)])}")

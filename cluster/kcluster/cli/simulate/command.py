@@ -20,6 +20,7 @@ from kcluster.cli.simulate.options import SimulateOptions, SimulationSetting, se
 from kcluster.cli.simulate.printing import play
 from kcluster.cli.simulate.replay import replay_command
 from kcluster.cli.simulate.simulation import Simulated, Simulation
+from kcluster.cli.writing import writing
 from kcluster.handle.world_cluster import WorldCluster
 from kcluster.runs.directory import write_run
 from kcluster.world.imports import import_libraries
@@ -82,11 +83,9 @@ def _simulate(options: SimulateOptions, setting: SimulationSetting) -> int:
 
 def _write(options: SimulateOptions, simulation: Simulation, simulated: Simulated) -> None:
     if options.trace is not None:
-        try:
+        with writing(options.trace):
             Path(options.trace).write_text("\n".join([*simulation.trace_lines, ""]))
-        except OSError as error:
-            text = f"{options.trace}: cannot be written: {error.strerror}"
-            raise ControlError(text, 2) from None
     if options.out is not None:
-        path = write_run(options.out, simulated.record())
+        with writing(options.out):
+            path = write_run(options.out, simulated.record())
         print(f"run directory: {path}  (kcluster explain {path})")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kcluster.cli.click_tools import Section, control_options, print_json, section
+from kcluster.cli.click_tools import HelpfulGroup, Section, control_options, print_json, section
 from kcluster.cli.completion import complete_topics
 from kcluster.cli.control.client import ask
 from kcluster.cli.control.protocol import ControlError, ControlRequest, handles
@@ -31,7 +31,7 @@ class ClientRequest(ControlRequest, verb="client"):
 
 
 @section(Section.CLUSTER)
-@click.group("client")
+@click.group("client", cls=HelpfulGroup)
 def command() -> None:
     """Start and stop producers and consumers on the running cluster.
 
@@ -90,6 +90,8 @@ def list_(name: str | None, as_json: bool) -> None:
     if as_json:
         print_json(answer)
         return
+    if not answer["clients"]:
+        print(f"{answer['cluster']}: no client was started  (kcluster client start --help)")
     for one in answer["clients"]:
         state = "running" if one["running"] else "stopped"
         keys = ", ".join(f"{key}: {value}" for key, value in one["keys"].items() if key != "name")

@@ -27,7 +27,7 @@ from kcluster.cli.control.protocol import ControlError
     type=click.Choice(["fast", "kafka"]),
     default="fast",
     show_default=True,
-    help="fast: Kafka's time constants divided by 100. kafka: the real ones, about 20 s.",
+    help="fast: time constants 100 times shorter than Kafka's. kafka: the real ones, about 20 s.",
 )
 @click.option("--spark", is_flag=True, help="Spark ingests the topic meanwhile, and audits it.")
 @click.option("--json", "as_json", is_flag=True, help="Print timeline and count as a JSON object.")

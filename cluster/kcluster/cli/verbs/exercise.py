@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kcluster.cli.click_tools import Section, fail, print_json, section
+from kcluster.cli.click_tools import HelpfulGroup, Section, fail, print_json, section
 from kcluster.cli.control.protocol import ControlError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ MAX_VERDICT: Final = 16
 
 
 @section(Section.SCENARIOS)
-@click.group("exercise")
+@click.group("exercise", cls=HelpfulGroup)
 def command() -> None:
     """List, show, start and check the exercises of the course."""
 
@@ -81,8 +81,10 @@ def start(exercise: str, file: str | None) -> None:
         fail(ControlError(f"{path}: cannot be written: {error.strerror}", 2))
     quoted = shlex.quote(path)
     print(f"{path} is written. Change it, then:")
-    print(f"  kcluster scenario run {quoted}        one run, with its events")
-    print(f"  kcluster exercise check {exercise} {quoted}   your points")
+    commands = (f"kcluster scenario run {quoted}", f"kcluster exercise check {exercise} {quoted}")
+    width = max(map(len, commands))
+    for each, what in zip(commands, ("one run, with its events", "your points"), strict=True):
+        print(f"  {each:<{width}}   {what}")
 
 
 @command.command("check")
@@ -116,17 +118,24 @@ def check(
     except ScenarioError as error:
         print(error, file=sys.stderr)
         sys.exit(2)
-    page = None
+    page = unwritten = None
     if out is not None and grade.first_failing is not None:
+        from kcluster.cli.writing import writing
         from kcluster.runs.directory import write_run
 
-        page = write_run(out, grade.first_failing.record()) / "timeline.html"
+        try:
+            with writing(out):
+                page = write_run(out, grade.first_failing.record()) / "timeline.html"
+        except ControlError as error:
+            unwritten = error  # the points come first
     if as_json:
         print_json({**grade.values(), "timeline": None if page is None else str(page)})
     else:
         print("\n".join(grade_lines(grade)))
         if page is not None:
             print(f"timeline: {page}")
+    if unwritten is not None:
+        fail(unwritten, as_json)
     sys.exit(0 if grade.passed else 1)
 
 

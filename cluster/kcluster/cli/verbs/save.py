@@ -71,29 +71,28 @@ def saved_lines(answer: dict[str, Any]) -> list[str]:
 def handle(session: ControlSession, request: SaveRequest) -> dict[str, Any]:
     """Write what was asked for."""
     from kcluster.cli.recorded_scenario import write_scenario
+    from kcluster.cli.writing import writing
 
     answer = {} if request.directory is None else save(session, request.directory)
     if request.scenario is None:
         return answer
     session.wait_until_recorded()
-    try:
+    with writing(request.scenario):
         write_scenario(session.cluster, request.scenario)
-    except OSError as error:
-        raise ControlError(f"{error.filename}: {error.strerror}", 2) from error
     return {**answer, "scenario": request.scenario}
 
 
 def save(session: ControlSession, directory: str, own: OwnRun | None = None) -> dict[str, Any]:
     """Write the run so far below `directory`, or complete its `own` run directory; the answer names
     the run directory and the verdict."""
+    from kcluster.cli.writing import writing
     from kcluster.runs.directory import RunError, read_verdict
 
     session.wait_until_recorded()
     try:
-        path = session.cluster.save(directory) if own is None else own.finish().resolve()
+        with writing(directory):
+            path = session.cluster.save(directory) if own is None else own.finish().resolve()
         verdict = read_verdict(path)
-    except OSError as error:
-        raise ControlError(f"{error.filename}: {error.strerror}", 2) from error
     except RunError as error:
         raise ControlError(str(error), 2) from error
     return {"run": str(path), "outcome": verdict["outcome"], "reason": verdict["reason"]}

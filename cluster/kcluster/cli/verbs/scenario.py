@@ -16,14 +16,14 @@ from typing import Any, Final
 
 import click
 
-from kcluster.cli.click_tools import Section, fail, print_json, section
+from kcluster.cli.click_tools import HelpfulGroup, Section, fail, print_json, section
 from kcluster.cli.control.protocol import ControlError
 
 CLOCKS: Final = ("virtual", "live", "both")
 
 
 @section(Section.SCENARIOS)
-@click.group("scenario")
+@click.group("scenario", cls=HelpfulGroup)
 def command() -> None:
     """Run scenario files, live or in virtual time; check, list and explain them."""
 
@@ -224,18 +224,26 @@ def _one(
         else:
             print("\n".join(crash_lines(result)))
         return None
+    unwritten = None
     if out is not None:
+        from kcluster.cli.writing import writing
         from kcluster.runs.directory import write_run
 
-        path = write_run(out, result.record())
-        if not as_json:
-            print(f"run directory: {path}")
+        try:
+            with writing(out):
+                path = write_run(out, result.record())
+            if not as_json:
+                print(f"run directory: {path}")
+        except ControlError as error:
+            unwritten = error  # the result comes first
     if as_json:
         print_json(result_values(result))
     elif brief and result.passed and not verbose:
         print(head_line(result))
     else:
         print("\n".join(result_lines(result, with_timeline=verbose or shown or not result.passed)))
+    if unwritten is not None:
+        fail(unwritten, as_json)
     return result
 
 

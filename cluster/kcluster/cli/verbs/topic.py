@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kcluster.cli.click_tools import Section, control_options, make_change, section
+from kcluster.cli.click_tools import HelpfulGroup, Section, control_options, make_change, section
 from kcluster.cli.completion import complete_topics
 from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
 
@@ -30,7 +30,7 @@ class TopicRequest(ControlRequest, verb="topic"):
 
 
 @section(Section.FAULTS)
-@click.group("topic")
+@click.group("topic", cls=HelpfulGroup)
 def command() -> None:
     """Create or delete a topic.
 

@@ -61,6 +61,9 @@ def tree_of_text(text: str | bytes, source: str, overrides: Mapping[str, Any]) -
         raise _refused(source, "empty; the least that works is `brokers: 3`", 1)
     if node is None:
         raise TopologyError(problems)
+    if isinstance(node, Map) and "brokers" not in node.entries and "topology" in node.entries:
+        text_ = f"a scenario, which has a topology; run it: kcluster scenario run {source}"
+        raise _refused(source, text_)
     return SourceTree(_with_overrides(node, overrides), source, problems)
 
 

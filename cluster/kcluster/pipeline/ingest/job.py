@@ -75,7 +75,8 @@ def ingest(
 ) -> Ingested:
     """Read topics into a table until `options.until` holds or `is_enough` returns True.
 
-    `on_counts` and `is_enough` are called several times a second, `on_loss` for each lost range.
+    `on_counts` and `is_enough` are called in the caller's thread several times a second, and
+    `on_counts` at the end.  `on_loss` is called for each lost range, in any thread, one at a time.
 
     BadInput: the job cannot begin.  IngestDataLoss: a range is lost and options.fail_on_data_loss
     is on; the batches before are in the table.  IngestError: any other failure.  After the last
@@ -127,6 +128,7 @@ class _Job:
         with self.lock:
             self._check_at_rest()
         self._raise(None)
+        self._count()
         seconds = time.monotonic() - self.began
         return Ingested(self.rows, self.batches, tuple(self.lost), seconds)
 
@@ -250,7 +252,6 @@ class _Job:
         self.rows, self.batches = self.rows + rows, self.batches + 1
         if rows:
             self.moved = time.monotonic()
-        self._count()
 
     def _claim_checkpoint(self, batch: int) -> None:
         """Before the first batch, record the checkpoint's query id in the state of the run."""

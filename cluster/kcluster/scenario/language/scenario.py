@@ -148,6 +148,9 @@ def read_scenario(
         text_ = f"{kind(root)}; a scenario is a mapping with keys like story, topology, steps"
         reading.wrong(root, "", text_)
         raise ScenarioError(reading.problems)
+    if "brokers" in root.entries and "topology" not in root.entries:
+        text_ = f"a topology, not a scenario; start a cluster with it: kcluster up {source}"
+        raise ScenarioError([Problem(source, 0, 0, "", text_)])
     top = reading.entries(root, "", _ALL_KEYS, "key of a scenario")
     top |= {key: from_python(value) for key, value in overrides.items() if value is not None}
     values = {

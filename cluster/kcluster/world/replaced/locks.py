@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import _thread
 import queue
+import sys
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from types import FrameType
 from typing import Any, Final
 
-from kcluster.world.active import scheduler_here, scheduler_of_process
+from kcluster.world.active import scheduler_here, scheduler_of_process, thread_here
 from kcluster.world.lines import LONGEST_REAL_WAIT_S
 from kcluster.world.replacing import set_in_builtin_type
-from kcluster.world.scheduler import Scheduler
+from kcluster.world.scheduler import WorldThread
 from kcluster.world.waits import WaitFor, Waiting
 
 _RLOCK: Final[Any] = _thread.RLock
@@ -33,6 +36,9 @@ _is_owned: Final = _RLOCK._is_owned
 _get: Final[Any] = queue.SimpleQueue.get
 _put: Final[Any] = queue.SimpleQueue.put
 
+_IS_OWNED: Final = vars(threading.Condition)["_is_owned"].__code__
+_WAIT: Final = threading.Condition.wait.__code__
+
 Acquire = Callable[..., bool]
 
 
@@ -40,12 +46,12 @@ def replace_locks(undo: ExitStack) -> None:
     """Replace the methods of locks and simple queues."""
     lock: Any = _thread.LockType
     acquire, release = _acquire_of(lock), _release_of(lock, _is_never)
-    names = {"acquire": acquire, "release": release, "__exit__": _exit_of(release)}
+    names = {"acquire": acquire, "release": release, "__exit__": release}
     names |= {"__enter__": acquire, "acquire_lock": acquire, "release_lock": release}
     _put_in(undo, lock, names)
 
     acquire, release = _acquire_of(_RLOCK), _release_of(_RLOCK, _is_owned)
-    names = {"acquire": acquire, "release": release, "__exit__": _exit_of(release)}
+    names = {"acquire": acquire, "release": release, "__exit__": release}
     names |= {"__enter__": acquire, "_release_save": _release_save_here}
     names["_acquire_restore"] = _acquire_restore_by(acquire)
     _put_in(undo, _RLOCK, names)
@@ -64,28 +70,44 @@ def _acquire_of(kind: Any) -> Acquire:
     real = kind.acquire
 
     def acquire(lock: Any, blocking: bool = True, timeout: float = -1) -> bool:
-        scheduler = scheduler_here()
-        if scheduler is None:
+        thread = thread_here()
+        if thread is None:
             return _by_others(real, lock, blocking, timeout)
+        scheduler = thread.scheduler
         if timeout != -1:
             if not blocking or timeout < 0:
                 return bool(real(lock, blocking, timeout))  # a ValueError
             blocking = timeout > 0
-        if blocking:
+        if blocking and scheduler.is_random:
             scheduler.may_switch()
-        lines = scheduler.lines
-        if lock not in lines.reserved and real(lock, False):
+        reserved = scheduler.lines.reserved
+        if (not reserved or lock not in reserved) and real(lock, False):
             return True
         if not blocking:
-            scheduler.polled()
+            if _is_look(sys._getframe(1)):
+                scheduler.polled()
             return False
-        return _wait(real, lock, scheduler, timeout)
+        return _wait(real, lock, thread, timeout)
 
     return acquire
 
 
-def _wait(real: Acquire, lock: Any, scheduler: Scheduler, timeout: float) -> bool:
-    lines, thread = scheduler.lines, scheduler.here
+def _is_look(caller: FrameType) -> bool:
+    """Whether code that did not get a lock looks whether it is free.  Conditions ask so whether
+    they own their lock, and pools whether a thread is idle: neither asks again and again."""
+    if caller.f_code is _IS_OWNED:
+        return False
+    if caller.f_code is _WAIT and caller.f_back is not None:  # called by Semaphore.acquire
+        return not _is_pool(caller.f_back.f_back)
+    return True
+
+
+def _is_pool(caller: FrameType | None) -> bool:
+    return caller is not None and caller.f_globals.get("__name__") == "concurrent.futures.thread"
+
+
+def _wait(real: Acquire, lock: Any, thread: WorldThread, timeout: float) -> bool:
+    scheduler, lines = thread.scheduler, thread.scheduler.lines
     if lock in lines.by_others and real(lock, True, LONGEST_REAL_WAIT_S):
         return True
     deadline_us = scheduler.deadline_us(timeout) if timeout > 0 else None
@@ -125,29 +147,27 @@ def _is_never(lock: Any) -> bool:
     return False
 
 
-def _release_of(kind: Any, is_still_held: Callable[[Any], bool]) -> Callable[[Any], None]:
+def _release_of(kind: Any, is_still_held: Callable[[Any], bool]) -> Callable[..., None]:
+    """Also `__exit__`, which has the error for arguments."""
     real = kind.release
 
-    def release(lock: Any) -> None:
+    def release(lock: Any, *error: object) -> None:
         real(lock)
         scheduler = scheduler_of_process()
-        if scheduler is None or is_still_held(lock):
+        if scheduler is None:
+            return
+        lines = scheduler.lines
+        if not lines.by_others and lock not in lines.waiting:
+            return  # nobody is concerned, as nearly always
+        if is_still_held(lock):
             return
         if scheduler.thread_here() is None:
-            scheduler.lines.released_by_others(lock)
-            return
-        if scheduler.lines.by_others:
-            scheduler.lines.by_others.pop(lock, None)
-        scheduler.pass_on(lock)
+            lines.released_by_others(lock)
+        else:
+            lines.by_others.pop(lock, None)
+            scheduler.pass_on(lock)
 
     return release
-
-
-def _exit_of(release: Callable[[Any], None]) -> Callable[..., None]:
-    def leave(lock: Any, *error: object) -> None:
-        release(lock)
-
-    return leave
 
 
 def _release_save_here(lock: Any) -> Any:
@@ -187,7 +207,10 @@ def get(items: Any, block: bool = True, timeout: float | None = None) -> Any:
         try:
             return _get(items, False)
         except queue.Empty:
-            if not block:
+            caller: FrameType | None = sys._getframe(1)
+            if caller is not None and caller.f_code is get_nowait.__code__:
+                caller = caller.f_back
+            if not block and not _is_pool(caller):
                 scheduler.polled()
             if not block or (deadline_us is not None and scheduler.now_us >= deadline_us):
                 raise

@@ -85,11 +85,11 @@ else:
     class WorldThreadHandle:
         """What a threading.Thread knows of its thread."""
 
-        def __init__(self, task: WorldThread) -> None:
-            self.ident = task.ident
+        def __init__(self, thread: WorldThread) -> None:
+            self.ident = thread.ident
             self._ended = _allocate_lock()
             self._ended.acquire(False)  # the thread must not run before its end is awaited
-            task.sentinel = self._set_done
+            thread.sentinel = self._set_done
 
         def join(self, timeout: float | None = None) -> None:
             """Wait until it has ended, for `timeout` seconds at most."""

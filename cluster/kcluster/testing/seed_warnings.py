@@ -1,0 +1,79 @@
+"""Warnings of forked children, for pytest's summary.
+
+Owns: how a child notes its warnings, how they are reported here.  Never: forks, decides which
+warnings are raised (the filters of the item do, in the child as here).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from msgspec import Struct
+
+
+class SeedWarning(Struct, frozen=True):
+    """A warning as plain values.  `module`, `name`: of its class."""
+
+    module: str
+    name: str
+    text: str
+    file: str
+    line: int
+
+
+@contextmanager
+def noting_warnings() -> Iterator[list[SeedWarning]]:
+    """The list gets each different warning of the block, once, when the block ends."""
+    noted: list[SeedWarning] = []
+    with warnings.catch_warnings(record=True) as raised:
+        try:
+            yield noted
+        finally:
+            noted += dict.fromkeys(map(_as_values, raised))
+
+
+def _as_values(raised: warnings.WarningMessage) -> SeedWarning:
+    cls = raised.category
+    return SeedWarning(
+        cls.__module__, cls.__qualname__, str(raised.message), raised.filename, raised.lineno
+    )
+
+
+class WarningsOfSeeds:
+    """What the children of one item noted, with the lowest seed of each warning."""
+
+    def __init__(self) -> None:
+        self._seeds: dict[SeedWarning, int] = {}
+
+    def add(self, seed: int, noted: Iterable[SeedWarning]) -> None:
+        """A child with this seed noted these."""
+        for each in noted:
+            self._seeds[each] = min(seed, self._seeds.get(each, seed))
+
+    def report(self, item: pytest.Item, up_to: int | None = None) -> None:
+        """Into pytest's summary, without those of seeds above `up_to`: how many of these were run
+        depends on the machine."""
+        for each, seed in sorted(self._seeds.items(), key=lambda pair: pair[1]):
+            if up_to is None or seed <= up_to:
+                item.ihook.pytest_warning_recorded.call_historic(
+                    kwargs={
+                        "warning_message": _as_message(each),
+                        "nodeid": f"{item.nodeid} (seed {seed})",
+                        "when": "runtest",
+                        "location": None,
+                    }
+                )
+
+
+def _as_message(noted: SeedWarning) -> warnings.WarningMessage:
+    """Its class may be one that was imported in the child only, or may want other arguments."""
+    cls = getattr(sys.modules.get(noted.module), noted.name, None)
+    if not isinstance(cls, type) or not issubclass(cls, Warning):
+        cls = type(noted.name, (Warning,), {"__module__": noted.module})
+    message = Warning(noted.text)
+    return warnings.WarningMessage(message, cls, noted.file, noted.line)
