@@ -52,12 +52,13 @@ def is_untouched(module: object) -> bool:
     return isinstance(module, str) and module.partition(".")[0] in UNTOUCHED
 
 
-def holders_of(replacements: Iterable[Replacement]) -> list[Holder]:
-    """All holders that the garbage collector knows of: up to three walks through the heap."""
+def holders_of(replacements: Callable[[], Iterable[Replacement]]) -> list[Holder]:
+    """All holders that the garbage collector knows of: up to three walks through the heap, and one
+    that `replacements` may take."""
     was_frozen = heap.is_frozen()
     if was_frozen:
         gc.unfreeze()  # what is frozen is found by no search
-    search = _HeapSearch(replacements)
+    search = _HeapSearch(replacements())
     if was_frozen:
         gc.freeze()
     return [*search.in_objects(), *search.in_functions(), *search.in_cells(), *search.in_statics()]

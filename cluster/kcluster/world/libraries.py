@@ -180,7 +180,7 @@ def _refusing(made_by: Callable[..., Any], reason: str) -> Callable[..., Any]:
 
 
 def _refuse(module: ModuleType, refusal: RefusedLibrary, undo: ExitStack) -> None:
-    """Classes of Python refuse by themselves, whoever holds them: also those that users derived."""
+    """Change `__new__` of classes written in Python, and of those that users derived from them."""
     for name in refusal.classes:
         cls = getattr(module, name, None)
         if cls is None:
