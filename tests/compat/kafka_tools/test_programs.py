@@ -27,7 +27,9 @@ pytestmark = [
     pytest.mark.xdist_group("kafka programs"),  # a JVM or three at a time
 ]
 
-COUNT = 2000
+COPIED = 2000
+SENT = 1000
+"""In two seconds."""
 LIMIT_S = 60
 
 
@@ -56,17 +58,17 @@ def test_transactional_message_copier__copies_exactly_once(
         )
 
     with Cluster(topology) as cluster, ExitStack() as stack:
-        fill(cluster.bootstrap, "source", COUNT, 2)
+        fill(cluster.bootstrap, "source", COPIED, 2)
         copiers = [stack.enter_context(Program(copier(number), tmp_path)) for number in (0, 1)]
         kills = [
             (1, "leader(sink-0)"),
-            (COUNT // 4, "coordinator(copiers)" if group_mode else "coordinator(copiers-0)"),
-            (COUNT // 2, "txn copier-0"),
+            (COPIED // 4, "coordinator(copiers)" if group_mode else "coordinator(copiers-0)"),
+            (COPIED // 2, "txn copier-0"),
         ]
         break_along(cluster, copiers, "sink", 2, kills)
         for program in copiers:
             program.wait(LIMIT_S)
-        check_exactly_once(cluster.bootstrap, "sink", 2, COUNT)
+        check_exactly_once(cluster.bootstrap, "sink", 2, COPIED)
 
 
 @pytest.mark.parametrize("kind", ["classic", "consumer", "share"])
@@ -83,7 +85,7 @@ def test_verifiable__consumers_of_each_group_protocol_read_what_is_acked(
     where = ("--topic", "records", "--bootstrap-server")
     patient = tmp_path / "patient.properties"
     patient.write_text("retries=2147483647\nretry.backoff.ms=20\n")
-    limits = ("--max-messages", COUNT, "--throughput", 500, "--command-config", patient)
+    limits = ("--max-messages", SENT, "--throughput", 500, "--command-config", patient)
     with Cluster(topology) as cluster, ExitStack() as stack:
         bootstrap = cluster.bootstrap
 
@@ -107,7 +109,7 @@ def test_verifiable__consumers_of_each_group_protocol_read_what_is_acked(
             return Counter(place for reader in readers for place in find(reader))
 
         programs = [producer, *readers]
-        break_along(cluster, programs, "records", 4, [(COUNT // 4, "leader(records-0)")])
+        break_along(cluster, programs, "records", 4, [(SENT // 4, "leader(records-0)")])
         wait_until(lambda: bool(read()), "something read", readers)
         cluster.start(cluster.kill("coordinator(readers)"))
         producer.wait(LIMIT_S)
@@ -115,7 +117,7 @@ def test_verifiable__consumers_of_each_group_protocol_read_what_is_acked(
             (event["partition"], event["offset"])
             for event in events(producer, "producer_send_success")
         }
-        assert len(acked) == COUNT
+        assert len(acked) == SENT
 
         wait_until(lambda: acked <= read().keys(), "end of what is acked", readers)
         if kind == "share":

@@ -27,6 +27,8 @@ LATE_MS: Final = 10_000
 """Extra time, for a busy machine."""
 LOOK_S: Final = 0.002
 """How often conditions are tested; nothing announces changes of some, such as counts of acks."""
+LOOK_FOR_END_S: Final = 0.01
+"""How often the end of a stage is tested; nothing depends on its exact time."""
 
 
 class LiveStage(RunningStage):
@@ -40,8 +42,9 @@ class LiveStage(RunningStage):
         self._waiting: list[tuple[Callable[[], bool], Callable[[], None]]] = []
         self._looker: gevent.Greenlet | None = None
         """Runs while there are conditions to test."""
+        self._ender: gevent.Greenlet | None = None
+        """Runs while the end of a stage is waited for."""
         self._over = Event()
-        self._is_over: Callable[[], bool] | None = None
 
     def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
         self._waiting.append((holds, callback))
@@ -57,7 +60,7 @@ class LiveStage(RunningStage):
             self._looker = gevent.spawn(self._look)
 
     def _look(self) -> None:
-        while self._waiting or self._is_over is not None:
+        while self._waiting:
             gevent.sleep(LOOK_S)
             if self.driver.is_clock_paused:
                 continue
@@ -67,10 +70,21 @@ class LiveStage(RunningStage):
                 if holds():
                     self._waiting.remove(entry)
                     self._do(callback)
-            if self._is_over is not None and self._is_over():
-                self._is_over = None
-                self._over.set()
         self._looker = None
+
+    def _look_for_end(self, is_over: Callable[[], bool]) -> None:
+        if self._ender is not None:
+            self._ender.kill(block=False)
+        self._ender = gevent.spawn(self._run_to_end, is_over)
+
+    def _run_to_end(self, is_over: Callable[[], bool]) -> None:
+        while True:
+            gevent.sleep(LOOK_FOR_END_S)
+            if not self.driver.is_clock_paused:
+                self.driver.wake()
+                if is_over():
+                    self._over.set()
+                    return
 
     # --------------------------------------------------------------- in the caller's thread
 
@@ -83,8 +97,7 @@ class LiveStage(RunningStage):
         """Wait until `is_over()`, at most `limit_ms`; returns whether it holds.  `progress(now_ms)`
         is called a few times per second."""
         self._over.clear()
-        self._is_over = is_over
-        self.driver.call(self._look_out)
+        self.driver.call(lambda: self._look_for_end(is_over))
         until = time.monotonic() + limit_ms / 1000
         while not self._over.wait(0.05):
             progress(self.now_ms)
@@ -94,8 +107,9 @@ class LiveStage(RunningStage):
 
     def close(self) -> None:
         """Close the clients; called in the driver's thread."""
-        if self._looker is not None:
-            self._looker.kill(block=False)
+        for greenlet in (self._looker, self._ender):
+            if greenlet is not None:
+                greenlet.kill(block=False)
         self._own_clients.close()
 
 
