@@ -55,4 +55,4 @@ def test_methods_that_were_taken_before_mean_the_worlds_now() -> None:
     assert [(day.year, day.month, day.day) for day in shown] == [(2026, 1, 1)] * len(shown), shown
     real = datetime.datetime.fromtimestamp(time.time()).year
     assert [NOW().year, IN_UTC().year, Order().at.year, TODAY["today"]().year] == [real] * 4
-    assert NOW.__self__ is datetime.datetime  # type: ignore[attr-defined]
+    assert NOW.__self__ is datetime.datetime  # type: ignore[attr-defined]  # a plain function to mypy
