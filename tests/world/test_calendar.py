@@ -55,10 +55,6 @@ def test_methods_that_were_taken_before_mean_the_worlds_now() -> None:
         assert isinstance(stamped(), Stamp)
     assert [(day.year, day.month, day.day) for day in shown] == [(2026, 1, 1)] * len(shown), shown
     real = datetime.datetime.fromtimestamp(time.time()).year
-    assert getattr(NOW, "__self__", None) is datetime.datetime
-<<<<<<< HEAD
-    assert NOW.__self__ is datetime.datetime  # type: ignore[attr-defined]  # a plain function to mypy
-=======
+    assert [NOW().year, IN_UTC().year, Order().at.year, TODAY["today"]().year] == [real] * 4
     now: Any = NOW  # mypy takes it for a plain function
     assert now.__self__ is datetime.datetime
->>>>>>> next
