@@ -218,6 +218,12 @@ ENDINGS = {
         "",
         "  refused: a process has a clock and sockets of its own: subprocess cannot be used",
     ),
+    "a process of its own": (
+        "import subprocess\nsubprocess.run(['true'])\n",
+        1,
+        "app | app.py:2: a process has a clock and sockets of its own",
+        "  FAILED program app ended with exit code 1: app.py:2: a process has a clock",
+    ),
     "a client written in C": (
         "from confluent_kafka import Producer\nProducer({'bootstrap.servers': 'localhost:9092'})\n",
         1,

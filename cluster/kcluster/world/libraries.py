@@ -43,7 +43,7 @@ REFUSALS: Final = (
         "confluent_kafka.cimpl",
         ("Producer", "Consumer", "ShareConsumer", "_AdminClientImpl"),
         "confluent_kafka does its I/O in C (librdkafka), which virtual time cannot reach: "
-        'use clock="live", or kafka-python or aiokafka',
+        "run it live, or use kafka-python or aiokafka",
     ),
     RefusedLibrary(
         "uvloop.loop",

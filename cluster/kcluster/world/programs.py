@@ -29,6 +29,7 @@ from msgspec import Struct, structs
 
 from kcluster.world.active import app_here
 from kcluster.world.errors import NotInVirtualTime, WorldEnded
+from kcluster.world.interleaving import is_users_code
 from kcluster.world.replacing import set_attribute
 from kcluster.world.signals import EndedBySignal, ProgramSignals, exit_code_of
 from kcluster.world.waits import WaitFor, Waiting
@@ -277,14 +278,17 @@ class _ProgramEnding:
 
 
 def _line_of(trace: TracebackType | None) -> str:
-    """`app.py:12: `: the innermost line outside of this package."""
-    found = ""
+    """`app.py:12: `: the innermost line of users' code; or else of a library."""
+    of_user = of_library = ""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if not file.startswith(_PACKAGE):
-            found = f"{os.path.relpath(file)}:{trace.tb_lineno}: "
+        place = f"{os.path.relpath(file)}:{trace.tb_lineno}: "
+        if is_users_code(file):
+            of_user = place
+        elif not file.startswith(_PACKAGE):
+            of_library = place
         trace = trace.tb_next
-    return found
+    return of_user or of_library
 
 
 def _module_to_run(name: str) -> importlib.machinery.ModuleSpec:

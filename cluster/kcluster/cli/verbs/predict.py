@@ -78,7 +78,10 @@ def _ask_all(questions: list[dict[str, Any]], only_show: bool) -> None:
         if not only_show:
             try:
                 typed = click.prompt("your answer", type=click.IntRange(1, len(choices)))
-            except click.Abort as error:  # the input has ended
+            except click.Abort as error:
+                if isinstance(error.__context__, KeyboardInterrupt):
+                    raise KeyboardInterrupt from None
+                # The input has ended.
                 raise ControlError("not answered; --answers shows the answers") from error
             right += typed == correct
             print("right." if typed == correct else "no.", end=" ")
