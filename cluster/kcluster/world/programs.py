@@ -254,7 +254,7 @@ class _ProgramEnding:
         if isinstance(error, SystemExit):
             self._exit(error.code)
             if isinstance(error, EndedBySignal):
-                self.reason = signal.Signals(error.number).name
+                self.reason = error.name
             return True
         while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
             trace = trace.tb_next

@@ -36,7 +36,7 @@ class EndedBySignal(SystemExit):
 
     def __init__(self, number: int) -> None:
         super().__init__(exit_code_of(number))
-        self.number = number
+        self.name = next((x.name for x in signal.Signals if x == number), f"signal {number}")
 
 
 def exit_code_of(number: int) -> int:
