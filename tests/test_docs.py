@@ -29,11 +29,14 @@ from typing import NamedTuple
 import pytest
 
 from tests.docs_pages import ROOT, documents, fenced
+from tests.warm_pytest import WarmPytest
 
 EXTRAS = ("aiokafka",)
 """Libraries that an example may show although not every machine has them."""
-PYTEST = ("pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
-"""Without a plugin that takes a third of the start."""
+PYTEST = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+"""Options without which a start takes longer."""
+WARM = pytest.mark.xdist_group("warm pytest")
+"""Of tests that start pytest, so that they share a process that has imported it."""
 EXAMPLES = ROOT / "examples"
 NAMED = re.compile(r"# (\S+\.(?:yaml|py|ini))\n")
 COMMAND_TIMEOUT_S = 50
@@ -72,20 +75,26 @@ def place(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     topology = (ROOT / "topology.yaml").read_text(encoding="utf-8")
     (tmp_path / "topology.yaml").write_text(re.sub(r"port: \d+", "port: 0", topology))
     (tmp_path / "bin").mkdir()
-    for name, command in (("kcluster", "kcluster"), ("pytest", " ".join(PYTEST))):
-        shim = tmp_path / "bin" / name
-        shim.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m {command} "$@"\n')
-        shim.chmod(0o755)
+    shim = tmp_path / "bin" / "kcluster"
+    shim.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m kcluster "$@"\n')
+    shim.chmod(0o755)
     with tempfile.TemporaryDirectory(prefix="kc", dir="/tmp") as runtime:
         environment = {
             **os.environ,
             "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT / "cluster"),
+            "PYTHONHASHSEED": "0",  # or pytest starts again
             "PYTHONUNBUFFERED": "1",
             "XDG_RUNTIME_DIR": runtime,
         }
         environment.pop("KCLUSTER_NAME", None)
         yield tmp_path, environment
+
+
+@pytest.fixture(scope="module")
+def warm_pytest() -> Iterator[WarmPytest]:
+    with WarmPytest() as warm:
+        yield warm
 
 
 def console_sessions() -> Iterator[pytest.param]:
@@ -98,6 +107,8 @@ def console_sessions() -> Iterator[pytest.param]:
         for line, text in texts.items():
             # One after the other, those that show a cluster on Kafka's own port.
             marks = [pytest.mark.xdist_group("port 9092")] if "127.0.0.1:9092" in text else []
+            if "$ pytest " in text:
+                marks.append(WARM)
             yield pytest.param(document, text, id=f"{document}:{line}", marks=marks)
 
 
@@ -105,7 +116,8 @@ def python_tests() -> Iterator[pytest.param]:
     for document in documents():
         for block in fenced(document):
             if block.language == "python" and "\ndef test_" in block.text and not block.not_run:
-                yield pytest.param(document, block.text, id=f"{document}:{block.line}")
+                identity = f"{document}:{block.line}"
+                yield pytest.param(document, block.text, id=identity, marks=WARM)
 
 
 def test_docs__each_console_and_python_block_is_run_or_says_why_not() -> None:
@@ -133,7 +145,7 @@ def write_named_files(document: str, directory: Path) -> None:
 @pytest.mark.timeout_s(120)
 @pytest.mark.parametrize(("document", "text"), list(console_sessions()))
 def test_docs__a_console_session_prints_the_output_shown(
-    place: tuple[Path, dict[str, str]], document: str, text: str
+    place: tuple[Path, dict[str, str]], warm_pytest: WarmPytest, document: str, text: str
 ) -> None:
     directory, environment = place
     write_named_files(document, directory)
@@ -157,7 +169,12 @@ def test_docs__a_console_session_prints_the_output_shown(
                 )
                 background.append(process)
                 assert process.stdout is not None
-                printed = [process.stdout.readline()]
+                printed, code = [process.stdout.readline()], 0
+            elif command.startswith("pytest "):
+                code, whole = warm_pytest.run(
+                    [*PYTEST, *shlex.split(command)[1:]], directory, environment
+                )
+                printed = whole.splitlines()
             else:
                 ended = subprocess.run(
                     shlex.split(command),
@@ -171,12 +188,11 @@ def test_docs__a_console_session_prints_the_output_shown(
                 )
                 printed = ended.stdout.splitlines()
                 code = ended.returncode
-                if following is None or following.command != "echo $?":
-                    assert code == 0, f"{document}: {command}\n{ended.stdout}"
+            story = "\n".join((f"{document}: {command}", *printed))
+            if following is None or following.command != "echo $?":
+                assert code == 0, story
             lacking = missing(output, printed)
-            assert not lacking, f"{document}: {command}\nlacks {lacking[0]!r} in\n" + "\n".join(
-                printed
-            )
+            assert not lacking, f"lacks {lacking[0]!r}\n{story}"
     finally:
         for process in background:
             process.terminate()
@@ -188,24 +204,15 @@ def test_docs__a_console_session_prints_the_output_shown(
 @pytest.mark.timeout_s(60)
 @pytest.mark.parametrize(("document", "block"), list(python_tests()))
 def test_docs__a_python_example_passes(
-    place: tuple[Path, dict[str, str]], document: str, block: str
+    place: tuple[Path, dict[str, str]], warm_pytest: WarmPytest, document: str, block: str
 ) -> None:
     directory, environment = place
     for extra in EXTRAS:
         if f"from {extra} " in block:
             pytest.importorskip(extra)
     (directory / "test_example.py").write_text(block, encoding="utf-8")
-    ended = subprocess.run(
-        [sys.executable, "-m", *PYTEST, "-q", "test_example.py"],
-        cwd=directory,
-        env=environment,
-        text=True,
-        check=False,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=COMMAND_TIMEOUT_S,
-    )
-    assert ended.returncode == 0, f"{document}:\n{ended.stdout}"
+    code, printed = warm_pytest.run([*PYTEST, "-q", "test_example.py"], directory, environment)
+    assert code == 0, f"{document}:\n{printed}"
 
 
 def test_docs__a_block_of_an_example_is_a_part_of_it() -> None:

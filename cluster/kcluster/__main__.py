@@ -8,15 +8,15 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 from kcluster.cli.interrupts import leave_on_interrupt
-from kcluster.collector import collect_rarely
 
 
 def main() -> None:
     """Run the command line of this process; never returns."""
     leave_on_interrupt()
-    collect_rarely()
     from kcluster.cli.main import main as run
+    from kcluster.collector import collect_rarely
 
+    collect_rarely()
     run()
 
 

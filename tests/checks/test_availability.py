@@ -120,7 +120,7 @@ def test_windows__a_client_with_stale_metadata_has_one_with_healthy_brokers():
     (found,) = stage.verdict().windows
     assert (found.kind, found.duration_ms) == ("writes", 700)
     assert found.errors == ("NOT_LEADER_OR_FOLLOWER",)
-    assert reasons(found) in ("every broker concerned was well",) or "1 led already" in reasons(
+    assert reasons(found) in ("every broker involved was healthy",) or "1 led already" in reasons(
         found
     )
 

@@ -137,3 +137,9 @@ def test_decode__truncates_long_values_unless_all_is_set() -> None:
 )
 def test_decode__unusable_input_is_a_usage_error(words: tuple[str, ...], text: str) -> None:
     assert text in run(*words, code=2)
+
+
+def test_decode__a_file_of_other_text_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "hello.bin"
+    file.write_text("hello!")
+    assert f"{file}: neither hex nor base64: 'hello!'" in run(str(file), code=2)

@@ -46,6 +46,7 @@ def test_learn__an_unknown_lesson_is_refused(run: Callable[..., Result]) -> None
     result = run("learn", "99")
     assert result.exit_code == 2
     assert "99: no such lesson; there are 1 to" in result.stderr
+    assert "99: no such exercise; there are 1 to" in run("exercise", "show", "99").stderr
 
 
 def test_exercise__from_its_task_to_its_points(run: Callable[..., Result]) -> None:

@@ -187,6 +187,24 @@ ENDINGS = {
         "",
         "  program app: ended after 20.000 s, exit code 5\n",
     ),
+    "it ends as web servers do: its main thread handles SIGTERM, then raises it once more": (
+        "import os, signal, threading, time\nasked = []\n"
+        "assert threading.current_thread() is threading.main_thread()\n"
+        "signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))\n"
+        "signal.raise_signal(signal.SIGTERM)\nos.kill(os.getpid(), signal.SIGTERM)\n"
+        "while len(asked) < 3:\n    time.sleep(1)\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_DFL)\nprint('over')\n"
+        "signal.raise_signal(signal.SIGTERM)\nprint('never')\n",
+        0,
+        "",
+        "  program app: ended after 21.000 s, exit code 0\n",
+    ),
+    "it ends itself by a signal": (
+        "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n",
+        143,
+        "",
+        "  FAILED program app ended with exit code 143: SIGTERM\n",
+    ),
     "threads and atexit come after its last line": (
         "import atexit, threading\natexit.register(print, 'good night')\n"
         "threading.Timer(3, print, ['a timer']).start()\nprint('over')\n",
@@ -199,6 +217,12 @@ ENDINGS = {
         0,
         "",
         "  refused: a process has a clock and sockets of its own: subprocess cannot be used",
+    ),
+    "a process of its own": (
+        "import subprocess\nsubprocess.run(['true'])\n",
+        1,
+        "app | app.py:2: a process has a clock and sockets of its own",
+        "  FAILED program app ended with exit code 1: app.py:2: a process has a clock",
     ),
     "a client written in C": (
         "from confluent_kafka import Producer\nProducer({'bootstrap.servers': 'localhost:9092'})\n",

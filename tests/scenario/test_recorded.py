@@ -13,7 +13,7 @@ from kcluster.scenario.language.loader import parse_action
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.perform import perform_on
 from kcluster.scenario.play.virtual import VirtualStage, run_virtual
-from kcluster.scenario.recorded import scenario_of, steps_of
+from kcluster.scenario.recorded import RecordedClient, scenario_of, steps_of
 
 TOPOLOGY = Topology.of(
     brokers=[
@@ -172,3 +172,12 @@ def test_recorded__the_file_repeats_the_faults(lab: Lab) -> None:
 
 def test_recorded__without_actions_it_is_a_scenario_too(lab: Lab) -> None:
     assert lab.scenario().steps == ()
+
+
+def test_recorded__a_topic_that_a_recorded_client_creates_is_no_step(lab: Lab) -> None:
+    lab.do("create_topic: audit", "create_topic: {name: bills, partitions: 2}")
+    clients = [RecordedClient("producers", {"name": "shop", "topic": "audit"}, 0)]
+    text = scenario_of(lab.driver.notes, TOPOLOGY, "lab", lab.began_ms, clients)
+    scenario = Scenario.parse(text)
+    assert [step.action.name for step in scenario.steps] == ["bills"]
+    assert run_virtual(scenario, 1, lambda *_: None).failures == []

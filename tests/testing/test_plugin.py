@@ -52,6 +52,20 @@ def test_kafka_cluster__a_client_through_a_failover(pytester: pytest.Pytester) -
     run(pytester, FAILOVER).assert_outcomes(passed=1)
 
 
+def test_kafka_cluster__a_run_directory_that_cannot_be_written_costs_no_report(
+    pytester: pytest.Pytester,
+) -> None:
+    (pytester.path / ".kcluster").write_text("a file, where the directory should be")
+    pytester.makefile(".yaml", bad=SCENARIO + "checks: {acked: 1}\n")
+    pytester.makeini("[pytest]\nkcluster_scenarios = .")
+    result = run(pytester, "def test_it(virtual_cluster): assert virtual_cluster.verdict()")
+    result.assert_outcomes(failed=2)
+    line = (
+        "*run directory: not written: */.kcluster*: * (kcluster_runs in the ini file names another)"
+    )
+    result.stdout.fnmatch_lines([line, line])
+
+
 def test_kafka_cluster__what_the_cluster_refuses_is_shown_at_the_tests_own_line(
     pytester: pytest.Pytester,
 ) -> None:
@@ -445,7 +459,7 @@ def test_processed__in_virtual_time_is_what_the_built_in_consumers_read(
         @pytest.mark.kafka_cluster(topics={"orders": {"partitions": 2}})
         @pytest.mark.parametrize("refused", [False, True])
         def test_it(virtual_cluster, refused):
-            virtual_cluster.producer("orders", rate="100/s", count=1_000)
+            virtual_cluster.producer("orders", rate="20/s", count=200)
             virtual_cluster.consumer(topics="orders", group="billing", name="first")
             virtual_cluster.run_for(5_500)
             if refused:

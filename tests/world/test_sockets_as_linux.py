@@ -116,6 +116,9 @@ def connecting() -> list[object]:
     with socket.socket() as listening, socket.socket() as sock, socket.socket() as hopeless:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
+        for inheritable in (False, True):
+            listening.set_inheritable(inheritable)
+            seen.append(listening.get_inheritable())
         for fresh in (sock, hopeless):
             fresh.setblocking(False)
             seen += [outcome(fresh, name) for name in ("send", "recv", "peer", "error")]

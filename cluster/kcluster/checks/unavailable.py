@@ -211,7 +211,7 @@ def _stale_metadata(facts: Facts, observed: ObservedPartition, at_ms: int) -> Li
     elections = facts.of_partition((observed.topic, observed.partition), LeaderElected)
     before = [election for election in elections if election[0].at_ms <= at_ms]
     if not before:
-        return Link(at_ms, "every broker concerned was well")
+        return Link(at_ms, "every broker involved was healthy")
     note, elected = before[-1]
     led = f"broker {elected.new_leader} led already; its clients had yet to learn it"
     return link(note, f"{led}: {text_of(elected)}")

@@ -74,15 +74,15 @@ def read_bytes(source: str, form: str) -> bytes:
         content = sys.stdin.buffer.read()
         if not content.strip():
             raise click.UsageError("stdin is empty; give a request as hex, base64, or a file")
-        return _read(content, form)
+        return _read(content, form, "stdin")
     path = Path(source)
     if len(source) < NAME_CHARS_MAX and path.is_file():
-        return _read(path.read_bytes(), form)
+        return _read(path.read_bytes(), form, source)
     return _from_text(source, "hex" if form == "raw" else form)
 
 
-def _read(content: bytes, form: str) -> bytes:
-    """The bytes of a file: its content or, if that is text, what the text encodes."""
+def _read(content: bytes, form: str, name: str) -> bytes:
+    """The bytes of a file of this name: its content or, if that is text, what the text encodes."""
     if form == "raw":
         return content
     try:
@@ -90,13 +90,14 @@ def _read(content: bytes, form: str) -> bytes:
     except UnicodeDecodeError:
         if form == "auto":
             return content
-        raise click.UsageError(f"the input is not {form}") from None
+        raise click.UsageError(f"{name}: not {form}") from None
     try:
         return _from_text(text, form)
     except click.UsageError:
         if form == "auto" and any(byte < 9 for byte in content):
             return content
-        raise
+        what = "neither hex nor base64" if form == "auto" else f"not {form}"
+        raise click.UsageError(f"{name}: {what}: {text[:40]!r}") from None
 
 
 def _from_text(text: str, form: str) -> bytes:

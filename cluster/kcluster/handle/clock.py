@@ -1,4 +1,4 @@
-"""The clock of a live cluster in the hands of its user: pause, step, slow motion.
+"""Pausing, stepping and slowing down the clock of a live cluster.
 
 Owns: these methods of Cluster, ClockStatus.  Never: stops anything itself (drivers/live.py does).
 Kafka: no counterpart.

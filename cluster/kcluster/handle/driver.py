@@ -70,4 +70,4 @@ class HandleDriver(Protocol):
         """Let the clock run until the next such event."""
 
     def forget_step(self) -> None:
-        """Wait for no event any more."""
+        """Stop waiting for the event of `pause_at`."""

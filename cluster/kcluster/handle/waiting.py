@@ -1,4 +1,4 @@
-"""Waiting for a running cluster, and observing it: what both kinds of handles do alike.
+"""Waiting for a running cluster, and observing it: what live and virtual handles share.
 
 Owns: how a verb gets to the driver and waits for it, the events kept for users.  Never: changes a
 node's state (verbs.py asks for that), knows which clock runs.  Kafka: no counterpart.
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_EVENTS_KEPT: Final = 100_000
-CLOCK_LOOK_S: Final = 0.05
-"""How often somebody who waits looks at a clock that was paused or slowed down meanwhile."""
+CLOCK_POLL_S: Final = 0.05
+"""How often a verb that waits checks a clock that was paused or slowed down meanwhile."""
 
 
 class WaitingVerbs:
@@ -194,13 +194,13 @@ class WaitingVerbs:
             left_s = (until_ms - driver.clock_ms()) / 1000
             if left_s <= 0:
                 break
-            left_s = max(left_s, CLOCK_LOOK_S)
+            left_s = max(left_s, CLOCK_POLL_S)
         self._do(lambda: driver.forget_condition(future))
         if failure is not None:
-            raise ClusterError(f"{failure} within {timeout_s:g} s")
+            raise NotInTime(f"{failure} within {timeout_s:g} s")
 
     def _wait_until(self, condition: Callable[[], bool], timeout_s: float, failure: str) -> None:
-        """The same for somebody who relies on it: an error also if the clock is paused."""
+        """The same, but if the clock is paused and the condition does not hold, it is an error."""
         self._wait(condition, timeout_s, failure)
         if self.driver.is_clock_paused and not self._do(condition):
             raise ClusterError(f"{failure}, and the clock is paused")

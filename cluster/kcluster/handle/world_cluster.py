@@ -61,7 +61,7 @@ class WorldCluster(ClusterVerbs):
         self._wait(self._settled.all_serving, START_TIMEOUT_S, "not all brokers started")
 
     def close(self) -> None:
-        """End it: whoever waits for something gets a ClusterError."""
+        """Stop the cluster.  Verbs that wait raise a ClusterError."""
         self.driver.stop()
 
     def _result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:

@@ -80,7 +80,7 @@ class Watch:
         self._attach()
 
     def _attach(self) -> None:
-        """Begin to look on."""
+        """Begin to watch the dispatcher."""
         dispatcher = self._dispatcher
         dispatcher.tap = self._before_step
         dispatcher.note_sinks = (*dispatcher.note_sinks, self._on_note)

@@ -37,15 +37,16 @@ def lesson_of(word: str) -> Lesson:
     return _load(folder_of(word))
 
 
-def folder_of(word: str) -> Path:
-    """The folder of a lesson by number or name.  LookupError with the nearest name."""
+def folder_of(word: str, what: str = "lesson") -> Path:
+    """The folder of a lesson by number or name.  LookupError with the nearest name, in which it is
+    called `what`."""
     folders = lesson_folders()
     for folder in folders:
         if word in (str(_number_of(folder)), folder.name, _name_of(folder)):
             return folder
     if word.isdecimal():
-        raise LookupError(f"{word}: no such lesson; there are 1 to {len(folders)}")
-    raise LookupError(f"{word}: {unknown('lesson', word, map(_name_of, folders))}")
+        raise LookupError(f"{word}: no such {what}; there are 1 to {len(folders)}")
+    raise LookupError(f"{word}: {unknown(what, word, map(_name_of, folders))}")
 
 
 def number_and_name(folder: Path) -> tuple[int, str]:

@@ -78,7 +78,7 @@ def exercise_of(word: str) -> Exercise:
     ScenarioError for a file with problems."""
     if word.endswith((".yaml", ".yml")):
         return _load(Path(word), 0, Path(word).stem)
-    folder = folder_of(word)
+    folder = folder_of(word, "exercise")
     return _load(folder / _FILE, *number_and_name(folder))
 
 

@@ -8,20 +8,28 @@ Kafka: no counterpart; operators read causes from controller.log and the brokers
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kcluster.checks.settings import Setting
 from kcluster.deaths import DeathKind
 from kcluster.events.brokers import BrokerDown, RecordsLost
 from kcluster.events.partitions import BecameLeader, LeaderElected, PartitionOffline
-from kcluster.events.reasons import ElectionKind, Requested
 from kcluster.events.topics import TopicDeleted
+from kcluster.events.words import text_of
 from kcluster.pipeline.contents import KEYS, PARTITION
-from kcluster.pipeline.notes import field, is_a, partition_of_note, with_words
+from kcluster.pipeline.notes import events_of, field, is_a
 from kcluster.pipeline.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+_Place = tuple[str, str, int]
+"""Run, topic, partition."""
+_ELECTIONS: Final = (
+    "run string, topic string, partition bigint, elections array<struct<epoch: bigint,"
+    " end: bigint, by_setting: boolean, by_request: boolean, text: string, at_ms: bigint>>"
+)
 
 
 def elections_of(notes: DataFrame) -> DataFrame:
@@ -29,52 +37,43 @@ def elections_of(notes: DataFrame) -> DataFrame:
     began, null if none began), by_setting (only unclean.leader.election.enable allows it),
     by_request (unclean, as the operator requested), text (for display), at_ms; oldest first.
     Topics that were deleted since are left out."""
-    from pyspark.sql import functions as F
+    since_ms: dict[tuple[str, str], int] = {}
+    changes: list[tuple[_Place, int, LeaderElected | PartitionOffline]] = []
+    began: list[tuple[_Place, int, BecameLeader]] = []
+    for run, at_ms, event in events_of(
+        notes, LeaderElected, PartitionOffline, BecameLeader, TopicDeleted
+    ):
+        match event:
+            case TopicDeleted(topic=topic):
+                since_ms[run, topic] = max(at_ms, since_ms.get((run, topic), at_ms))
+            case BecameLeader():
+                began.append(((run, event.topic, event.partition), at_ms, event))
+            case LeaderElected() | PartitionOffline():
+                changes.append(((run, event.topic, event.partition), at_ms, event))
 
-    kept_leader = F.coalesce(field("election") != ElectionKind.LAST_KNOWN_LEADER, F.lit(True))
-    reason = field("reason")
-    asked_for = (reason["kind"] == Requested.__struct_config__.tag) & (
-        reason["election"] == ElectionKind.UNCLEAN.value
-    )
-    requested = F.coalesce(asked_for, F.lit(False))
-    changes = _of_last_topic(with_words(notes, LeaderElected, PartitionOffline), notes).select(
-        *partition_of_note(),
-        field("leader_epoch").alias("epoch"),
-        field("new_leader").alias("leader"),
-        (~field("clean") & kept_leader & ~requested).alias("by_setting"),
-        (~field("clean") & requested).alias("by_request"),
-        "text",
-        "at_ms",
-    )
-    began = _of_last_topic(notes.where(is_a(BecameLeader)), notes).select(
-        *partition_of_note(),
-        field("leader_epoch").alias("epoch"),
-        field("broker").alias("leader"),
-        field("start_offset").alias("end"),
-    )
-    keys = [*PARTITION, "epoch", "leader"]
-    ends = began.groupBy(*keys).agg(F.max("end").alias("end"))
-    entry = F.struct("epoch", "end", "by_setting", "by_request", "text", "at_ms")
-    return (
-        changes.join(ends, keys, "left")
-        .groupBy(*PARTITION)
-        .agg(F.sort_array(F.collect_list(entry)).alias("elections"))
-    )
+    def is_of_last_topic(place: _Place, at_ms: int) -> bool:
+        return at_ms >= since_ms.get(place[:2], at_ms)
 
-
-def _of_last_topic(about: DataFrame, notes: DataFrame) -> DataFrame:
-    """Notes of partitions, without those from before their topic was deleted."""
-    from pyspark.sql import functions as F
-
-    deleted = (
-        notes.where(is_a(TopicDeleted))
-        .groupBy(F.col("run").alias("gone_run"), field("topic").alias("gone_topic"))
-        .agg(F.max("at_ms").alias("since_ms"))
-    )
-    is_of = (F.col("run") == F.col("gone_run")) & (field("topic") == F.col("gone_topic"))
-    return about.join(F.broadcast(deleted), is_of, "left").where(
-        F.col("since_ms").isNull() | (F.col("at_ms") >= F.col("since_ms"))
-    )
+    ends: dict[tuple[_Place, int, int], int] = {}
+    for place, at_ms, start in began:
+        if is_of_last_topic(place, at_ms):
+            key = (place, start.leader_epoch, start.broker)
+            ends[key] = max(start.start_offset, ends.get(key, start.start_offset))
+    elections: dict[_Place, list[tuple[int, int | None, bool, bool, str, int]]] = {}
+    for place, at_ms, change in sorted(changes, key=lambda each: (each[2].leader_epoch, each[1])):
+        if is_of_last_topic(place, at_ms):
+            elections.setdefault(place, []).append(
+                (
+                    change.leader_epoch,
+                    ends.get((place, change.leader_epoch, change.new_leader)),
+                    change.is_allowed_by_setting,
+                    change.is_requested_unclean,
+                    text_of(change),
+                    at_ms,
+                )
+            )
+    rows = [(*place, each) for place, each in elections.items()]
+    return notes.sparkSession.createDataFrame(rows, _ELECTIONS)
 
 
 def disk_losses_of(notes: DataFrame) -> DataFrame:

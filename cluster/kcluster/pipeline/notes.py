@@ -1,6 +1,6 @@
 """Spark columns of the notes table: the type of an event, and its fields.
 
-Owns: how jobs read events (`is_a`, `field`).  Never: interprets an event.
+Owns: how jobs read events (`is_a`, `field`, `events_of`).  Never: interprets an event.
 Kafka: no counterpart.
 
 The schema comes from the types in `kcluster.events` (tables.py): the column `event` has the fields
@@ -15,7 +15,6 @@ from msgspec import json
 
 from kcluster.events import EVENT_TYPES, AnyEvent, kind
 from kcluster.events.base import TaggedEvent
-from kcluster.events.words import text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -43,14 +42,11 @@ def partition_of_note() -> list[str | Column]:
     return ["run", field("topic"), field("partition")]
 
 
-def with_words(notes: DataFrame, *types: type[TaggedEvent]) -> DataFrame:
-    """The notes with events of these types and their `text`, for display only.  They are collected,
-    so they must be few."""
+def events_of(notes: DataFrame, *types: type[TaggedEvent]) -> list[tuple[str, int, AnyEvent]]:
+    """(run, at_ms, event) of the notes of these types.  They are collected, so they must be few."""
     from pyspark.sql import functions as F
 
     chosen = notes.where(is_a(*types))
-    rows = chosen.select("run", "id", F.to_json("event").alias("event")).collect()
+    rows = chosen.select("run", "at_ms", F.to_json("event").alias("event")).collect()
     decode = json.Decoder(AnyEvent).decode
-    words = [(row["run"], row["id"], text_of(decode(row["event"]))) for row in rows]
-    texts = notes.sparkSession.createDataFrame(words, "run string, id array<bigint>, text string")
-    return chosen.join(F.broadcast(texts), ["run", "id"])
+    return [(row["run"], row["at_ms"], decode(row["event"])) for row in rows]

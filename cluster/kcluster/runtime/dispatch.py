@@ -254,8 +254,8 @@ class Dispatcher:
             is_sound = True
         finally:
             if not is_sound and process.disk is not None:
-                # A bug of ours, which whoever called us reports.  The broker is in no state to
-                # go on: its process ends, as that of a broker that throws does.
+                # A bug of ours, which the caller reports.  The broker is in no state to go on: its
+                # process ends, as that of a broker that throws does.
                 self._die(process, DeathKind.KILL, f"{event!r:.200}")
 
     def _carry_out(self, process: Process, effects: Iterable[Effect], now_ms: int) -> None:

@@ -24,7 +24,13 @@ from kcluster.runs.record import RunRecord
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.fork import Futures, fork
-from kcluster.scenario.recorded import RecordedClient, RecordedStep, scenario_text, steps_of
+from kcluster.scenario.recorded import (
+    RecordedClient,
+    RecordedStep,
+    scenario_text,
+    steps_of,
+    without_auto_created,
+)
 from kcluster.scenario.seen_clients import MAX_RATE_PER_S, PAUSE_MS, SeenClient, seen_clients
 from kcluster.scenario.started import StartedClient, clients_started
 
@@ -83,6 +89,7 @@ def _past(cluster: Cluster, at_ms: int | None, started: list[StartedClient]) -> 
     for client in clients:
         client.start_ms = max(0, client.start_ms - began_ms)
         client.stop_ms = None if client.stop_ms is None else max(1, client.stop_ms - began_ms)
+    steps = without_auto_created(steps, clients)
     skipped_ms = shorten(steps, clients, moment_ms - began_ms, round(cluster.settle_limit_s * 1000))
     played_ms = moment_ms - began_ms - skipped_ms
     text = scenario_text(cluster.name, topology, steps, clients, max(1, played_ms))

@@ -125,7 +125,9 @@ def scenario_of(
     """The text of the scenario.  `began_ms`: when clients could connect; what happened before, the
     cluster does by itself."""
     brokers = tuple(broker.id for broker in topology.brokers)
-    steps = steps_of(notes, tuple(topology.topics), began_ms, brokers)
+    steps = without_auto_created(
+        steps_of(notes, tuple(topology.topics), began_ms, brokers), clients
+    )
     ends_ms = [step.at_ms + (step.for_ms or 0) for step in steps]
     ends_ms += [client.stop_ms or client.start_ms for client in clients]
     return scenario_text(name, topology, steps, clients, max(ends_ms, default=0) + AFTER_MS)
@@ -163,6 +165,28 @@ def steps_of(
             steps.at_ms = note.at_ms - began_ms
             _add_step(steps, note.event)
     return steps.steps
+
+
+def without_auto_created(
+    steps: Sequence[RecordedStep], clients: Sequence[RecordedClient]
+) -> list[RecordedStep]:
+    """The steps but for topics that one of these clients has created by asking for them: it will
+    do so again."""
+    return [
+        step
+        for step in steps
+        if not (
+            isinstance(step.event, TopicCreated)
+            and any(_asks_for(client, step.event.topic, step.at_ms) for client in clients)
+        )
+    ]
+
+
+def _asks_for(client: RecordedClient, topic: str, at_ms: int) -> bool:
+    if not client.start_ms <= at_ms <= (at_ms if client.stop_ms is None else client.stop_ms):
+        return False
+    named = [client.keys.get(key, ()) for key in ("topic", "topics", "to")]
+    return any(topic == each or (not isinstance(each, str) and topic in each) for each in named)
 
 
 def _add_step(steps: _Steps, event: Event) -> None:

@@ -18,10 +18,10 @@ from kcluster.clients.ledger import Ledger
 from kcluster.config.files.problems import nearest
 from kcluster.evidence.recorder import Recorder
 from kcluster.runs.build_record import add_processing, record_of
-from kcluster.runs.directory import write_run
 from kcluster.runs.record import RunInfo
 from kcluster.testing.callers import CallingLine
 from kcluster.testing.processed import ProcessedLedger, check_topic, judged_processing
+from kcluster.testing.run_line import run_line
 from kcluster.testing.story import client_lines, problem_lines, story_lines
 from kcluster.version import __version__
 
@@ -141,7 +141,7 @@ class ReportedRun(ABC):
         record = record_of(info, self.recorder, self.ledger, verdict)
         for ledger in self._ledgers:
             add_processing(record, *self._judged_processing(ledger))
-        directory = write_run(parent, record)
+        written = run_line(parent, record)
         return [
             *story_lines(self.recorder, self.calling_lines, self.recorder.first_ms),
             "",
@@ -151,5 +151,5 @@ class ReportedRun(ABC):
             *self._threads(),
             *self._seed_lines(),
             f"replay: {info.replay}",
-            f"run directory: {directory}  (kcluster explain {directory})",
+            written,
         ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,6 +78,7 @@ def runs_directory(config: pytest.Config) -> Path:
     runs = Path(config.rootpath, named)
     ignored = runs.parent / ".gitignore"
     if named == RUNS_DIRECTORY and not ignored.exists():
-        runs.mkdir(parents=True, exist_ok=True)
-        ignored.write_text("# Created by kcluster.\n*\n")
+        with suppress(OSError):  # the report says it, if runs cannot be written
+            runs.mkdir(parents=True, exist_ok=True)
+            ignored.write_text("# Created by kcluster.\n*\n")
     return runs

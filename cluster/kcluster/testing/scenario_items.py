@@ -40,13 +40,13 @@ class ScenarioItem(pytest.Item):
 
     def runtest(self) -> None:
         """Run the scenario; fails unless all its checks hold."""
-        from kcluster.runs.directory import write_run
         from kcluster.scenario.play.running import run_scenario
+        from kcluster.testing.run_line import run_line
 
         result = run_scenario(self._scenario, self.name)
         if not result.passed:
             parent = Path(self.config.rootpath, self.config.getini("kcluster_runs"))
-            raise ScenarioFailed(result, write_run(parent, result.record()))
+            raise ScenarioFailed(result, run_line(parent, result.record()))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The timeline, the verdict, the failed checks, the replay line."""
@@ -55,7 +55,7 @@ class ScenarioItem(pytest.Item):
         from kcluster.scenario.report import result_lines
 
         lines = list(result_lines(excinfo.value.result, with_timeline=True))
-        return "\n".join([*lines, f"  run directory: {excinfo.value.directory}"])
+        return "\n".join([*lines, f"  {excinfo.value.run_line}"])
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """The location, for the summary."""
@@ -63,9 +63,9 @@ class ScenarioItem(pytest.Item):
 
 
 class ScenarioFailed(Exception):
-    """A scenario's checks do not all hold."""
+    """A scenario's checks do not all hold.  `run_line`: says where its run directory is."""
 
-    def __init__(self, result: Any, directory: Path) -> None:
+    def __init__(self, result: Any, run_line: str) -> None:
         super().__init__("; ".join(result.failures))
         self.result = result
-        self.directory = directory
+        self.run_line = run_line

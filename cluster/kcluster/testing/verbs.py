@@ -31,7 +31,7 @@ REPAIR_LIMIT_S: Final = 30.0
 
 
 class TestVerbs(ReportedRun, ClusterVerbs):
-    """The methods of `kafka_cluster` that a Cluster has not."""
+    """The methods of `kafka_cluster` that a Cluster does not have."""
 
     __test__ = False
     playing: list[PlayedSteps]
@@ -43,7 +43,7 @@ class TestVerbs(ReportedRun, ClusterVerbs):
         self.playing = []
 
     def check_steps(self) -> None:
-        """ClusterError if a step that was played could not be performed, and nobody was told."""
+        """ClusterError if a step of `play` could not be performed, and no call has reported it."""
         for steps in self.playing:
             steps.check()
 
@@ -59,7 +59,7 @@ class TestVerbs(ReportedRun, ClusterVerbs):
 
     @property
     def recorder(self) -> Recorder:
-        """The recorder of every step; a live Cluster's own looks on less often."""
+        """The recorder of every step; the one of a live Cluster samples instead."""
         assert self._recorder is not None, "attached by __init__"
         return self._recorder
 
@@ -78,7 +78,7 @@ class TestVerbs(ReportedRun, ClusterVerbs):
 
     def play(self, scenario: str | os.PathLike[str] | Scenario) -> PlayedSteps:
         """Perform the steps of a scenario file at their times from now on, while the test goes on.
-        Its topology, workload and checks are the test's own matter.  ScenarioError, with the places
+        Its topology, workload and checks are ignored.  ScenarioError, with the places
         of all problems, for a wrong file."""
         read = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
         steps = PlayedSteps(self, read)

@@ -1,4 +1,4 @@
-"""The world that is there now, for whoever asks from which thread.
+"""The active world of this process, and whether the calling thread is in it.
 
 Owns: the one world of this process, if any, as what replaces the standard library sees it.  Never:
 enters or leaves one (world.py).
@@ -87,7 +87,7 @@ _threads: Mapping[int, WorldThread] = {}
 
 
 def outside() -> AbstractContextManager[None]:
-    """The calling thread is of no world meanwhile; for those that run a program's threads, such as
+    """The calling thread is in no world meanwhile; for code that runs a program's threads, such as
     pytest."""
     return nullcontext() if _world is None else _world.scheduler.outside()
 
@@ -109,7 +109,7 @@ def scheduler_here() -> Scheduler | None:
 
 
 def scheduler_of_process() -> Scheduler | None:
-    """The scheduler of the world of this process, whoever asks."""
+    """The scheduler of the world of this process, from any thread."""
     return None if _world is None else _world.scheduler
 
 

@@ -11,7 +11,7 @@ until all threads wait again.
 
 A thread may also spin with waits in between: it looks whether something is there, finds nothing,
 and asks a server the next moment.  In each second `POLLS` such looks are free; further ones cost,
-the more the longer it goes on.  Waiting in vain for a millisecond is such a look, too.
+the more the longer it goes on.  A wait of a millisecond that ends without a result counts as one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LONGEST_POLL_US: Final = 16_000
 
 @final
 class Polls:
-    """How often a thread has looked for something in vain in this second, and what that costs."""
+    """How often a thread has polled without a result in this second, and what that costs."""
 
     __slots__ = ("cost_us", "count", "second")
 

@@ -37,7 +37,7 @@ class AtExits:
         self._entries[:] = [entry for entry in self._entries if entry.function != function]
 
     def forget(self) -> None:
-        """Call none of them: whoever registered them has been killed."""
+        """Call none of them: the programs that registered them have been killed."""
         self._entries.clear()
 
     def run(self, app: str | None = None) -> None:

@@ -52,12 +52,13 @@ def is_untouched(module: object) -> bool:
     return isinstance(module, str) and module.partition(".")[0] in UNTOUCHED
 
 
-def holders_of(replacements: Iterable[Replacement]) -> list[Holder]:
-    """All holders that the garbage collector knows of: three walks through the heap."""
+def holders_of(replacements: Callable[[], Iterable[Replacement]]) -> list[Holder]:
+    """All holders that the garbage collector knows of: up to three walks through the heap, and one
+    that `replacements` may take."""
     was_frozen = heap.is_frozen()
     if was_frozen:
         gc.unfreeze()  # what is frozen is found by no search
-    search = _HeapSearch(replacements)
+    search = _HeapSearch(replacements())
     if was_frozen:
         gc.freeze()
     return [*search.in_objects(), *search.in_functions(), *search.in_cells(), *search.in_statics()]
@@ -74,20 +75,23 @@ class _HeapSearch:
         self.cells: list[types.CellType] = []
         self.statics: list[staticmethod[..., Any]] = []
         self.others: list[Any] = []
+        ours = _cells_of(pairs)
         for owner in gc.get_referrers(*(each.original for each in pairs)):
             if isinstance(owner, dict):
                 self.dicts.append(owner)
             elif isinstance(owner, tuple):
-                self.tuples.append(owner)
+                if not isinstance(owner, Replacement):
+                    self.tuples.append(owner)
             elif isinstance(owner, types.CellType):
-                self.cells.append(owner)
+                if id(owner) not in ours:
+                    self.cells.append(owner)
             elif isinstance(owner, staticmethod):
                 self.statics.append(owner)
             elif not isinstance(owner, _NEVER_HOLDERS) and not is_untouched(type(owner).__module__):
                 self.others.append(owner)
         attributes = [names for names in self.dicts if "__module__" in names]
-        self.second = gc.get_referrers(*attributes, *self.tuples, *self.cells, *self.statics)
-        self.third = gc.get_referrers(*self._closures(), *self._with_statics())
+        self.second = _referrers(*attributes, *self.tuples, *self.cells, *self.statics)
+        self.third = _referrers(*self._closures(), *self._with_statics())
 
     def in_objects(self) -> Iterator[Holder]:
         """In modules, classes, dicts, lists and objects."""
@@ -198,6 +202,17 @@ class _HeapSearch:
                 if id(value) in wanted:
                     twin = staticmethod(self.by_id[id(value.__func__)])
                     yield Holder(functools.partial(setattr, cls, name), value, twin)
+
+
+def _cells_of(pairs: Iterable[Replacement]) -> set[int]:
+    """Where the replacements keep the originals, which they call: by address."""
+    functions = (each.replacement for each in pairs)
+    return {id(cell) for one in functions for cell in getattr(one, "__closure__", None) or ()}
+
+
+def _referrers(*objects: Any) -> list[Any]:
+    """A walk through the heap, which takes longer the more objects are looked for."""
+    return gc.get_referrers(*objects) if objects else []
 
 
 def _names_of(owner: Any) -> list[str]:

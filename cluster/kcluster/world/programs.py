@@ -25,12 +25,13 @@ from contextlib import ExitStack
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kcluster.world.active import app_here
 from kcluster.world.errors import NotInVirtualTime, WorldEnded
+from kcluster.world.interleaving import is_users_code
 from kcluster.world.replacing import set_attribute
-from kcluster.world.signals import ProgramSignals
+from kcluster.world.signals import EndedBySignal, ProgramSignals, exit_code_of
 from kcluster.world.waits import WaitFor, Waiting
 from kcluster.world.world import World
 
@@ -100,7 +101,7 @@ class Programs:
             sys.path[:0] = list(dict.fromkeys(folder_of(life.program) for life in self._lives))
             _give_each_its_own(undo, self._lives)
             for life in self._lives:
-                threading.Thread(target=life.live, name=life.program.name).start()
+                life.thread.start()
             while self.running:
                 news = self._next_news()
                 if news is None:
@@ -139,7 +140,7 @@ class Programs:
             news = self._next_news(deadline_us)
             if news is None:
                 return
-            self.ends.append(news)
+            self.ends.append(_as_asked(news))
 
     def _deliver(self, life: _Life) -> None:
         name = life.program.name
@@ -151,6 +152,13 @@ class Programs:
         self._tell(end)
 
 
+def _as_asked(end: ProgramEnd) -> ProgramEnd:
+    """The end of a program that was to end: web servers send themselves SIGTERM once more when they
+    have closed their connections."""
+    is_by_signal = end.exit_code == exit_code_of(signal.SIGTERM)
+    return structs.replace(end, exit_code=0, reason="") if is_by_signal else end
+
+
 class _Life:
     """One program, from its first line to its end."""
 
@@ -160,6 +168,8 @@ class _Life:
         self.program = program
         self.main = ModuleType("__main__")
         self.arguments = [program.target, *program.arguments]
+        self.thread = threading.Thread(target=self.live, name=program.name)
+        """Its first."""
         self._world = world
         self._on_end = on_end
 
@@ -243,6 +253,8 @@ class _ProgramEnding:
             return False
         if isinstance(error, SystemExit):
             self._exit(error.code)
+            if isinstance(error, EndedBySignal):
+                self.reason = signal.Signals(error.number).name
             return True
         while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
             trace = trace.tb_next
@@ -266,14 +278,17 @@ class _ProgramEnding:
 
 
 def _line_of(trace: TracebackType | None) -> str:
-    """`app.py:12: `: the innermost line outside of this package."""
-    found = ""
+    """`app.py:12: `: the innermost line of users' code; or else of a library."""
+    of_user = of_library = ""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if not file.startswith(_PACKAGE):
-            found = f"{os.path.relpath(file)}:{trace.tb_lineno}: "
+        place = f"{os.path.relpath(file)}:{trace.tb_lineno}: "
+        if is_users_code(file):
+            of_user = place
+        elif not file.startswith(_PACKAGE):
+            of_library = place
         trace = trace.tb_next
-    return found
+    return of_user or of_library
 
 
 def _module_to_run(name: str) -> importlib.machinery.ModuleSpec:
@@ -299,7 +314,9 @@ def folder_of(program: Program) -> str:
 
 
 def _give_each_its_own(undo: ExitStack, lives: Sequence[_Life]) -> None:
-    """sys.argv and `__main__`, by the calling thread's program."""
+    """sys.argv, `__main__` and the main thread, by the calling thread's program."""
+    threads, real = {life.program.name: life.thread for life in lives}, threading.main_thread
+    set_attribute(undo, threading, "main_thread", lambda: threads.get(app_here()) or real())
     if len(lives) == 1:
         set_attribute(undo, sys, "argv", lives[0].arguments)
         main: ModuleType = lives[0].main

@@ -33,7 +33,8 @@ class Replacing:
     def put_in(self, undo: ExitStack) -> None:
         """Replace; `undo` puts the originals back."""
         if self._modules_seen != len(sys.modules):
-            self._holders = holders_of(self._replacements())
+            self._holders = []  # which are holders themselves
+            self._holders = holders_of(self._replacements)
             self._modules_seen = len(sys.modules)
         undo.callback(self._put_back)
         for holder in self._holders:

@@ -4,15 +4,17 @@ Owns: these handlers.  Never: receives a signal of the real process.
 Kafka: no counterpart; what ends a service is SIGTERM.
 
 Python accepts handlers in a process' main thread only, and runs them there.  A program of a world
-may set them in its first thread.  DIFFERS: they run in a thread of their own, beside that thread.
+may set them in its first thread, which is its main thread.  DIFFERS: they run in a thread of their
+own, beside that thread; those of a signal that a program sends itself run where it does.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Final
 
 from kcluster.world.active import app_here
 from kcluster.world.replacing import set_attribute
@@ -21,6 +23,25 @@ from kcluster.world.world import World
 
 Handler = Any
 """As signal.signal takes it."""
+IGNORED: Final = frozenset(
+    number
+    for name in ("SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH")
+    if (number := getattr(signal, name, None)) is not None
+)
+"""Signals that end no process, even if it does not handle them."""
+
+
+class EndedBySignal(SystemExit):
+    """A program has sent itself a signal that it does not handle."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(exit_code_of(number))
+        self.number = number
+
+
+def exit_code_of(number: int) -> int:
+    """Of a process that a signal has ended, as shells report it."""
+    return 128 + number
 
 
 class ProgramSignals:
@@ -64,13 +85,28 @@ class ProgramSignals:
             if not app_here():
                 real[3](signalnum, flag)
 
+        def raise_signal(signalnum: int) -> None:
+            if app_here():
+                self._raise(app_here(), int(signalnum))
+            else:
+                real_raise(signalnum)
+
+        def kill(pid: int, signalnum: int) -> None:
+            if app_here() and pid == os.getpid() and signalnum:
+                self._raise(app_here(), int(signalnum))
+            else:
+                real_kill(pid, signalnum)
+
+        real_raise, real_kill = signal.raise_signal, os.kill
         for name, replacement in (
             ("signal", set_handler),
             ("getsignal", get_handler),
             ("set_wakeup_fd", set_wakeup_fd),
             ("siginterrupt", siginterrupt),
+            ("raise_signal", raise_signal),
         ):
             set_attribute(undo, signal, name, replacement)
+        set_attribute(undo, os, "kill", kill)
 
     @property
     def is_handled(self) -> bool:
@@ -80,6 +116,18 @@ class ProgramSignals:
     def handles(self, app: str, number: int) -> bool:
         """Whether a program has a handler."""
         return callable(self._handlers.get((app, number)))
+
+    def _raise(self, app: str, number: int) -> None:
+        """A program sends itself a signal."""
+        handler = self._handlers.get((app, number), signal.SIG_DFL)
+        if callable(handler):
+            self.deliver(app, number)
+        elif handler is signal.SIG_IGN or number in IGNORED:
+            return
+        elif number == signal.SIGINT:
+            raise KeyboardInterrupt
+        else:
+            raise EndedBySignal(number)
 
     def deliver(self, app: str, number: int) -> None:
         """Run the handler of a program, in the calling thread."""

@@ -66,6 +66,7 @@ class WorldSocket(RealSocket):
         """Connections to a listening socket that nobody has accepted."""
         self._watchers: dict[Callable[[], None], None] = {}
         self._is_closed = False
+        self._is_inheritable = False
         self._was_connected = False
         """An attempt to connect has reported that it succeeded."""
         self._io_refs = 0  # those of makefile(), as in the standard library
@@ -114,6 +115,14 @@ class WorldSocket(RealSocket):
         if (level, name) == (socket.SOL_SOCKET, socket.SO_ERROR):
             return 0 if self._end is None else self._end.take_error()
         return self._options.get((level, name), 0)
+
+    def set_inheritable(self, inheritable: bool) -> None:
+        self._check_open()
+        self._is_inheritable = inheritable  # by processes that cannot be started
+
+    def get_inheritable(self) -> bool:
+        self._check_open()
+        return self._is_inheritable
 
     def getsockname(self) -> Any:
         self._check_open()
@@ -338,7 +347,10 @@ class WorldSocket(RealSocket):
     def detach(self) -> int:
         if self._is_closed:
             return -1
-        raise refused("a socket cannot be detached in virtual time: it has no descriptor")
+        raise refused(
+            "a socket cannot be given away in virtual time, to a process or a library: it has no"
+            " descriptor"
+        )
 
     def dup(self) -> WorldSocket:
         raise refused("a socket cannot be duplicated in virtual time")

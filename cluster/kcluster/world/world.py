@@ -33,7 +33,7 @@ LIMIT_S: Final = 3600.0
 
 def _replacements() -> list[Replacement]:
     found = [*clocks.PAIRS, *threads.PAIRS, *randomness.PAIRS, *network.PAIRS, *refusals.PAIRS]
-    return found + libraries.pairs()
+    return found + clocks.methods_taken() + libraries.pairs()
 
 
 _REPLACING: Final = Replacing(_replacements)

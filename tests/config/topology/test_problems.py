@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcluster.config.files.problems import Problem, TopologyError
+from kcluster.config.files.problems import Problem, TopologyError, unknown
 from kcluster.config.topology.model import Topology
 
 
@@ -333,3 +333,7 @@ def test_file__problems_name_it_as_the_caller_did(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(TopologyError, match=r"^c\.yaml:1:10 brokers: x is not a whole number"):
         Topology.load("c.yaml")
+
+
+def test_unknown__without_any_name_to_choose_from() -> None:
+    assert unknown("cluster", "c9", []) == "no such cluster; there are none"

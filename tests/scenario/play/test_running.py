@@ -118,7 +118,9 @@ def test_steps__a_restart_that_cannot_be_completed_is_a_problem_of_the_run() -> 
 
 def test_steps__a_condition_that_never_holds_is_reported() -> None:
     result = run("steps: [{at: 5s, wait: }, {when: isr(orders-0) < 2, kill: 1}]")
-    assert result.failures == ["kill (line 4) waited in vain for isr(orders-0) < 2 (it is 3)"]
+    assert result.failures == [
+        "kill (line 4) waited for isr(orders-0) < 2, which did not hold (it is 3)"
+    ]
 
 
 def test_checks__each_failed_check_is_reported() -> None:

@@ -28,7 +28,7 @@ _UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
 class EventsRequest(ControlRequest, verb="events"):
     """`follow`: stream new events after the past ones.  `since`: `now`, a time back such as `10s`,
-    or a sequence number; None for all.  `last`: only so many of the newest.  `kinds`: only
+    or a sequence number; None for all.  `last`: only this many of the newest.  `kinds`: only
     these."""
 
     follow: bool = False

@@ -81,8 +81,10 @@ def start(exercise: str, file: str | None) -> None:
         fail(ControlError(f"{path}: cannot be written: {error.strerror}", 2))
     quoted = shlex.quote(path)
     print(f"{path} is written. Change it, then:")
-    print(f"  kcluster scenario run {quoted}        one run, with its events")
-    print(f"  kcluster exercise check {exercise} {quoted}   your points")
+    commands = (f"kcluster scenario run {quoted}", f"kcluster exercise check {exercise} {quoted}")
+    width = max(map(len, commands))
+    for each, what in zip(commands, ("one run, with its events", "your points"), strict=True):
+        print(f"  {each:<{width}}   {what}")
 
 
 @command.command("check")

@@ -12,7 +12,7 @@ import click
 
 from kcluster.cli.click_tools import Section, control_options, make_change, print_json, section
 from kcluster.cli.control.client import ask
-from kcluster.cli.control.protocol import ChangeResult, ControlRequest, handles
+from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
 from kcluster.cli.verbs.clock import ClockRequest
 
 if TYPE_CHECKING:
@@ -76,7 +76,13 @@ def _ask_all(questions: list[dict[str, Any]], only_show: bool) -> None:
         values = [choice["value"] for choice in choices]
         correct = values.index(question["answer"]) + 1
         if not only_show:
-            typed = click.prompt("your answer", type=click.IntRange(1, len(choices)))
+            try:
+                typed = click.prompt("your answer", type=click.IntRange(1, len(choices)))
+            except click.Abort as error:
+                if isinstance(error.__context__, KeyboardInterrupt):
+                    raise KeyboardInterrupt from None
+                # The input has ended.
+                raise ControlError("not answered; --answers shows the answers") from error
             right += typed == correct
             print("right." if typed == correct else "no.", end=" ")
         print(f"{correct}: {choices[correct - 1]['text']}. {question['reason']}\n")

@@ -94,5 +94,5 @@ def unknown(what: str, word: str, known: Iterable[str]) -> str:
     if meant is not None:
         return f"no such {what}; did you mean {meant}?"
     if len(names) <= 12:
-        return f"no such {what}; there are {', '.join(names)}"
+        return f"no such {what}; there are {', '.join(names) or 'none'}"
     return f"no such {what}"

@@ -96,7 +96,7 @@ class EndWatcher:
         self._end.watchers.pop(self._look, None)
 
     def close(self) -> None:
-        """The same."""
+        """Stop it."""
         self.stop()
 
     def _is_ready(self) -> bool:
@@ -116,7 +116,7 @@ class EndWatcher:
 
 
 class MemoryAcceptor:
-    """The port of one life of one broker."""
+    """The port of a broker while its process runs."""
 
     def __init__(self, clock: CallsBack) -> None:
         self._clock = clock
@@ -136,7 +136,7 @@ class MemoryAcceptor:
         return len(self._backlog) < BACKLOG
 
     def open(self, listener: Listener) -> None:
-        """Listen, and give this listener what arrives."""
+        """Listen: connections that arrive go to this listener."""
         self._listener = listener
         self._is_accepting = True
 

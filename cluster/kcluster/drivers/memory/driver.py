@@ -1,8 +1,8 @@
 """The in-memory driver: brokers serve bytes in virtual time, beside the project's own clients.
 
-Owns: virtual time, who listens on which port, how far time advances for whoever runs real client
-code.  Never: opens a socket, runs a client's code, waits; decides what happens next
-(virtual_time.py does).
+Owns: virtual time, who listens on which port, how far time advances while real client code runs.
+Never: opens a socket, runs a client's code, waits; decides what happens next (virtual_time.py
+does).
 Kafka: the machines that brokers run on.
 
 It is to VirtualTime what the live driver is to gevent: the same listeners and connections, which
@@ -41,7 +41,7 @@ _NO_STEERING: Final = (
 
 
 class UnsteeredClock:
-    """What handles read of a live clock.  It runs, as fast as it can."""
+    """The clock as handles see it: never paused, and always at full speed."""
 
     is_paused = False
     speed = 1.0
@@ -69,7 +69,7 @@ class InMemoryDriver(SocketDriver):
         for node_id in plan.addresses:
             self._set_latency(node_id)
         self.is_inhabited = False
-        """Threads of real client code live in this time: they let it pass, and nobody else may."""
+        """Threads of real client code run in this time, and only they may let it pass."""
         self._is_stopped = False
         self._sweep_due_us = 0
         self.time.beside = self
@@ -87,7 +87,7 @@ class InMemoryDriver(SocketDriver):
         self.settle()
 
     def stop(self) -> None:
-        """Nothing more can be asked, and whoever waits for a condition gets a ClusterError."""
+        """Refuse further calls.  Those that wait for a condition get a ClusterError."""
         self._is_stopped = True
         waiting, self._conditions = self._conditions, []
         for _, future in waiting:
@@ -139,7 +139,7 @@ class InMemoryDriver(SocketDriver):
         return future
 
     def wake(self) -> None:
-        """The clock is right: it moves only between two dispatches."""
+        """Nothing to correct: the clock moves only between two dispatches."""
 
     def settle_soon(self) -> None:
         """`advance` settles after every pass."""

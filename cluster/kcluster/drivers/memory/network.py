@@ -20,7 +20,14 @@ from typing import Any, Final, Protocol, final
 
 from kcluster.drivers.client_nodes import ClientNodes
 from kcluster.drivers.memory.acceptor import MemoryAcceptor
-from kcluster.drivers.memory.stream import Address, Message, Packet, Signal, StreamEnd, lonely_end
+from kcluster.drivers.memory.stream import (
+    Address,
+    Message,
+    Packet,
+    Signal,
+    StreamEnd,
+    unanswered_end,
+)
 from kcluster.network.fabric import Fabric, Link
 from kcluster.network.transit import CarriedConnection, Transit
 from kcluster.runtime.dispatch import Dispatcher
@@ -93,7 +100,7 @@ class StreamConnection(CarriedConnection):
             writer.may_write(size_bytes)
 
     def update_nodes(self, clients: ClientNodes) -> None:
-        """Ask which nodes this client has, if that may have changed."""
+        """Look up which nodes this client has, if that may have changed."""
         if self._seen_changes != clients.changes:
             self._seen_changes = clients.changes
             self.set_clients(clients.matching(self.client_id, self.client_end.local_address[0]))
@@ -112,7 +119,7 @@ class StreamConnection(CarriedConnection):
             self._seen_changes = -1
 
     def begin_again(self) -> None:
-        """It broke before it was made: the next SYN meets no trace of it."""
+        """It broke while it was being made: clear that for the next SYN."""
         self.is_open = self.broker_end_is_open = True
         self.is_reset = self.lost_to_broker = self.lost_to_client = False
 
@@ -151,13 +158,13 @@ class MemoryNetwork:
     # ------------------------------------------------------------------------------ connecting
 
     def connect(self, here: Address, address: Address, broker_id: int | None) -> StreamEnd:
-        """A client at `here` connects to an address, where this broker is; None: nobody is.  Port
-        0: any port."""
+        """A client at `here` connects to an address, where this broker is; None: there is none.
+        Port 0: any port."""
         if not here[1]:
             here = (here[0], FIRST_PORT + self._ports % (LAST_PORT - FIRST_PORT + 1))
             self._ports += 1
         if broker_id is None:
-            end = lonely_end(here, address)
+            end = unanswered_end(here, address)
             self._clock.at(self._clock.now_us, end.reset)
             return end
         self._count += 1

@@ -183,8 +183,8 @@ class StreamEnd:
             self._changed()
 
     def close_read(self) -> None:
-        """Whoever reads gets what arrives, or the end of the stream instead of waiting.  The other
-        end is not notified.  Errors: as those of `close_write`."""
+        """A reader gets what arrives, or the end of the stream instead of waiting.  The other end
+        is not notified.  Errors: as those of `close_write`."""
         self._check_connected()
         self._read_is_closed = True
         self._changed()
@@ -329,20 +329,20 @@ class _Nowhere:
     __slots__ = ()
 
     def send(self, sender: StreamEnd, message: Message) -> None:
-        """Cable: nobody gets it."""
+        """Cable: it is dropped."""
 
     def has_read(self, reader: StreamEnd, size_bytes: int) -> None:
-        """Cable: nobody writes."""
+        """Cable: nothing was written."""
 
 
-def lonely_end(here: Address, there: Address) -> StreamEnd:
-    """An end that is connecting to nobody: it waits until it is reset or times out."""
+def unanswered_end(here: Address, there: Address) -> StreamEnd:
+    """An end that connects to an address where nothing is: it waits for a reset or a time-out."""
     return StreamEnd(here, there, _Nowhere(), False)
 
 
 def refused_end(here: Address, there: Address) -> StreamEnd:
     """An end whose connection was refused."""
-    end = lonely_end(here, there)
+    end = unanswered_end(here, there)
     end.reset()
     return end
 

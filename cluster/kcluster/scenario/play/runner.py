@@ -89,7 +89,9 @@ class Runner:
         elif waiting is not None and waiting.trigger.when is not None:
             condition = waiting.trigger.when
             value = self.stage.value_text(condition)
-            self.stage.refuse(f"{self._name(waiting)} waited in vain for {condition}{value}")
+            self.stage.refuse(
+                f"{self._name(waiting)} waited for {condition}, which did not hold{value}"
+            )
         elif self.steps_left:
             text = f"the scenario ended with {self.steps_left} steps left; increase its duration"
             self.stage.refuse(text)

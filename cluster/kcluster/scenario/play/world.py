@@ -1,7 +1,7 @@
 """The stage in virtual time beside real client code.
 
 Owns: the conditions that steps wait for, the project's own clients on it.  Never: lets time pass
-(whoever runs the clients' threads does).  Kafka: no counterpart.
+(the world of the clients' threads does).  Kafka: no counterpart.
 """
 
 from __future__ import annotations

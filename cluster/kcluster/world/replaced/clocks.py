@@ -7,9 +7,11 @@ Kafka: org.apache.kafka.common.utils.MockTime.
 from __future__ import annotations
 
 import datetime as calendar
+import gc
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from types import BuiltinMethodType
 from typing import Any, Final
 
 from kcluster.world.active import scheduler_here
@@ -88,6 +90,33 @@ PAIRS: Final = (
     *_CALENDAR,
     Replacement(_sleep, sleep),
 )
+
+
+_TAKEN: Final = ("now", "utcnow", "today")
+
+
+def methods_taken() -> list[Replacement]:
+    """Methods of datetime and date that somebody has taken from their class, such as
+    `default_factory=datetime.now`: each is an object of its own, which knows its class."""
+    classes: list[type] = [calendar.date]
+    for cls in classes:  # grows
+        classes += cls.__subclasses__()
+    known = set(classes)
+    taken = {}
+    for method in gc.get_referrers(*classes):
+        if isinstance(method, BuiltinMethodType) and method.__name__ in _TAKEN:
+            owner: Any = method.__self__
+            if isinstance(owner, type) and owner in known:
+                taken[id(method)] = Replacement(method, _asking_class(owner, method.__name__))
+    return list(taken.values())
+
+
+def _asking_class(cls: type, name: str) -> Callable[..., Any]:
+    def ask(*arguments: Any, **keywords: Any) -> Any:
+        return getattr(cls, name)(*arguments, **keywords)
+
+    ask.__name__ = name
+    return ask
 
 
 def replace_calendar(undo: ExitStack) -> None:
