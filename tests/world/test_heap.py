@@ -5,8 +5,13 @@ from __future__ import annotations
 import gc
 from contextlib import ExitStack
 
+import pytest
+
 from kcluster.world import heap
 from tests.world.rig import empty_world
+
+pytestmark = pytest.mark.filterwarnings("default")
+"""What other tests of this process left open is garbage that only an unfrozen heap gives back."""
 
 
 def test_heap__what_was_not_frozen_is_frozen_for_a_time() -> None:

@@ -132,6 +132,22 @@ def test_threads_that_are_left_are_ended_and_named() -> None:
     assert not stop.is_set()
 
 
+def test_threads_that_are_left_and_still_want_to_run_are_ended_in_any_order() -> None:
+    def cling(lock: threading.Lock) -> None:
+        with lock:
+            try:
+                time.sleep(1000)
+            finally:
+                time.sleep(0)
+
+    for seed in range(5):
+        with empty_world(seed=seed, schedule="random", patience_s=0.3) as world:
+            for _ in range(4):
+                threading.Thread(target=cling, args=(threading.Lock(),)).start()
+            time.sleep(1)
+        assert len(world.left) == 4
+
+
 def test_a_server_and_a_client_inside() -> None:
     with empty_world():
         listening = socket.create_server(("127.0.0.1", 0))

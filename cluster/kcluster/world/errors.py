@@ -41,7 +41,11 @@ class StandStill(ClusterError):
         self, name: str, place: CodeLine | None, real_s: float, is_computing: bool
     ) -> None:
         what = "has computed" if is_computing else "has been blocked in C"
-        why = "without a wait" if is_computing else "where virtual time does not reach"
+        why = (
+            "without a wait (a loop that looks again and again must sleep: nothing else runs)"
+            if is_computing
+            else "where virtual time does not reach"
+        )
         super().__init__(f"{name} {what} for {real_s:.0f} s of real time, {why}{_where(place)}")
         self.name = name
         self.place = place

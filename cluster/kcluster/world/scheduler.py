@@ -246,6 +246,10 @@ class Scheduler:
         thread.is_done = True
         self.by_ident.pop(thread.ident, None)
         self.threads.remove(thread)
+        # One that is ended by force may have wanted to wait, or to let others run.
+        thread.is_parked = False
+        while thread in self._run_queue:
+            self._run_queue.remove(thread)
         self._hand_to(self._next())
 
     # ----------------------------------------------------------------------------------- waiting
