@@ -34,7 +34,7 @@ class WarmPytest:
     @cached_property
     def _process(self) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", __name__],
+            [sys.executable, "-m", __name__],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT / "cluster"), "PYTHONHASHSEED": "0"},
             stdin=subprocess.PIPE,

@@ -1,6 +1,6 @@
 """How often Python's garbage collector runs in a process of our own.
 
-Owns: the thresholds.  Never: sets them in a process of the user's, such as a test's.
+Owns: the thresholds.  Never: is called in a process of the user's, such as their pytest.
 Kafka: the settings of the JVM's collector.
 """
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -36,19 +37,36 @@ def demo(directory: Path, *arguments: str, **environment: str) -> tuple[int, str
     return ended.returncode, ended.stdout
 
 
-@pytest.fixture
-def text(tmp_path: Path) -> str:
-    path = tmp_path / "text.txt"
+class Run(NamedTuple):
+    """A demo that ended.  `temporary`: the directory of its temporary files."""
+
+    code: int
+    out: str
+    temporary: Path
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("text") / "text.txt"
     path.write_text("".join(f"line {number} of the text\n" for number in range(3_000)))
     return str(path)
+
+
+@pytest.fixture(scope="module")
+def without_java(tmp_path_factory: pytest.TempPathFactory, text: str) -> Run:
+    """The demo with Spark, which is not there."""
+    temporary = tmp_path_factory.mktemp("temporary")
+    environment = {"PATH": "", "JAVA_HOME": "", "TMPDIR": str(temporary)}
+    return Run(*demo(temporary, text, "--spark", **environment), temporary)
 
 
 @pytest.mark.clients
 @pytest.mark.slow
 @pytest.mark.timeout_s(60)
-def test_demo__loses_no_acked_record_when_the_leader_dies(tmp_path: Path, text: str) -> None:
-    code, out = demo(tmp_path, text)
-    assert code == 0, out
+@pytest.mark.xdist_group("a demo without java")
+def test_demo__loses_no_acked_record_when_the_leader_dies(without_java: Run) -> None:
+    out = without_java.out
+    assert without_java.code == 0, out
     assert "sent 3,000  acked 3,000  read 3,000  lost 0  duplicated 0" in out
     labels = [line.split()[2] for line in out.splitlines() if line.lstrip().startswith("+")]
     for label in ("killed", "noticed", "elected", "refused", "refreshed", "acked", "restarted"):
@@ -73,13 +91,11 @@ def test_demo__json_has_timeline_and_count(tmp_path: Path, text: str) -> None:
 @pytest.mark.clients
 @pytest.mark.slow
 @pytest.mark.timeout_s(60)
-def test_demo__without_java_reports_how_to_install_it_and_skips_spark(
-    tmp_path: Path, text: str
-) -> None:
-    (temporary := tmp_path / "temporary").mkdir()
-    code, out = demo(tmp_path, text, "--spark", PATH="", JAVA_HOME="", TMPDIR=str(temporary))
-    assert code == 0, out
-    assert list(temporary.iterdir()) == []
+@pytest.mark.xdist_group("a demo without java")
+def test_demo__without_java_reports_how_to_install_it_and_skips_spark(without_java: Run) -> None:
+    out = without_java.out
+    assert without_java.code == 0, out
+    assert list(without_java.temporary.iterdir()) == []
     assert out.endswith("set JAVA_HOME if it is elsewhere\n")
     assert out.splitlines()[-2] == "nothing acked was lost"
     assert out.splitlines()[-1].startswith("without Spark: no Java found: ")

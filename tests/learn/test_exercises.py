@@ -15,7 +15,8 @@ from tests.learn.answers import RIGHT, WRONG, Answer
 
 EXERCISES = all_exercises()
 SEEDS = (11, 12)
-"""Fewer than a student's answer is played with: these tests must be fast."""
+"""Fewer than a student's answer is played with: these tests must be fast.  A wrong answer is wrong
+with the first."""
 
 
 def written(answer: Answer, folder: Path) -> str:
@@ -45,13 +46,22 @@ def test_exercises__a_right_answer_gets_all_points(answer: Answer, tmp_path: Pat
 @pytest.mark.parametrize("answer", WRONG, ids=lambda answer: f"{answer.exercise}: {answer.what}")
 def test_exercises__a_wrong_answer_misses_its_goal(answer: Answer, tmp_path: Path) -> None:
     path = written(answer, tmp_path)
-    grade = grade_file(exercise_of(answer.exercise), path, SEEDS)
+    grade = grade_file(exercise_of(answer.exercise), path, SEEDS[:1])
     assert tuple(goal.check for goal in grade.goals if not goal.reached) == answer.missed
     assert grade.first_failing is not None
     assert grade.first_failing.replay == (
         f"kcluster scenario run {path} --clock virtual --seed {grade.first_failing.seed}"
     )
     assert grade.points == sum(g.of for g in grade.goals if g.check not in answer.missed)
+
+
+def test_exercises__a_goal_counts_the_runs_that_missed_it(tmp_path: Path) -> None:
+    answer = next(answer for answer in WRONG if answer.exercise == "acks_one")
+    grade = grade_file(exercise_of("acks_one"), written(answer, tmp_path), SEEDS)
+    missed = [goal for goal in grade.goals if not goal.reached]
+    assert [goal.first_failing_seed for goal in missed] == [SEEDS[0]] * len(answer.missed)
+    assert grade.first_failing is not None
+    assert grade.first_failing.seed == SEEDS[0]
 
 
 def test_exercises__what_may_not_be_changed_is_reported_with_its_path(tmp_path: Path) -> None:

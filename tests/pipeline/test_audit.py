@@ -38,7 +38,7 @@ workload:
     - {topic: orders, name: shop, rate: 100/s, acks: ACKS, config: {enable.idempotence: false}}
     - {topic: orders, name: store, rate: 50/s, acks: all}
   consumers: {topics: orders, name: reader, group: readers}
-duration: 8s
+duration: 5s
 steps:
   - at: 500ms
     faults:
@@ -53,7 +53,7 @@ steps:
           - {isolate: any broker}
           - {isolate: {nodes: any broker, others: controller}}
 """
-RECREATION = "  - {at: 6s, recreate_topic: orders}\n"
+RECREATION = "  - {at: 4s, recreate_topic: orders}\n"
 """Every kind of failure happens; in some runs the topic is recreated, too."""
 
 CUT_AND_ABORTED = """

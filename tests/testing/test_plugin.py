@@ -459,7 +459,7 @@ def test_processed__in_virtual_time_is_what_the_built_in_consumers_read(
         @pytest.mark.kafka_cluster(topics={"orders": {"partitions": 2}})
         @pytest.mark.parametrize("refused", [False, True])
         def test_it(virtual_cluster, refused):
-            virtual_cluster.producer("orders", rate="100/s", count=1_000)
+            virtual_cluster.producer("orders", rate="20/s", count=200)
             virtual_cluster.consumer(topics="orders", group="billing", name="first")
             virtual_cluster.run_for(5_500)
             if refused:

@@ -31,7 +31,8 @@ def own(kafka_cluster):
 
 @pytest.mark.kafka_cluster(clock="virtual", seeds=12)
 @pytest.mark.parametrize("how", ["pass", "fail", "die", "outside"])
-def test_it(shared, own, kafka_cluster, how):
+def test_it(shared, own, kafka_cluster, how, tmp_path):
+    assert tmp_path.parent.name in (f"seed-{kafka_cluster.seed}", "base")
     print("this is", kafka_cluster.seed)
     is_later = kafka_cluster.seed >= 4
     if how == "fail" and is_later:
@@ -52,7 +53,9 @@ def test_beside(shared):
 
 def test_seeds__the_first_that_fails_is_reported(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it=SEEDS)
-    result = pytester.runpytest_inprocess(*ARGUMENTS)
+    base = pytester.path / "base"
+    result = pytester.runpytest_inprocess(*ARGUMENTS, "--basetemp", str(base))
+    assert {each.name for each in base.iterdir()} >= {"seed-1", "seed-2", "seed-3", "seed-4"}
     result.assert_outcomes(passed=2, failed=3)
     file = "test_it.py"
     result.stdout.fnmatch_lines(
@@ -79,7 +82,8 @@ def test_seeds__the_first_that_fails_is_reported(pytester: pytest.Pytester) -> N
 def test_seeds__one_is_run_again_here(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it=SEEDS)
     arguments = (*ARGUMENTS, "-k", "fail or pass", "-s")
-    result = pytester.runpytest_inprocess(*arguments, "--kcluster-seed", "4")
+    base = ("--basetemp", str(pytester.path / "base"))
+    result = pytester.runpytest_inprocess(*arguments, *base, "--kcluster-seed", "4")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*this is 4"])
     assert "number" not in result.stdout.str()

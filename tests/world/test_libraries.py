@@ -77,6 +77,17 @@ def test_sets_of_tasks_and_futures_have_the_same_order_in_each_world() -> None:
     assert all(each in kept[0] for each in tuple(kept[0])), "still found when the world is over"
 
 
+def test_threads_of_a_pool_are_joined_in_the_order_of_their_starts() -> None:
+    made_before = threading.Thread()
+    seen = {made_before}
+    with empty_world(), concurrent.futures.ThreadPoolExecutor(20) as pool:
+        barrier = threading.Barrier(20)
+        list(pool.map(lambda _: barrier.wait(), range(20)))
+        names = [thread.name for thread in pool._threads]
+        assert made_before in seen, "it has the hash that it had"
+    assert names == [f"ThreadPoolExecutor-0_{number}" for number in range(20)]
+
+
 def test_names_are_counted_anew_in_each_world() -> None:
     def names() -> list[str]:
         with empty_world(), concurrent.futures.ThreadPoolExecutor() as pool:

@@ -116,6 +116,7 @@ class Tables:
         self.problems: list[str] = []
         self._kept: dict[str, DataFrame] = {}
         self._whole: dict[str, DataFrame] = {}
+        self._derived: list[DataFrame] = []
 
     def __getitem__(self, field: str) -> DataFrame:
         """The table of a field of RunRecord without bad lines; it is cached."""
@@ -177,10 +178,16 @@ class Tables:
         files = (run.path / TABLES[field][0] for run in self.runs)
         return sum(file.stat().st_size for file in files if file.exists())
 
+    def keep(self, table: DataFrame) -> DataFrame:
+        """Cache a table that was made of these."""
+        self._derived.append(table.persist())
+        return table
+
     def close(self) -> None:
         """Release the cached tables."""
-        for table in self._kept.values():
+        for table in (*self._derived, *self._kept.values()):
             table.unpersist()
+        self._derived.clear()
         self._kept.clear()
 
 

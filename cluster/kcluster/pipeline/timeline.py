@@ -55,7 +55,7 @@ class Timeline(Struct):
 def timeline(tables: Tables) -> Timeline:
     """The tables of these runs."""
     tables.load("notes", "errors", "requests", "sends")
-    failovers = failovers_of(tables["notes"], tables["sends"])
+    failovers = tables.keep(failovers_of(tables["notes"], tables["sends"]))
     return Timeline(
         windows_of(tables),
         failovers,

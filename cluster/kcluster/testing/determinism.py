@@ -66,7 +66,7 @@ def _in_child(item: pytest.Item, seed: int) -> Callable[[int], SeedResult]:
         moved = _move_addresses() if number == RUNS[1] else []
         item.stash[TRACE] = []
         with noting_warnings() as noted:
-            rows = rows_of(item, run_as_child(item, seed))
+            rows = rows_of(item, run_as_child(item, seed, f"run-{number}"))
         found = {"trace": item.stash[TRACE], "rows": rows, "warnings": noted}
         moved.clear()
         # Whether the test passed is compared, too: it is no reason to stop the other run.

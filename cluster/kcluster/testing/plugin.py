@@ -247,9 +247,11 @@ def _in_world(
 ) -> Iterator[TestedWorldCluster]:
     arguments = _arguments(request, mark, "virtual")
 
+    from kcluster.testing.temporary import make_session_directory
     from kcluster.testing.world_handle import TestedWorldCluster
 
     item = request.node
+    make_session_directory(item)
     cluster = _or_refused(request, lambda: TestedWorldCluster(arguments, item.name))
     cluster.replay = replay_of(item, arguments.seed)
     remember(item, cluster)

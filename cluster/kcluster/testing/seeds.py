@@ -26,6 +26,7 @@ from msgspec import Struct
 from kcluster.testing.items import FIXTURE, MARK, SEED, SEED_LIMIT_INI, replay_of, wide_fixtures
 from kcluster.testing.marks import arguments_of
 from kcluster.testing.seed_warnings import SeedWarning, WarningsOfSeeds, noting_warnings
+from kcluster.testing.temporary import give_own_directory, make_session_directory
 from kcluster.testing.world_handle import TestedWorldCluster
 from kcluster.world.seeds import WHERE_SIGNAL, SeedOutcome, SeedResult, cores, run_seeds
 
@@ -85,6 +86,7 @@ def _warm_up(item: pytest.Item) -> bool:
             names[:] = own
             state.teardown_exact(upper)
             item._initrequest()
+    make_session_directory(item)
     if FIXTURE in names:
         arguments = arguments_of(item.get_closest_marker(MARK), "virtual")
         cluster = TestedWorldCluster(arguments, item.name)
@@ -130,7 +132,7 @@ def _run_seeds(
 def _in_child(item: pytest.Item, first: int) -> Callable[[int], SeedResult]:
     def run(seed: int) -> SeedResult:
         with noting_warnings() as noted:
-            reports = run_as_child(item, seed)
+            reports = run_as_child(item, seed, f"seed-{seed}")
         failed = any(report.failed for report in reports)
         rows = rows_of(item, reports) if failed or seed == first else []
         return SeedResult(failed, msgspec.json.encode(ChildReport(rows, noted), enc_hook=str))
@@ -158,8 +160,9 @@ def _first_reports(item: pytest.Item, result: SeedResult | None) -> list[pytest.
     return reports_of(item, _child_report(result).rows)
 
 
-def run_as_child(item: pytest.Item, seed: int) -> list[pytest.TestReport]:
-    """Run an item in a process that was forked for it, whose output goes to a file."""
+def run_as_child(item: pytest.Item, seed: int, name: str) -> list[pytest.TestReport]:
+    """Run an item in a process that was forked for it, whose output goes to a file.  `name`: of
+    this child among those of the item."""
     capture = item.config.pluginmanager.getplugin("capturemanager")
     # Captured output goes to files; a child shares none with its parent and the other children.
     kept = os.dup(1)
@@ -171,6 +174,7 @@ def run_as_child(item: pytest.Item, seed: int) -> list[pytest.TestReport]:
     capture.start_global_capturing()
     capture.suspend_global_capture()
     item.stash[SEED] = seed
+    give_own_directory(item, name)
     # Its parent in the place of the next item: only what is of the test itself ends.
     upper: Any = item.parent
     return runtestprotocol(item, log=False, nextitem=upper)

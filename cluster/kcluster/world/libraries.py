@@ -59,12 +59,12 @@ _serials = itertools.count(1)
 
 
 def _serial(thing: Any) -> int:
-    """A number in the place of an address: in the order in which they are first asked for."""
+    """A number in the place of an address: in the order in which they are first asked for.  Who was
+    asked outside of a world has its address for ever: it may be in a set."""
     serial: int | None = getattr(thing, "_world_serial", None)
     if serial is None:
-        if world_here() is None:
-            return object.__hash__(thing)
-        serial = thing._world_serial = next(_serials)
+        is_outside = world_here() is None
+        serial = thing._world_serial = object.__hash__(thing) if is_outside else next(_serials)
     return serial
 
 
@@ -85,6 +85,7 @@ def _with_serials(cls: type) -> type:
 ORDERED: Final = {
     "asyncio.tasks": ("_GatheringFuture",),
     "concurrent.futures._base": ("Future",),
+    "threading": ("Thread",),
     "kafka.net.selector": ("Task",),
     "kafka.producer.producer_batch": ("ProducerBatch",),
 }
@@ -100,6 +101,11 @@ def _order(module: ModuleType) -> None:
             cls.__hash__ = _serial
     if module.__name__ == "kafka.net.selector" and hasattr(module, "Task"):
         module.Task.__lt__ = _is_earlier  # by address, for what is due at the same time
+    elif module.__name__ == "concurrent.futures._base":
+        vars(module)["id"] = _serial  # by which it sorts futures
+    elif module.__name__ == "threading":
+        for thread in tuple(module._dangling):  # each was asked when it was made
+            _serial(thread)
 
 
 # ------------------------------------------------------------------------------------- counters

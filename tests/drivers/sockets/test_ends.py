@@ -59,7 +59,8 @@ def test_kill__resets_connections_with_unread_requests_and_those_not_accepted(
         asking.sendall(QUESTION)
         read_frame(asking)
         world.cluster.pause(1, wait=False)
-        asking.sendall(LARGE)
+        # However much of a frame is read at once: the next one stays unread.
+        asking.sendall(LARGE + QUESTION)
         with world.connect() as not_accepted:
             world.cluster.kill(1, wait=False)
             for sock in (asking, not_accepted):

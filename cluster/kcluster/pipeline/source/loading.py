@@ -22,6 +22,7 @@ from kcluster.pipeline.source.lookups import Lookups
 from kcluster.pipeline.source.losses import Lost, Wanted, decide
 from kcluster.pipeline.source.options import ReadSettings, SourceClientSettings
 from kcluster.pipeline.source.planning import Range
+from kcluster.pipeline.workers import spare_modules
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, ProtocolError, error_of
@@ -115,6 +116,7 @@ class _Load:
             # If a reader stops early, its outstanding answer must not reach the next one.
             if self._connection is not None and self._connection.is_waiting:
                 self._client.drop(self._node)
+        spare_modules()
 
     # -------------------------------------------------------------------------- fetching
 

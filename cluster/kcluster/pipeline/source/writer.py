@@ -23,6 +23,7 @@ from kcluster.pipeline.source.errors import OptionError, SourceError
 from kcluster.pipeline.source.loading import client_of
 from kcluster.pipeline.source.offsets import Key
 from kcluster.pipeline.source.options import WriteSettings
+from kcluster.pipeline.workers import spare_modules
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, ProtocolError, error_of
@@ -70,6 +71,7 @@ def write(settings: WriteSettings, batches: Iterable[pa.RecordBatch]) -> int:
         count += batch.num_rows
         writer.add(batch)
     writer.flush()
+    spare_modules()
     return count
 
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import msgspec
 
-from kcluster.collector import collect_rarely
 from kcluster.pipeline.sweep.columns import Cell
 from kcluster.pipeline.sweep.runs import ERROR, FORMAT, RunRow, play
+from kcluster.pipeline.workers import spare_modules
 
 Play = Callable[[Cell, int], RunRow]
 
@@ -35,12 +35,12 @@ def rows_of(
 ) -> Iterator[tuple[Any, ...]]:
     """Rows of the runs [first, end) that are not `done` (one bit per run).  `encoded_cells`: JSON;
     `play_function`: None for runs.play."""
-    collect_rarely()
     cells = msgspec.json.decode(encoded_cells, type=list[Cell])
     for number in range(first, end):
         if not is_set(done, number):
             cell, seed = cells[number % len(cells)], seeds[number // len(cells)]
             yield msgspec.structs.astuple(row_of(play_function or play, cell, seed))
+            spare_modules()
 
 
 def row_of(play_function: Play, cell: Cell, seed: int) -> RunRow:

@@ -1,0 +1,42 @@
+"""Directories of `tmp_path` for tests in virtual time.
+
+Owns: that the session's one is made outside of worlds, and that each forked child has its own.
+Never: removes one (pytest does).
+Kafka: no counterpart.
+
+Made in a world, it would draw the world's random numbers, as many as there are old directories.
+Children with one directory would number theirs as they come, and with `--basetemp` each would
+remove those of all others.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+FACTORY: Final = "tmp_path_factory"
+
+
+def make_session_directory(item: Any) -> None:
+    """If the item uses one."""
+    factory = _factory_of(item)
+    if factory is not None:
+        factory.getbasetemp()
+
+
+def give_own_directory(item: Any, name: str) -> None:
+    """In a child: its tests' directories are in one of this name."""
+    factory = _factory_of(item)
+    if factory is not None:
+        own: Path = factory.getbasetemp() / name
+        own.mkdir(exist_ok=True, mode=0o700)
+        vars(factory)["_basetemp"] = own
+
+
+def _factory_of(item: Any) -> pytest.TempPathFactory | None:
+    if FACTORY not in getattr(item, "fixturenames", ()):
+        return None
+    found: pytest.TempPathFactory | None = getattr(item.config, f"_{FACTORY}", None)
+    return found
