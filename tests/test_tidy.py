@@ -194,6 +194,25 @@ def modules_say_what_they_own(module: Module) -> Iterator[tuple[int, str]]:
                 yield 1, f"its docstring does not say '{word}'"
 
 
+_QUOTED = re.compile(r"`[^`]*`")
+_FILE_NAMED = re.compile(r"(?<![\w/.])(?:[a-z_]+/)*[a-z][a-z_]*\.py\b")
+
+
+def heads_name_files_that_exist(modules: list[Module]) -> Iterator[str]:
+    """A head names a file by its path in the package, or by the end of one in its own room."""
+    ours = {module.path.removeprefix(SOURCE) for module in modules if module.is_ours}
+    for module in modules:
+        if not module.is_ours:
+            continue
+        place = module.path.removeprefix(SOURCE)
+        room = [path for path in ours if path.split("/")[0] == place.split("/")[0]]
+        head = _QUOTED.sub("", ast.get_docstring(module.tree) or "")
+        for name in _FILE_NAMED.findall(head):
+            is_here = any(f"/{path}".endswith(f"/{name}") for path in room)
+            if not (is_here or name in ours or (ROOT / name).exists()):
+                yield f"{place}: {name}"
+
+
 def errors_are_named(module: Module) -> Iterator[tuple[int, str]]:
     for node in module.walk(ast.ExceptHandler):
         assert isinstance(node, ast.ExceptHandler)
@@ -318,6 +337,18 @@ def test_tidy__long_files_are_pointed_out(all_modules: list[Module]) -> None:
         for module in all_modules:
             if (lines := module.text.count("\n")) > LONG_FILE_LINES:
                 warnings.warn(f"{module.path}: {lines} lines", LongFileWarning, stacklevel=1)
+
+
+def test_tidy__heads_name_files_that_exist(all_modules: list[Module]) -> None:
+    assert list(heads_name_files_that_exist(all_modules)) == []
+
+
+def test_tidy__a_head_that_names_a_file_of_old_is_caught() -> None:
+    text = '"""What this is.\n\nOwns: a (b.py).  Never: c (old.py, node.py does), `app.py`.\n"""\n'
+    made = [Module(f"{SOURCE}broker/{name}", text, ast.parse(text)) for name in ("x.py", "b.py")]
+    other = Module(f"{SOURCE}controller/node.py", "", ast.parse(""))
+    found = list(heads_name_files_that_exist([*made, other]))
+    assert found[:2] == ["broker/x.py: old.py", "broker/x.py: node.py"]
 
 
 def test_tidy__a_class_name_has_one_home(all_modules: list[Module]) -> None:

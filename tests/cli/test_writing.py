@@ -34,6 +34,21 @@ def test_output__on_a_full_disk(unbuffered: str) -> None:
     assert done.returncode == 2
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output__into_a_pipe_that_nobody_reads_is_quiet(unbuffered: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "kcluster", "version"],
+            env={**os.environ, "PYTHONPATH": CODE, "PYTHONUNBUFFERED": unbuffered},
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert (done.returncode, done.stderr) == (1, "")
+
+
 def test_output__in_an_encoding_that_lacks_a_character() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "kcluster", "learn", "1"],

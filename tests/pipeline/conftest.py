@@ -14,6 +14,7 @@ import pytest
 
 from kcluster.pipeline.ingest.jars import jar_settings
 from kcluster.pipeline.session import SMALL, has_java, open_session
+from kcluster.pipeline.source.loading import close_clients
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,4 +47,5 @@ def spark() -> SparkSession:
 def cluster(kafka_cluster_module: TestedCluster) -> Iterator[TestedCluster]:
     """The cluster of the test's module; it is repaired after each test."""
     yield kafka_cluster_module
+    close_clients()  # of tests that do here what a worker of Spark does
     kafka_cluster_module.repair()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,12 +15,14 @@ pytest.importorskip("kafka")
 
 import kafka
 
+from kcluster.pipeline.source.client import BlockingConnection
 from kcluster.pipeline.source.errors import DataLoss, SourceError, Unreachable
 from kcluster.pipeline.source.loading import load
 from kcluster.pipeline.source.losses import Lost
 from kcluster.pipeline.source.options import ReadSettings, read_settings
 from kcluster.pipeline.source.planning import Range
 from kcluster.pipeline.source.stream import Stream, batch_ranges
+from kcluster.protocol.errors import ProtocolError
 from kcluster.testing.handles import TestedCluster
 from tests.foreign_clients.conftest import _sockets_left_open  # noqa: F401  # a fixture
 from tests.foreign_clients.real_clients import python_admin, python_producer
@@ -132,6 +135,28 @@ def test_read__without_any_answer_it_fails_at_the_timeout(cluster: TestedCluster
         values(settings, ranges)
     with pytest.raises(Unreachable, match="no broker answers"):
         batch_ranges(settings)
+
+
+def test_client__closes_a_connection_whose_broker_is_none() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        options = {"kafka.bootstrap.servers": f"127.0.0.1:{port}", "subscribe": "orders"}
+        connected: list[bytes] = []
+
+        def answer() -> None:
+            sock, _ = server.accept()
+            with sock:
+                sock.settimeout(5)
+                sock.recv(1 << 16)
+                sock.sendall(b"\xff" * 4)
+                connected.append(sock.recv(1))
+
+        answering = threading.Thread(target=answer, daemon=True)
+        answering.start()
+        with pytest.raises(ProtocolError, match="frame of -1 bytes") as caught:
+            BlockingConnection(("127.0.0.1", port), read_settings(options, True).client)
+        answering.join(5)
+        assert connected == [b""], caught
 
 
 def test_stream__triggers_end_at_their_limits(cluster: TestedCluster) -> None:

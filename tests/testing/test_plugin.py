@@ -72,20 +72,37 @@ def test_kafka_cluster__what_the_cluster_refuses_is_shown_at_the_tests_own_line(
     result = run(
         pytester,
         """
-        def test_it(kafka_cluster):
+        import pytest
+
+        def test_kill(kafka_cluster):
             kafka_cluster.kill("leader(nope-0)")
+
+        def test_do(virtual_cluster):
+            virtual_cluster.do("kil", 1)
+
+        def test_new_topic(kafka_cluster):
+            kafka_cluster.new_topic(partitons=3)
+
+        @pytest.mark.kafka_cluster(topology={"brokers": 1, "host": "192.0.2.1"})
+        def test_host(kafka_cluster):
+            pass
         """,
     )
-    result.assert_outcomes(failed=1)
+    result.assert_outcomes(failed=3, errors=1)
     result.stdout.fnmatch_lines(
         [
+            "test_*.py:12: kafka_cluster: broker 1 cannot listen on 192.0.2.1:*",
             ">*kafka_cluster.kill(*",
             "E*ClusterError: there is no topic 'nope'; the topics are: none",
             "",
-            "*test_*.py:2: ClusterError",
+            "*test_*.py:4: ClusterError",
+            "E*ScenarioError: kil: no such action or key of a step; did you mean kill?",
+            "",
+            "*test_*.py:7: ScenarioError",
+            "E*partitons: no such argument of new_topic; did you mean partitions?",
         ]
     )
-    result.stdout.no_fnmatch_line("*targets.py*")
+    result.stdout.no_fnmatch_line("*/kcluster/*.py*")
 
 
 def test_kafka_cluster__a_failure_shows_the_timeline(pytester: pytest.Pytester) -> None:

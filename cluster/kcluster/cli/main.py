@@ -46,9 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         _run(words)
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if error.errno not in (errno.ENOSPC, errno.EPIPE):
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left is not written at exit
+        if error.errno == errno.EPIPE:
+            sys.exit(1)  # the reader of the output has closed it, and wants no more
         print(f"kcluster: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
         sys.exit(2)
 

@@ -2,10 +2,10 @@
 
 Owns: events as facts (base.py; brokers.py, topics.py, partitions.py, clients.py, transactions.py,
 share_groups.py, network.py), their reasons (reasons.py, rebalance_reasons.py), what rules do
-(rule_effects.py), the union of all kinds (here); their words (words.py), notes and requests as
+(rule_effects.py), the union of all kinds (here); their words (words/), notes and requests as
 lines and JSON (render.py), timelines (timeline.py).  Never: decides, stores or prints anything.
 
-To add a kind: a class in one of these modules, its name in `AnyEvent`, its words in words.py.
+To add a kind: a class in one of these modules, its name in `AnyEvent`, its words in words/.
 """
 
 from __future__ import annotations

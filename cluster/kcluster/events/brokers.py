@@ -1,6 +1,6 @@
 """Events of brokers and of the controller, as processes and as members of the cluster.
 
-Owns: their facts.  Never: words for them (words.py).
+Owns: their facts.  Never: words for them (words/).
 Kafka: the logs of BrokerLifecycleManager and ClusterControlManager, and of the machines.
 """
 

@@ -1,6 +1,6 @@
 """Events of clients and of their groups, as brokers see them.
 
-Owns: their facts.  Never: words for them (words.py).
+Owns: their facts.  Never: words for them (words/).
 Kafka: the logs of ClientQuotaManager and GroupCoordinator; KIP-714 for telemetry.
 """
 

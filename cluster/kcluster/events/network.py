@@ -1,6 +1,6 @@
 """Events of the network and of protocol faults: deliberate interference with messages.
 
-Owns: their facts.  Never: words for them (words.py).
+Owns: their facts.  Never: words for them (words/).
 Kafka: no counterpart; in production: iptables, tc, or a proxy between clients and brokers.
 
 Nodes are given by their ids in the fabric; `clients` has the names of those that are clients.

@@ -1,6 +1,6 @@
 """Events of partitions: leaders, in-sync replicas, reassignments, replicas on brokers.
 
-Owns: their facts.  Never: words for them (words.py).
+Owns: their facts.  Never: words for them (words/).
 Kafka: state-change.log, and the logs of ReplicationControlManager and ReplicaManager.
 """
 

@@ -1,6 +1,6 @@
 """The reasons for changes by the controller, as values.
 
-Owns: the enumerations and reasons that events carry.  Never: words for them (words.py).
+Owns: the enumerations and reasons that events carry.  Never: words for them (words/).
 Kafka: the `reason` strings in the log of the controller.
 """
 

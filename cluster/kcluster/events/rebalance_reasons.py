@@ -1,6 +1,6 @@
 """Why a group rebalanced, as values.
 
-Owns: the reasons that GroupRebalanced carries.  Never: words for them (words.py).
+Owns: the reasons that GroupRebalanced carries.  Never: words for them (words/).
 Kafka: the reason in `Preparing to rebalance group`, in the log of GroupMetadataManager; KIP-800 for
 clients' own reasons.
 

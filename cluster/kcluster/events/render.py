@@ -8,7 +8,7 @@ Columns of a note
     `+1234 ms`   when, counted from `origin_ms` (notes carry the driver's clock)
     kind         `leader_elected`
     subject      `orders-0`, `broker 2`, …
-    text         the change and its reason (words.py)
+    text         the change and its reason (words/)
     `[3000.12]`  the note that is its cause, if there is one (node id, sequence number)
 
 Columns of a request

@@ -1,7 +1,7 @@
 """What a rule does to a request or to its reply, as values.
 
 Owns: the effects, as rules hold them and as events carry them.  Never: carries them out
-(runtime/gate.py), words for them (words.py).
+(runtime/gate.py), words for them (words/).
 Kafka: no counterpart; toxiproxy's toxics, but they know the protocol.
 """
 

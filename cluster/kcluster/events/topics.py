@@ -1,6 +1,6 @@
 """Events of topics, configs and features, which administrators change.
 
-Owns: their facts.  Never: words for them (words.py).
+Owns: their facts.  Never: words for them (words/).
 Kafka: the logs of ReplicationControlManager, ConfigurationControlManager and FeatureControlManager.
 """
 

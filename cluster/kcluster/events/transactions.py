@@ -1,6 +1,6 @@
 """Events of transactions, as their coordinators see them.
 
-Owns: their facts.  Never: words for them (words.py).
+Owns: their facts.  Never: words for them (words/).
 Kafka: the log of TransactionCoordinator.
 """
 

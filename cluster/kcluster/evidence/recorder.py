@@ -1,8 +1,8 @@
 """Records what happens at the brokers during a run, on either clock.
 
-Owns: the record of a run: appends, replicas' moves, registrations (observed.py), every answer to a
-client, every note.  Never: judges (verdict.py does), changes anything in the cluster, decodes a
-batch while the cluster runs: it only keeps references.
+Owns: the record of a run: appends, replicas' moves, registrations (invariants/observed.py), every
+answer to a client, every note.  Never: judges (checks/ does), changes anything in the cluster,
+decodes a batch while the cluster runs: it only keeps references.
 Kafka: no counterpart.
 """
 

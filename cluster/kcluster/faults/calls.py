@@ -1,7 +1,7 @@
 """Requests as rules see them, and brokers' responses with a rule's error put in.
 
 Owns: which partitions a request names, those of its fetch session included; the changed response.
-Never: decides or holds anything (gate.py does).  Kafka: no counterpart.
+Never: decides or holds anything (runtime/gate.py does).  Kafka: no counterpart.
 """
 
 from __future__ import annotations

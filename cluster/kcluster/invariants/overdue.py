@@ -1,7 +1,7 @@
 """Transactions that their coordinators do not end in time, though nothing is in the way.
 
 Owns: when a transaction counts as overdue, and for how long each was.  Never: decides how long is
-too long (verdict.py does), changes anything.
+too long (checks/ does), changes anything.
 Kafka: TransactionCoordinator.abortTimedOutTransactions, TransactionMarkerChannelManager;
 KAFKA-16352 and KAFKA-19999 were such transactions.
 

@@ -1,7 +1,7 @@
 """Each request gets one reply: which replies brokers still owe, and when they are overdue.
 
 Owns: the unanswered requests of all brokers, and when a reply is overdue.  Never: checks a reply's
-contents; decides when a run is over (verdict.py does).
+contents; decides when a run is over (checks/ does).
 Kafka: KafkaApis and its purgatories, which answer every request once.
 
 A broker may wait as long as the request allows (`max_wait_ms`, `timeout_ms`, a group's rebalance),

@@ -1,7 +1,7 @@
 """High watermarks that stand still, though all replicas that may hold them back have more.
 
 Owns: when a high watermark counts as stalled, and the longest stall of each partition.  Never:
-decides how long is too long (verdict.py does), changes anything.
+decides how long is too long (checks/ does), changes anything.
 Kafka: Partition.maybeIncrementLeaderHW; KAFKA-15021 was such a stall.
 
 The high watermark may wait for the members of the ISR, for those that the leader has proposed, and

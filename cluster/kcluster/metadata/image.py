@@ -1,6 +1,6 @@
 """The metadata image: the state of the cluster that a node builds by applying records.
 
-Owns: what each record does to an image.  Never: decides anything (elections.py, placement.py do),
+Owns: what each record does to an image.  Never: decides anything (controller/ does),
 knows a broker's runtime state.  Every broker applies the same records to its own image, up to its
 own offset.
 Kafka: MetadataImage, MetadataDelta.

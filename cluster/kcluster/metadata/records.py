@@ -1,7 +1,7 @@
 """The metadata log's records, the values they carry, and the request by which brokers pull them.
 
 Owns: what a record says.  Never: what it does to an image (metadata/image.py), decides anything
-(elections.py, placement.py do).  Written by the controller alone, read by every broker.
+(controller/ does).  Written by the controller alone, read by every broker.
 Kafka: metadata/src/main/resources/common/metadata/*.json, ConfigResource.Type.
 """
 

@@ -1,7 +1,7 @@
 """Cutting, healing and shaping links between sets of nodes, with an event for each change.
 
 Owns: these operations and their events; resets of connections between brokers.  Never: carries a
-message (dispatch.py, network/transit.py), decides which nodes are meant (node_sets.py).
+message (runtime/dispatch.py, network/transit.py), decides which nodes are meant (node_sets.py).
 Kafka: iptables and tc on the machines that brokers run on.
 
 Nodes are brokers, the controller, and clients by their ids in the fabric.

@@ -3,7 +3,7 @@
 Owns: which questions are worth asking about a state of the cluster, their choices, the answers and
 the reasons, as values.  Never: looks into a cluster (prediction_facts.py does), makes words
 (prediction_words.py does), decides an election: that is the controller's own code.
-Kafka: ReplicationControlManager.handleBrokerFenced; elections.py.
+Kafka: ReplicationControlManager.handleBrokerFenced.
 
 An answer is about the state that the controller brings about when it has missed these brokers, if
 nothing else happens meanwhile.

@@ -4,7 +4,8 @@ Owns: the numbers of sends; the rows of contents.jsonl and logs.jsonl.  Adjacent
 row: a log that one producer filled in order is one row per leader epoch.  Never: judges.
 Kafka: no counterpart; kafka-dump-log on each partition's leader shows the logs.
 
-A record is identified by its value, or by its name if it came from an outside client (outside.py).
+A record is identified by its value, or by its name if it came from an outside client
+(evidence/outside.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`kcluster log` as text: the log of each replica of a partition as a bar, by leader epoch.
 
-Owns: its lines.  Never: asks the cluster (verbs/log.py does), prints.  Colours are rich markup.
+Owns: its lines.  Never: asks the cluster (cli/verbs/log.py does), prints.  Colours are rich markup.
 Kafka: no counterpart.
 """
 

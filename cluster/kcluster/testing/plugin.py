@@ -286,12 +286,13 @@ def _or_refused(request: pytest.FixtureRequest, make: Callable[[], T]) -> T:
     """What `make` makes of a mark.  If the mark is wrong (or its port taken), the test fails with
     one line per problem, without frames."""
     from kcluster.config.files.problems import ProblemsError
+    from kcluster.operations.errors import ClusterError
     from kcluster.scenario.language.loader import ScenarioError
     from kcluster.testing.marks import MarkError
 
     try:
         return make()
-    except (MarkError, ProblemsError, ScenarioError) as error:
+    except (MarkError, ProblemsError, ScenarioError, ClusterError) as error:
         problems = str(error).splitlines()
     # After the except clause, so that pytest shows no other error with this one.
     _refuse(request, problems)

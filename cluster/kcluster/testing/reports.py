@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,11 @@ import kcluster
 
 RUNS_DIRECTORY: Final = ".kcluster/runs"
 _PACKAGE: Final = str(Path(kcluster.__file__).parent) + os.sep
+_REFUSALS: Final = (
+    ("kcluster.operations.errors", "ClusterError"),
+    ("kcluster.config.files.problems", "ProblemsError"),
+    ("kcluster.scenario.language.loader", "ScenarioError"),
+)
 _HANDLES: Final = pytest.StashKey[list[Any]]()
 """The clusters that an item's report covers."""
 
@@ -31,16 +37,22 @@ def remember(node: Any, cluster: Any) -> None:
 
 
 def end_at_users_line(error: BaseException) -> None:
-    """Cut off the frames of a ClusterError below the line of the test that caused it: its text says
-    what is wrong, and the fault is not in them."""
-    errors = sys.modules.get("kcluster.operations.errors")
-    if errors is None or not isinstance(error, errors.ClusterError):
+    """Cut off the frames of what kcluster refuses, below the line of the test that caused it: the
+    text says what is wrong, and the fault is not in them."""
+    if not isinstance(error, tuple(_refusals())):
         return
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         if frame.tb_next.tb_frame.f_code.co_filename.startswith(_PACKAGE):
             frame.tb_next = None
         frame = frame.tb_next
+
+
+def _refusals() -> Iterator[type[BaseException]]:
+    """The exceptions that are about what a test asked for, as far as they are imported."""
+    for module, name in _REFUSALS:
+        if module in sys.modules:
+            yield getattr(sys.modules[module], name)
 
 
 def add_stories(item: pytest.Item, report: pytest.TestReport) -> None:

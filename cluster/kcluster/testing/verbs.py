@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
+from kcluster.config.files.problems import unknown
 from kcluster.config.kafka.spelling import config_name
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.evidence.recorder import Recorder
@@ -28,6 +29,7 @@ from kcluster.testing.steps import PlayedSteps
 T = TypeVar("T")
 
 REPAIR_LIMIT_S: Final = 30.0
+_TOPIC_KEYS: Final = ("name", "partitions", "replication_factor", "config")
 
 
 class TestVerbs(ReportedRun, ClusterVerbs):
@@ -99,6 +101,10 @@ class TestVerbs(ReportedRun, ClusterVerbs):
         if not name:
             self._topics_made += 1
             name = f"topic-{self._topics_made}"
+        for key in configs:
+            if config_name(key, TOPIC_CONFIGS) not in TOPIC_CONFIGS:
+                known = [*_TOPIC_KEYS, *(known.replace(".", "_") for known in TOPIC_CONFIGS)]
+                raise ClusterError(f"{key}: {unknown('argument of new_topic', key, known)}")
         named = {
             config_name(key, TOPIC_CONFIGS): str(value)
             for key, value in {**(config or {}), **configs}.items()

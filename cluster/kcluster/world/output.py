@@ -8,8 +8,9 @@ Kafka: no counterpart; the log of a process manager that runs several programs.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any
 
 from kcluster.world.active import app_here
@@ -20,7 +21,7 @@ Prefix = Callable[[str], str]
 
 class ProgramOutput(io.TextIOBase):
     """sys.stdout or sys.stderr of a world's programs.  `out`: where the lines go.  When nobody
-    reads it any more, nothing more is printed, and the programs go on."""
+    reads it any more, or its disk is full, nothing more is printed, and the programs go on."""
 
     def __init__(self, out: IO[str], prefix: Prefix) -> None:
         self._out = out
@@ -56,7 +57,7 @@ class ProgramOutput(io.TextIOBase):
 
     def flush(self) -> None:
         """What is whole is printed already."""
-        with contextlib.suppress(BrokenPipeError):
+        with self._lost_quietly():
             self._out.flush()
 
     def writable(self) -> bool:
@@ -69,10 +70,17 @@ class ProgramOutput(io.TextIOBase):
         return self._out.fileno()
 
     def _print(self, app: str, lines: Iterable[str]) -> None:
-        try:
+        with self._lost_quietly():
             prefix = self._prefix(app)
             self._out.writelines(f"{prefix}{line}\n" for line in lines)
-        except BrokenPipeError:
+
+    @contextlib.contextmanager
+    def _lost_quietly(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in (errno.EPIPE, errno.ENOSPC):
+                raise
             self._is_over = True
 
 

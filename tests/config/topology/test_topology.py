@@ -160,6 +160,7 @@ def test_topology__configs_of_a_topic_may_stand_beside_its_keys_in_either_spelli
         ("config: {min_insync_replicas: 2, min.insync.replicas: 2}", "replicas is given twice"),
         ("log_retention_ms: 5", "a config of brokers; of a topic it is retention.ms"),
         ("colour: red", "there are partitions, replication_factor, assignment, config"),
+        ("replicas: 3", "no such key of a topic; did you mean replication_factor?"),
     ],
 )
 def test_topology__a_wrong_config_beside_a_topics_keys_is_reported(entry: str, said: str) -> None:

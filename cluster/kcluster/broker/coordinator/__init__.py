@@ -21,15 +21,14 @@ The path of an OffsetCommit:
 
 log_shard.py: a partition as the log of a coordinator of any kind; shards.py: those of one broker.
 records.py: what all records have in common.
-placement.py: which partition coordinates a key.  interface.py: the ports to the broker and to the
-shard.  group.py: the interface of a group of any kind; group_kinds.py: the existing kinds.
+metadata/placement.py: which partition coordinates a key.  interface.py: the ports to the broker and
+to the shard.  group.py: the interface of a group of any kind; group_kinds.py: the existing kinds.
 modern/: what groups with epochs have in common; consumer/: consumer groups (KIP-848); share/: share
 groups (KIP-932), with share_state/, the share coordinator, which keeps the state of their share
 partitions; streams/: streams groups (KIP-1071).
 offsets.py: committed offsets.  group_log.py: the records; group_records.py: the readers of all
 kinds.  group_timers.py: a group's timers.
 classic_members.py, classic_calls.py: values of classic groups.
-streams/: streams groups (KIP-1071).
 """
 
 from kcluster.broker.coordinator.coordinator import GroupCoordinator

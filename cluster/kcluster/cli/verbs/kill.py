@@ -1,7 +1,7 @@
 """`kcluster kill TARGETS`: end brokers' processes, or pause them.
 
 Owns: the verb: its options, its request, when it is refused.  Never: carries it out
-(handle/cluster.py).  Kafka: kill.
+(handle/verbs.py).  Kafka: kill.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`kcluster restart TARGETS`: stop brokers and start them again, all at once.
 
 Owns: the verb: its options, its request, when it is refused.  Never: carries it out
-(handle/cluster.py).  Kafka: systemctl restart.
+(handle/verbs.py).  Kafka: systemctl restart.
 """
 
 from __future__ import annotations

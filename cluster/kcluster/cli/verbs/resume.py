@@ -1,6 +1,6 @@
 """`kcluster resume TARGETS`: resume paused brokers, as after a long garbage collection.
 
-Owns: the verb: its request, when it is refused.  Never: carries it out (handle/cluster.py).
+Owns: the verb: its request, when it is refused.  Never: carries it out (handle/verbs.py).
 Kafka: kill -CONT.
 """
 

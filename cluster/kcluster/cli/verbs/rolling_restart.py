@@ -1,6 +1,6 @@
 """`kcluster rolling-restart`: restart brokers one after the other, as an upgrade does.
 
-Owns: the verb: its options, its request.  Never: carries it out (handle/cluster.py).
+Owns: the verb: its options, its request.  Never: carries it out (handle/verbs.py).
 Kafka: the loop in every operator's runbook.
 """
 

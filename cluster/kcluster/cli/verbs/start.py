@@ -1,7 +1,7 @@
 """`kcluster start TARGETS`: start brokers that are down, with the id, port and disk that they had.
 
 Owns: the verb: its options, its request, when it is refused.  Never: carries it out
-(handle/cluster.py).  Kafka: kafka-server-start.sh.
+(handle/verbs.py).  Kafka: kafka-server-start.sh.
 """
 
 from __future__ import annotations

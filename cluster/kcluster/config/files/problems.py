@@ -20,6 +20,15 @@ _MAX_VALUE_CHARS: Final = 60
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
+_OTHER_WORDS: Final = {
+    "replicas": "replication_factor",
+    "rf": "replication_factor",
+    "bootstrap": "base_port",
+    "ports": "base_port",
+}
+"""Words for which no spelling is near to the key that is meant."""
+
+
 class Place(Struct, frozen=True):
     """Where in a file something was written; lines and columns count from 1."""
 
@@ -81,6 +90,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     if len(word) > 200:
         return None
     names = list(known)
+    if _OTHER_WORDS.get(word) in names:
+        return _OTHER_WORDS[word]
     by_folded = {name.lower().replace("_", ".").replace("-", "."): name for name in names}
     folded = word.lower().replace("_", ".").replace("-", ".")
     close = get_close_matches(folded, list(by_folded), n=1, cutoff=0.7)

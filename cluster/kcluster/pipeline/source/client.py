@@ -72,7 +72,11 @@ class BlockingConnection:
         self._socket.settimeout(settings.request_timeout_ms / 1_000)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._asked: tuple[int, int, int] | None = None
-        self.versions = self._greet()
+        try:
+            self.versions = self._greet()
+        except (OSError, ProtocolError):
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close the socket."""

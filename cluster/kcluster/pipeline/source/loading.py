@@ -47,6 +47,12 @@ def client_of(settings: SourceClientSettings) -> BlockingClient:
     return client
 
 
+def close_clients() -> None:
+    """Close this process's clients.  A worker of Spark keeps them until it ends."""
+    while _clients:
+        _clients.popitem()[1].close()
+
+
 def report(settings: ReadSettings, lost: Iterable[Lost]) -> None:
     """Raise DataLoss, or report each range as a line on stderr and a file in `kcluster.losses`.
 

@@ -1,7 +1,7 @@
 """Whether everything that a scenario names exists: topics, partitions, brokers, racks, clients.
 
 Owns: these checks, and those of the clients' settings.  Never: reads YAML (loader.py), resolves a
-target (targets.py does, while the scenario runs).
+target (operations/targets.py does, while the scenario runs).
 
 A topic, broker or name that any step creates exists for all steps.
 """

@@ -1,7 +1,7 @@
 """The small words of scenario files: partitions, moments, counts.
 
 Owns: MomentRange, CountCheck, reading them; what a file may say for each word.  Never: looks at a
-cluster, knows the words for nodes and conditions (operations/targets.py, conditions.py).  Raises
+cluster, knows the words for nodes and conditions (operations/).  Raises
 ValueError, with the right form, for text that is none of them.  Kafka: no counterpart.
 """
 
