@@ -168,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Other projects' tests on both clocks.")
     parser.add_argument("suite", choices=MODULES)
     parser.add_argument("--checkout", type=Path, help="of aiokafka's tag v0.14.0")
-    parser.add_argument("--write", type=Path, help="append the comparison to this page")
+    parser.add_argument("--write", type=Path, help="replace the suite's section of this page")
     options, others = parser.parse_known_args(arguments)
     directory: Path | None = options.checkout
     if options.suite == "kafka-python":
@@ -183,12 +183,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.write is None:
         print(text)
     else:
-        with options.write.open("a") as page:
-            page.write(text + "\n")
+        page = options.write.read_text(encoding="utf-8")
+        options.write.write_text(with_section(page, options.suite, text), encoding="utf-8")
     differing = [pair for pair in pairs if _kind(pair.live) != _kind(pair.virtual)]
     for pair in differing:
         print(f"{pair.name}: live {pair.live.outcome}; virtual {pair.virtual.outcome}")
     return 1 if differing or len(pairs) < len(lines["live"]) else 0
+
+
+def with_section(page: str, suite: str, text: str) -> str:
+    """The page with `text` in the place of the section of this suite, or at its end."""
+    before, heading, rest = page.partition(f"## {suite}\n")
+    _, following, others = rest.partition("\n## ")
+    end = following + others if heading else ""
+    return before.rstrip("\n") + "\n\n" + text.rstrip("\n") + "\n" + end
 
 
 def _kind(line: Line) -> str:
