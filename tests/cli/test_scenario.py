@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from kcluster.broker.node import BrokerNode
 from kcluster.cli.click_tools import kcluster
 from kcluster.cli.control.protocol import ControlError
 from kcluster.cli.verbs.fault import FaultRequest, handle
@@ -99,6 +101,16 @@ def test_scenario_run__prints_one_line_per_run_of_many(run: Callable[..., Result
     lines = result.output.splitlines()
     assert [line.split("seed ")[1][0] for line in lines[:3]] == ["1", "2", "3"]
     assert lines[-1] == "3 runs, 0 not as expected"
+
+
+def test_scenario_run__many_runs_take_the_memory_of_one(run: Callable[..., Result]) -> None:
+    def brokers() -> int:
+        return sum(isinstance(each, BrokerNode) for each in gc.get_objects())
+
+    gc.collect()
+    before = brokers()
+    run("scenario", "run", "good.yaml", "--runs", "3")
+    assert brokers() <= before
 
 
 def test_scenario_run__a_bug_in_one_run_is_a_finding_and_others_go_on(

@@ -18,6 +18,7 @@ import click
 
 from kcluster.cli.click_tools import HelpfulGroup, Section, fail, print_json, section
 from kcluster.cli.control.protocol import ControlError
+from kcluster.collector import collect_after_run
 
 CLOCKS: Final = ("virtual", "live", "both")
 
@@ -87,11 +88,14 @@ def run(
         result = _one(*each, as_json, out, verbose, runs > 1, len(plan) == 1)
         if result is None:
             crashed += 1
-            continue
-        failed += not result.passed
-        inconclusive += result.has_problems or (
-            not result.passed and result.verdict.outcome == "unknown"
-        )
+        else:
+            failed += not result.passed
+            inconclusive += result.has_problems or (
+                not result.passed and result.verdict.outcome == "unknown"
+            )
+        del result
+        if len(plan) > 1:
+            collect_after_run()
     if len(plan) > 1 and not as_json:
         crashes = f", {crashed} crashed (a bug in kcluster)" if crashed else ""
         print(f"\n{len(plan)} runs, {failed} not as expected{crashes}")

@@ -20,7 +20,7 @@ import msgspec
 
 from kcluster.pipeline.sweep.columns import Cell
 from kcluster.pipeline.sweep.runs import ERROR, FORMAT, RunRow, play
-from kcluster.pipeline.workers import spare_modules
+from kcluster.pipeline.workers import free_run
 
 Play = Callable[[Cell, int], RunRow]
 
@@ -40,7 +40,7 @@ def rows_of(
         if not is_set(done, number):
             cell, seed = cells[number % len(cells)], seeds[number // len(cells)]
             yield msgspec.structs.astuple(row_of(play_function or play, cell, seed))
-            spare_modules()
+            free_run()
 
 
 def row_of(play_function: Play, cell: Cell, seed: int) -> RunRow:
