@@ -60,7 +60,7 @@ LAYERS = {
     "web": f"version {_JUDGED} handle scenario testing",
     "pipeline": f"collector {_JUDGED} handle scenario",
     "demo": f"version {_JUDGED} handle scenario pipeline",
-    "cli": f"{_JUDGED} handle importing scenario learn world testing web pipeline demo",
+    "cli": f"collector {_JUDGED} handle importing scenario learn world testing web pipeline demo",
     "__main__": "collector cli",
 }
 """What each part of `kcluster` may import besides itself; no two of them import each other."""
