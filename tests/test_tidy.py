@@ -55,7 +55,7 @@ LAYERS = {
     "handle": f"version {_JUDGED}",
     "scenario": f"version {_JUDGED} handle",
     "learn": f"{_JUDGED} handle scenario",
-    "world": "version timers protocol operations drivers",
+    "world": "packaged version timers protocol operations drivers",
     "testing": f"version {_JUDGED} handle scenario world",
     "web": f"version {_JUDGED} handle scenario testing",
     "pipeline": f"collector {_JUDGED} handle scenario",

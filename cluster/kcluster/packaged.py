@@ -1,6 +1,7 @@
-"""Text files that ship inside the package.
+"""Files inside the package.
 
-Owns: how they are read.  Never: knows what they mean.  Kafka: no counterpart.
+Owns: how text files that ship there are read, which files are there.  Never: knows what they mean.
+Kafka: no counterpart.
 pathlib is avoided because importing it costs a hundredth of the start (docs: benchmarks).
 """
 
@@ -10,9 +11,15 @@ import os.path
 from typing import Final
 
 PACKAGE: Final = os.path.dirname(os.path.abspath(__file__))
+_INSIDE: Final = PACKAGE + os.path.sep
 
 
 def packaged_text(path: str) -> str:
     """The text of the file at `path`, relative to the package, with `/` between its parts."""
     with open(os.path.join(PACKAGE, *path.split("/")), encoding="utf-8") as file:
         return file.read()
+
+
+def is_packaged(path: str) -> bool:
+    """Whether a file, such as that of a frame's code, is inside the package."""
+    return path.startswith(_INSIDE)

@@ -19,13 +19,12 @@ from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
 
-import kcluster
 from kcluster.evidence.recorder import Recorder
 from kcluster.operations.network_verbs import NetworkFault
+from kcluster.packaged import is_packaged
 
 C = TypeVar("C", bound=type)
 
-_PACKAGE: Final = str(Path(kcluster.__file__).parent) + os.sep
 READS: Final = frozenset({
     "add_client", "after_failure", "at", "call", "check_steps", "choose", "clock", "clock_ms",
     "close", "draw", "events", "find", "is_settled", "leader", "logs", "moment", "network", "open",
@@ -101,7 +100,7 @@ def _noting_undo(handle: NotesLines, undo: Callable[[], None]) -> Callable[[], N
 
 def _note(handle: NotesLines) -> None:
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and is_packaged(frame.f_code.co_filename):
         frame = frame.f_back
     if str(frame.f_globals.get("__name__")).startswith("_pytest."):
         return  # a fixture of ours

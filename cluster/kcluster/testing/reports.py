@@ -7,7 +7,6 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,10 +15,9 @@ from typing import Any, Final
 
 import pytest
 
-import kcluster
+from kcluster.packaged import is_packaged
 
 RUNS_DIRECTORY: Final = ".kcluster/runs"
-_PACKAGE: Final = str(Path(kcluster.__file__).parent) + os.sep
 _REFUSALS: Final = (
     ("kcluster.operations.errors", "ClusterError"),
     ("kcluster.config.files.problems", "ProblemsError"),
@@ -43,7 +41,7 @@ def end_at_users_line(error: BaseException) -> None:
         return
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
-        if frame.tb_next.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        if is_packaged(frame.tb_next.tb_frame.f_code.co_filename):
             frame.tb_next = None
         frame = frame.tb_next
 

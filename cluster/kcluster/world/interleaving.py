@@ -20,9 +20,9 @@ from contextlib import ExitStack
 from types import CodeType, FrameType
 from typing import Any, Final
 
+from kcluster.packaged import is_packaged
 from kcluster.world.scheduler import Scheduler
 
-_PACKAGE: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _LIBRARIES: Final = tuple(
     dict.fromkeys(
         sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")
@@ -50,7 +50,9 @@ def interrupt_lines(scheduler: Scheduler, undo: ExitStack) -> None:
 def is_users_code(file: str) -> bool:
     """Whether a file is neither of the standard library, nor installed, nor ours."""
     return not (
-        file.startswith(("<", _PACKAGE, *_LIBRARIES)) or any(part in file for part in _INSTALLED)
+        is_packaged(file)
+        or file.startswith(("<", *_LIBRARIES))
+        or any(part in file for part in _INSTALLED)
     )
 
 

@@ -27,6 +27,7 @@ from typing import Any, Final
 
 from msgspec import Struct, structs
 
+from kcluster.packaged import is_packaged
 from kcluster.world.active import app_here
 from kcluster.world.errors import NotInVirtualTime, WorldEnded
 from kcluster.world.interleaving import is_users_code
@@ -39,7 +40,6 @@ FAILED: Final = 1
 """The exit code of a program that an exception ended."""
 GRACE_S: Final = 30
 """What a program that handles SIGTERM has from then on, in virtual time.  As in Kubernetes."""
-_PACKAGE: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _FOR_PROGRAMS: Final = Waiting(WaitFor.LOCK, "programs to end")
 _FOR_TIME: Final = Waiting(WaitFor.CLUSTER, "programs to end, or time to be up")
 
@@ -285,7 +285,7 @@ def _line_of(trace: TracebackType | None) -> str:
         place = f"{os.path.relpath(file)}:{trace.tb_lineno}: "
         if is_users_code(file):
             of_user = place
-        elif not file.startswith(_PACKAGE):
+        elif not is_packaged(file):
             of_library = place
         trace = trace.tb_next
     return of_user or of_library

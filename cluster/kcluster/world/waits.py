@@ -9,15 +9,13 @@ from __future__ import annotations
 import enum
 import os
 import threading
-from pathlib import Path
 from types import FrameType
 from typing import Final
 
 from msgspec import Struct
 
-import kcluster
+from kcluster.packaged import is_packaged
 
-_PACKAGE: Final = str(Path(kcluster.__file__).parent) + os.sep
 _LIBRARY: Final = os.path.dirname(threading.__file__) + os.sep
 
 
@@ -75,7 +73,7 @@ def place_of(frame: FrameType | None) -> CodeLine | None:
     found = None
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith((_PACKAGE, "<")):
+        if not (is_packaged(file) or file.startswith("<")):
             place = CodeLine(file, frame.f_lineno, frame.f_code.co_name)
             if not _is_library(file):
                 return place
