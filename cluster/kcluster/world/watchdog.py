@@ -36,6 +36,7 @@ _acquire: Final[Any] = _thread.LockType.acquire
 _release: Final[Any] = _thread.LockType.release
 _start_new_thread: Final = _thread.start_new_thread
 _monotonic: Final = time.monotonic
+_clock_gettime: Final = time.clock_gettime
 _SIGNAL: Final = signal.SIGVTALRM
 
 
@@ -117,6 +118,3 @@ class Watchdog:
             signal.pthread_kill(self._main_ident, _SIGNAL)
         else:
             print(error, file=sys.__stderr__, flush=True)
-
-
-_clock_gettime: Final = time.clock_gettime
