@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -93,7 +94,7 @@ def place(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
 
 @pytest.fixture(scope="module")
 def warm_pytest() -> Iterator[WarmPytest]:
-    with WarmPytest() as warm:
+    with closing(WarmPytest()) as warm:
         yield warm
 
 

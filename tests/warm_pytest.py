@@ -17,8 +17,7 @@ import subprocess
 import sys
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import NoReturn, Self
+from typing import NoReturn
 
 ROOT = Path(__file__).parents[1]
 IMPORTED = ("pytest", "aiokafka", "kafka", "kcluster.testing.handles", "kcluster.testing.seeds")
@@ -29,7 +28,7 @@ LIMIT_S = 50
 
 
 class WarmPytest:
-    """`with WarmPytest() as pytest: pytest.run(…)`.  The first session starts the process."""
+    """The first session starts the process, `close` ends it."""
 
     @cached_property
     def _process(self) -> subprocess.Popen[str]:
@@ -42,15 +41,8 @@ class WarmPytest:
             text=True,
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the process."""
         if "_process" in vars(self):
             self._process.communicate(timeout=10)
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -20,16 +20,20 @@ Start = Callable[..., Any]
 pytestmark = pytest.mark.skipif(not os.path.exists(FULL), reason="Linux has this device")
 
 
+def print_version(output: IO[str], unbuffered: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "kcluster", "version"],
+        env={**os.environ, "PYTHONPATH": CODE, "PYTHONUNBUFFERED": unbuffered},
+        stdout=output,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_output__on_a_full_disk(unbuffered: str) -> None:
     with open(FULL, "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "kcluster", "version"],
-            env={**os.environ, "PYTHONPATH": CODE, "PYTHONUNBUFFERED": unbuffered},
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        done = print_version(full, unbuffered)
     assert done.stderr == "kcluster: the output: No space left on device\n"
     assert done.returncode == 2
 
@@ -39,13 +43,7 @@ def test_output__into_a_pipe_that_nobody_reads_is_quiet(unbuffered: str) -> None
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w") as closed:
-        done = subprocess.run(
-            [sys.executable, "-m", "kcluster", "version"],
-            env={**os.environ, "PYTHONPATH": CODE, "PYTHONUNBUFFERED": unbuffered},
-            stdout=closed,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        done = print_version(closed, unbuffered)
     assert (done.returncode, done.stderr) == (1, "")
 
 

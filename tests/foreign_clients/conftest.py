@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import logging
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,6 +25,7 @@ from tests.foreign_clients.real_clients import (
     confluent_settings,
     python_admin,
 )
+from tests.garbage import collect_silently
 
 _NUMBERS = itertools.count(1)
 
@@ -53,9 +52,7 @@ def _sockets_left_open() -> Iterator[None]:
     for thread in threading.enumerate():
         if thread.name.startswith("kafka-io") and thread not in others:
             thread.join(LIMIT_S)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
+    collect_silently()
 
 
 SESSIONS = {"group.consumer.session.timeout.ms": 10_000, "group.share.session.timeout.ms": 10_000}

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import gc
-import warnings
 from collections.abc import Iterator
 
 import pytest
+
+from tests.garbage import collect_silently
 
 
 @pytest.fixture(autouse=True, scope="module")
 def garbage_of_libraries() -> Iterator[None]:
     """What clients and the tests before have left open is collected here, silently: aiokafka leaves
     a connection's writer when its loop ends.  A worker has the heap of thousands of tests."""
-    _collect_silently()
+    collect_silently()
     gc.freeze()
     yield
-    _collect_silently()
-
-
-def _collect_silently() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
+    collect_silently()
