@@ -86,7 +86,7 @@ def _begin(
     os.dup2(output, 2)
     code = 1
     try:
-        code = int(pytest.console_main())
+        code = int(pytest.main())
         sys.stdout.flush()
         sys.stderr.flush()
     finally:
