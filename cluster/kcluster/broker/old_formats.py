@@ -20,6 +20,7 @@ from kcluster.broker.versions import error_of_release
 from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import NONE, ErrorCode
 from kcluster.protocol.records.batches import InvalidRecords
+from kcluster.protocol.records.compression import Allowance
 from kcluster.protocol.records.message_sets import down_convert, is_batch, up_convert
 from kcluster.protocol.releases import Release
 
@@ -36,9 +37,9 @@ FIRST_TO_TAKE_ONE_WRAPPER: Final = (2, 4)
 # ------------------------------------------------------------------------------------ Produce
 
 
-def take_message_set(release: Release, data: Any) -> ErrorCode:
+def take_message_set(release: Release, data: Any, allowance: Allowance | None) -> ErrorCode:
     """Convert the records of a partition in a ProduceRequest before v3 to a v2 batch; an error, or
-    NONE.
+    NONE.  `allowance`: what the request may decompress; None: this is all of it.
 
     A batch of format v2 is accepted as it is, as by Kafka.  A set without a whole message becomes
     empty, which is no error: nothing is appended.
@@ -47,7 +48,7 @@ def take_message_set(release: Release, data: Any) -> ErrorCode:
         return NONE
     try:
         takes_many = release.number < FIRST_TO_TAKE_ONE_WRAPPER
-        data.records = up_convert(data.records, takes_many)
+        data.records = up_convert(data.records, takes_many, allowance)
     except InvalidRecords as problem:
         return problem.error
     return NONE

@@ -33,6 +33,7 @@ from kcluster.partition.log.validation import Refusal, admit, writable
 from kcluster.partition.producers import NO_STATE, AppendedBatch, ProducerStates, SequenceRefusal
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import CONTROL_BIT, NO_TIMESTAMP, TRANSACTIONAL_BIT, Batch
+from kcluster.protocol.records.compression import Allowance
 
 _BASE_OFFSET: Final = Layout(">q")
 _LEADER_EPOCH: Final = Layout(">i")
@@ -137,6 +138,7 @@ class Log:
         config: TopicConfig,
         from_client: bool = True,
         transaction_verified: bool = False,
+        allowance: Allowance | None = None,
     ) -> Appended:
         """Append the one batch in `buffer`, at the log end, written in `leader_epoch`.
 
@@ -144,9 +146,10 @@ class Log:
         copied.  `from_client` False: the broker's own records (offset commits, markers), which have
         no sequence and may be control batches.  `transaction_verified`: the coordinator has
         confirmed that a transactional batch belongs to an open transaction (KIP-890).
+        `allowance`: what its request may decompress; None: as if it held only this batch.
         """
         rules = self._rules = rules_of(config, self._rules)
-        batch = admit(buffer, rules, now_ms, from_client)
+        batch = admit(buffer, rules, now_ms, from_client, allowance)
         if isinstance(batch, Refusal):
             return self._refused(batch)
         idempotent = batch.producer_id >= 0
