@@ -93,9 +93,8 @@ class Log:
 
     __slots__ = (
         "_rules", "epochs", "first_dirty_offset", "flushed_ms", "flushed_offset",
-        "high_watermark_checkpoint", "log_end_offset", "log_start_offset", "partition",
-        "producer_table", "segments",
-        "size_bytes", "topic_id",
+        "high_watermark_checkpoint", "is_uncleanable", "log_end_offset", "log_start_offset",
+        "partition", "producer_table", "segments", "size_bytes", "topic_id",
     )  # fmt: skip
 
     def __init__(self, topic_id: bytes, partition: int) -> None:
@@ -109,6 +108,9 @@ class Log:
         self.flushed_ms = 0
         self.first_dirty_offset = 0
         """Compaction has cleaned what is below it.  Kafka: cleaner-offset-checkpoint."""
+        self.is_uncleanable = False
+        """Compaction has met a batch that it cannot read.
+        Kafka: LogCleanerManager.markPartitionUncleanable."""
         self.high_watermark_checkpoint = 0
         """Stored here by the broker, because the log outlives the process."""
         self.epochs = EpochCache()
@@ -361,6 +363,7 @@ class Log:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the log is empty and starts at `offset`."""
+        self.is_uncleanable = False
         self.segments = _NO_SEGMENTS
         self.size_bytes = 0
         self.log_start_offset = self.log_end_offset = self.flushed_offset = offset
