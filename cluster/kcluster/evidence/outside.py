@@ -136,7 +136,7 @@ def _add_sends(
         client = request.client_id or ""
         own = (client, bytes(append.batch.buffer[CRC_AT:CRC_START]))
         again = before.get(own)
-        if again is not None and (
+        if again is not None and again[1] and (
             again[1][0].outcome is not Outcome.ACKED
             or _connection(again[0]) != request.connection_id
         ):
