@@ -6,7 +6,6 @@ the disks after it was appended.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from typing import Any
 

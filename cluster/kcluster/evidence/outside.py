@@ -136,9 +136,13 @@ def _add_sends(
         client = request.client_id or ""
         own = (client, bytes(append.batch.buffer[CRC_AT:CRC_START]))
         again = before.get(own)
-        if again is not None and again[1] and (
-            again[1][0].outcome is not Outcome.ACKED
-            or _connection(again[0]) != request.connection_id
+        if (
+            again is not None
+            and again[1]
+            and (
+                again[1][0].outcome is not Outcome.ACKED
+                or _connection(again[0]) != request.connection_id
+            )
         ):
             names[append.batch] = [send.value for send in again[1]]
             continue
