@@ -30,6 +30,7 @@ from kcluster.evidence.lookups import Facts
 from kcluster.evidence.outside import FROM_THE_START, IsInside, outside_ledger
 from kcluster.evidence.recorder import Judged, Recorder
 from kcluster.invariants.replies import Patience
+from kcluster.protocol.errors import ErrorCode
 
 VALID: Final = "valid"
 INVALID: Final = "invalid"
@@ -221,10 +222,8 @@ def _allowed(anomaly: Anomaly) -> str:
 
 def _unreadable_line(one: Unreadable) -> str:
     topic, number = one.partition
-    return (
-        f"cannot be read: {topic}-{number}, offsets {one.first} to {one.last}: {one.detail};"
-        f" consumers get {one.error}"
-    )
+    line = f"cannot be read: {topic}-{number}, offsets {one.first} to {one.last}: {one.detail}"
+    return line if one.error == ErrorCode.NONE.name else f"{line}; consumers get {one.error}"
 
 
 def _more(count: int, what: str) -> list[str]:

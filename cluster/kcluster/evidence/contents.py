@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from kcluster.clients.ledger import Partition
+from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records import compression as codecs
 from kcluster.protocol.records.batches import HEADER_BYTES, Batch, InvalidRecords
 from kcluster.protocol.records.records import read_records, read_varint, read_varlong
@@ -22,8 +23,8 @@ Value = tuple[int, bytes | None]
 
 
 class Unreadable(Struct, frozen=True):
-    """Records that nobody can read.  `error`: what a reader gets; `detail`: what is wrong with
-    their bytes."""
+    """Records that nobody can read, or place.  `error`: what a reader gets, NONE if it does not
+    care; `detail`: what is wrong with their bytes."""
 
     partition: Partition
     first: int
@@ -72,7 +73,18 @@ def _decode(batch: Batch) -> list[Value]:
             return _values(batch)
         except IndexError:
             raise invalid("the bytes end inside a record") from None
-    return [(record.offset, record.value) for record in read_records(batch)]
+    values = [(record.offset, record.value) for record in read_records(batch)]
+    least = batch.base_offset
+    for offset, _ in values:
+        if offset < least:
+            raise _misplaced(offset)
+        least = offset + 1
+    return values
+
+
+def _misplaced(offset: int) -> InvalidRecords:
+    """Kafka appends uncompressed batches with any offset deltas."""
+    return InvalidRecords(ErrorCode.NONE, f"a record claims offset {offset}, out of order")
 
 
 def _values(batch: Batch) -> list[Value]:
@@ -81,6 +93,7 @@ def _values(batch: Batch) -> list[Value]:
     if not 0 <= batch.record_count <= len(data) // RECORD_MIN_BYTES:
         raise invalid(f"{batch.record_count} records are not in {len(data)} bytes")
     base, position = batch.base_offset, 0
+    least = 0
     values: list[Value] = []
     for _ in range(batch.record_count):
         size = data[position]
@@ -101,6 +114,9 @@ def _values(batch: Batch) -> list[Value]:
             position += 1
         else:
             delta, position = read_varint(data, position)
+        if delta < least:
+            raise _misplaced(base + delta)
+        least = delta + 1
         size, position = read_varint(data, position)
         if size > 0:
             position += size
@@ -110,6 +126,8 @@ def _values(batch: Batch) -> list[Value]:
             raise invalid(f"a value of {size} bytes does not fit into its record")
         values.append((base + delta, None if size < 0 else data[position:stop]))
         position = end
+    if base + least > batch.last_offset + 1:
+        raise _misplaced(base + least - 1)
     if position != len(data):
         raise invalid(f"{len(data) - position} bytes are behind the {batch.record_count} records")
     return values
