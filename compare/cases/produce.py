@@ -10,6 +10,8 @@ from compare.bodies import batch, configured, produce
 from compare.case import Ask, Case
 from compare.filling import Values
 from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.records import compression
+from kcluster.protocol.records.batches import HEADER_BYTES, LENGTH_END, seal
 from kcluster.protocol.records.crc import crc32c_of
 
 API = ApiKey.PRODUCE
@@ -44,6 +46,101 @@ def damaged(at: int, layout: str, value: int, fix_crc: bool = True, **more: Any)
 def changed(change: Callable[[bytes], bytes], **more: Any) -> Any:
     make = batch(**more)
     return lambda values: change(make(values))
+
+
+def records(
+    *made: bytes, codec: str = "none", claims: str | None = None, count: int = 3, **more: Any
+) -> Any:
+    """A batch that says it has `count` records, with these bytes as its records, compressed with
+    `codec`; `claims`: the codec in its header, if it lies."""
+    header = batch(count, **more)
+
+    def make(values: Values) -> bytes:
+        payload = compression.compress(compression.CODEC_IDS[codec], b"".join(made))
+        data = bytearray(header(values)[:HEADER_BYTES] + payload)
+        pack_into(">i", data, 8, len(data) - LENGTH_END)
+        pack_into(">h", data, 21, compression.CODEC_IDS[claims or codec])
+        seal(data)
+        return bytes(data)
+
+    return make
+
+
+def varint(value: int) -> bytes:
+    out, encoded = bytearray(), (value << 1) ^ (value >> 63)
+    while encoded > 0x7F:
+        out.append(encoded & 0x7F | 0x80)
+        encoded >>= 7
+    return bytes((*out, encoded))
+
+
+def record(
+    offset: int,
+    key: bytes = varint(1) + b"k",
+    value: bytes = varint(1) + b"v",
+    headers: bytes = varint(0),
+    length: int | None = None,
+    time: int = 0,
+) -> bytes:
+    """The bytes of a record, with a wrong length if one is given."""
+    body = b"\0" + varint(time) + varint(offset) + key + value + headers
+    return varint(len(body) if length is None else length) + body
+
+
+def wrong_records(codec: str) -> tuple[Case, ...]:
+    """Batches whose header and crc are right, and whose records are not."""
+    first, second, third = record(0), record(1), record(2)
+    made: dict[str, Any] = {
+        "deltas out of order": (first, third, second),
+        "negative delta": (first, record(-5), third),
+        "a record less": (first, second),
+        "a record more": (first, second, third, record(3)),
+        "a byte behind": (first, second, third, b"\0"),
+        "the last byte missing": (first, second, third[:-1]),
+        "length too high": (first, record(1, length=9), third),
+        "length too low": (first, record(1, length=7), third),
+        "length negative": (first, record(1, length=-1), third),
+        "length of gigabytes": (first, record(1, length=2**31 - 1), third),
+        "length in five bytes": (first, b"\x90\x80\x80\x80\x00" + second[1:], third),
+        "delta in six bytes": (
+            first, varint(13) + b"\0\0\x82\x80\x80\x80\x80\x00" + second[4:], third),
+        "key null": (first, record(1, key=varint(-1)), third),
+        "key of length -2": (first, record(1, key=varint(-2)), third),
+        "key too long": (first, record(1, key=varint(900) + b"k"), third),
+        "value too long": (first, record(1, value=varint(3) + b"v"), third),
+        "value too short": (first, record(1, value=varint(1) + b"vvv"), third),
+        "header count -1": (first, record(1, headers=varint(-1)), third),
+        "header count too high": (first, record(1, headers=varint(1)), third),
+        "header count of millions": (first, record(1, headers=varint(2**31 - 1)), third),
+        "header without a key": (first, record(1, headers=b"\x02\x01\x01"), third),
+        "header key is no utf-8": (first, record(1, headers=b"\x02\x02\xff\x01"), third),
+        "a time in the future": (first, record(1, time=2 * HOUR_MS), third),
+        "a time that overflows": (first, record(1, time=2**62), third),
+        "a time in the future, then a broken record": (
+            record(0, time=2 * HOUR_MS), second, record(2, length=3)),
+        "no bytes": (),
+        "random bytes": (bytes(range(7, 107)),),
+    }
+    cases = [Case(f"records, {codec}: {name}", API, fresh(records(*parts, codec=codec)), "13")
+             for name, parts in made.items()]
+    cases.append(Case(f"records, {codec}: 20 of random bytes", API,
+                      fresh(records(bytes(range(7, 107)), codec=codec, count=20)), "13"))
+    cases.append(Case(f"records, {codec}: no key in a compacted topic", API,
+                      fresh(records(first, record(1, key=varint(-1)), third, codec=codec)), "13",
+                      before=configured(cleanup_policy="compact")))
+    cases.append(Case(f"records, {codec}: broken, from an idempotent producer", API,
+                      fresh(records(first, second, codec=codec, producer_id=PRODUCER,
+                                    producer_epoch=0, base_sequence=9)), "13"))
+    return tuple(cases)
+
+
+def wrong_payloads(codec: str) -> tuple[Case, ...]:
+    """Batches that are not compressed as they say, or not only."""
+    whole = record(0) + record(1) + record(2)
+    packed = compression.compress(compression.CODEC_IDS[codec], whole)
+    made = {"not compressed": whole, "half": packed[: len(packed) // 2], "empty": b""}
+    return tuple(Case(f"payload, {codec}: {name}", API, fresh(records(payload, claims=codec)), "13")
+                 for name, payload in made.items())
 
 
 def of(producer_id: int, epoch: int, sequence: int, count: int = 1) -> dict[str, Any]:
@@ -147,6 +244,18 @@ CASES = (
     Case("max timestamp wrong", API, fresh(damaged(35, ">q", 5)), SOME),
 
     *(case for codec in ("gzip", "snappy", "lz4", "zstd") for case in compressed(codec)),
+
+    *(case for codec in ("none", "gzip", "zstd") for case in wrong_records(codec)),
+    *(case for codec in ("gzip", "snappy", "lz4", "zstd") for case in wrong_payloads(codec)),
+    Case("records, to be converted: deltas out of order", API,
+         fresh(records(record(0), record(2), record(1), codec="zstd")), "13",
+         before=configured(compression_type="gzip")),
+    Case("records, to be converted: length too high", API,
+         fresh(records(record(0), record(1, length=9), record(2), codec="zstd")), "13",
+         before=configured(compression_type="gzip")),
+    Case("records, to be converted: a time before 1970", API,
+         fresh(records(record(0), record(1, time=-(2**62)), record(2))), "13",
+         before=configured(compression_type="gzip")),
 
     Case("idempotent, first", API, of(PRODUCER, 0, 0)),
     Case("idempotent, next", API, of(PRODUCER, 0, 1), SOME, before=sent(of(PRODUCER, 0, 0))),

@@ -52,6 +52,9 @@ _SNAPPY_RATIO_MAX: Final = 32
 _INT32: Final = Layout(">i")
 
 
+_SPENT: Final = "the request decompresses to more than is allowed"
+
+
 class CompressionError(Exception):
     """The bytes cannot be decompressed, or the codec is unknown."""
 
@@ -77,7 +80,7 @@ class Allowance:
         """Pay for so many bytes; TooLargeError if they are more than what is left."""
         self.left_bytes -= size_bytes
         if self.left_bytes < 0:
-            raise TooLargeError("the request decompresses to more than is allowed")
+            raise TooLargeError(_SPENT)
 
     def spend_on(self, entries: int) -> None:
         """Pay for reading so many records or headers, however small they are."""
@@ -123,6 +126,8 @@ def decompress(
     if codec == NONE:
         return data
     if allowance is not None:
+        if allowance.left_bytes <= 0:
+            raise TooLargeError(_SPENT)
         size_max = min(size_max, allowance.left_bytes)
     if codec == SNAPPY:
         opened = _decompress_snappy(memoryview(data), size_max)
