@@ -66,9 +66,15 @@ def replace_newer_errors(release: Release, response: Any) -> None:
 
 
 def convert_fetched(
-    release: Release, replicas: Replicas, data: Any, read: PartitionRead, version: int
+    release: Release,
+    replicas: Replicas,
+    data: Any,
+    read: PartitionRead,
+    version: int,
+    allowance: Allowance,
 ) -> None:
-    """Convert `data`, a partition of a FetchResponse before v10, to what its version can hold."""
+    """Convert `data`, a partition of a FetchResponse before v10, to what its version can hold.
+    `allowance`: what may be decompressed for the whole response."""
     if read.error:
         data.error_code = error_of_release(release, read.error)
         return
@@ -78,11 +84,16 @@ def convert_fetched(
     if replica.config.compression_type == "zstd":
         _refuse(release, data, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     elif version < FIRST_FETCH_OF_BATCHES:
-        _down_convert(release, data, read, replica, version)
+        _down_convert(release, data, read, replica, version, allowance)
 
 
 def _down_convert(
-    release: Release, data: Any, read: PartitionRead, replica: Replica, version: int
+    release: Release,
+    data: Any,
+    read: PartitionRead,
+    replica: Replica,
+    version: int,
+    allowance: Allowance,
 ) -> None:
     wanted, batches = read.wanted, read.batches or []
     is_hard = version < FIRST_FETCH_WITH_A_SOFT_LIMIT
@@ -94,7 +105,7 @@ def _down_convert(
         return
     magic = 0 if version < FIRST_FETCH_OF_FORMAT_1 else 1
     try:
-        data.records = down_convert(batches, magic, wanted.fetch_offset)
+        data.records = down_convert(batches, magic, wanted.fetch_offset, allowance)
     except InvalidRecords as problem:
         _refuse(release, data, problem.error)
 

@@ -35,7 +35,7 @@ SIZE_MAX: Final = 256 * 1024 * 1024
 
 _ALLOWED_BYTES: Final = 64 * 1024 * 1024
 _ALLOWED_PER_BYTE: Final = 64
-_ENTRY_BYTES: Final = 256
+ENTRY_BYTES: Final = 256
 """A record or header costs as much as so many bytes."""
 
 _GZIP_LEVEL: Final = 6
@@ -82,9 +82,14 @@ class Allowance:
         if self.left_bytes < 0:
             raise TooLargeError(_SPENT)
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.left_bytes <= 0
+
     def spend_on(self, entries: int) -> None:
         """Pay for reading so many records or headers, however small they are."""
-        self.spend(entries * _ENTRY_BYTES)
+        self.spend(entries * ENTRY_BYTES)
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
@@ -126,7 +131,7 @@ def decompress(
     if codec == NONE:
         return data
     if allowance is not None:
-        if allowance.left_bytes <= 0:
+        if allowance.is_spent:
             raise TooLargeError(_SPENT)
         size_max = min(size_max, allowance.left_bytes)
     if codec == SNAPPY:

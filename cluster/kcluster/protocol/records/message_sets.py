@@ -251,9 +251,12 @@ def up_convert(
     return build_batch(opened.records, compression=opened.codec)
 
 
-def down_convert(batches: Iterable[Batch], magic: int, fetch_offset: int) -> bytes:
+def down_convert(
+    batches: Iterable[Batch], magic: int, fetch_offset: int, allowance: codecs.Allowance
+) -> bytes:
     """v2 batches as a set of format `magic`, compressed with the same codecs.  As in Kafka, control
-    batches are left out, and the records of uncompressed batches before `fetch_offset`.
+    batches are left out, and the records of uncompressed batches before `fetch_offset`.  The set
+    ends where `allowance`, that of the whole Fetch, is spent.
 
     Raises InvalidRecords (UNSUPPORTED_COMPRESSION_TYPE) if the first batch is in zstd; a later
     one ends the set.
@@ -262,9 +265,11 @@ def down_convert(batches: Iterable[Batch], magic: int, fetch_offset: int) -> byt
     for batch in batches:
         if batch.is_control:
             continue
-        if batch.codec == codecs.ZSTD and sets:
+        if allowance.is_spent or (batch.codec == codecs.ZSTD and sets):
             break
         records = read_records(batch)
+        allowance.left_bytes -= sum(len(one.key or b"") + len(one.value or b"") for one in records)
+        allowance.left_bytes -= codecs.ENTRY_BYTES * len(records)
         if batch.codec == codecs.NONE:
             records = [record for record in records if record.offset >= fetch_offset]
         append_time = batch.timestamp_type == LOG_APPEND_TIME
