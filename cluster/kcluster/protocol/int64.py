@@ -1,7 +1,7 @@
 """Java's long: what becomes of a sum that does not fit into 64 bits.
 
-Owns: that rule.  Clients send any int64, Kafka adds to it without a check, and the field of a
-response or a record has 64 bits again.
+Owns: that rule.  Never: used for what no client chooses.  Clients send any int64, Kafka adds to it
+without a check, and the field of a response or a record has 64 bits again.
 Kafka: no counterpart; the Java Language Specification, 15.18.2.
 """
 

@@ -43,16 +43,14 @@ def newest_delta(data: bytes, position: i64, count: i64, headers_max: i64, needs
     """The greatest timestamp delta of `count` records, which fill `data` from `position` on.
 
     GAVE_UP unless each record has its own length, timestamp deltas are not negative, offset deltas
-    are 0, 1, 2, …, all other numbers have at most two bytes (so a record has less than 8 KiB),
-    there are no more than `headers_max` headers, and with `needs_keys` each record has a key.
+    are 0, 1, 2, … in at most three bytes, other numbers have at most two (so a record has less than
+    8 KiB), there are no more than `headers_max` headers, and with `needs_keys` all have a key.
     """
     end: i64 = len(data)
     newest: i64 = 0
     index: i64 = 0
     number: i64
     stop: i64
-    if count > 0xFFFFF:
-        return -1
     while index < count:
         if end - position < 7:
             return -1
@@ -61,7 +59,7 @@ def newest_delta(data: bytes, position: i64, count: i64, headers_max: i64, needs
         if number > 0x7F:
             number += (data[position] << 7) - 0x80
             position += 1
-        # At least six bytes: attributes, and five numbers, of which the deltas have two at most.
+        # The six bytes at least that follow hold attributes, and deltas of two bytes.
         stop = position + (number >> 1)
         if number & 1 or number < 12 or number > 0x3FFF or stop > end:
             return -1
@@ -82,7 +80,7 @@ def newest_delta(data: bytes, position: i64, count: i64, headers_max: i64, needs
             if number > 0x3FFF:
                 number += (data[position] << 14) - 0x4000
                 position += 1
-                if position >= stop:
+                if position >= stop or number > 0x1FFFFF:
                     return -1
         if number != index << 1:
             return -1
@@ -102,13 +100,10 @@ def newest_delta(data: bytes, position: i64, count: i64, headers_max: i64, needs
             position += 1 + (number >> 1)
         if position >= stop:
             return -1
-        number = data[position]
-        position += 1
-        if number:
-            headers_max -= number >> 1
-            if headers_max < 0:
-                return -1
-            position = _past_headers(data, position, stop, number)
+        headers_max -= data[position] >> 1
+        if headers_max < 0:
+            return -1
+        position = _past_headers(data, position, stop) if data[position] else position + 1
         if position != stop:
             return -1
         index += 1
@@ -128,11 +123,12 @@ def _past_field(data: bytes, position: i64, stop: i64) -> i64:
     return stop + 1 if number & 1 or number > 0x3FFF else position + 1 + (number >> 1)
 
 
-def _past_headers(data: bytes, position: i64, stop: i64, number: i64) -> i64:
-    """The position after the headers; `number`: how many there are, as it is encoded."""
-    if number & 1 or number > 0x7F:
+def _past_headers(data: bytes, position: i64, stop: i64) -> i64:
+    """The position after the number of headers and the headers."""
+    left: i64 = data[position]
+    position += 1
+    if left & 1 or left > 0x7F:
         return -1
-    left: i64 = number
     while left > 0:
         if position >= stop or data[position] == 1:
             return -1
