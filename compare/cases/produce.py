@@ -103,7 +103,10 @@ def wrong_records(codec: str) -> tuple[Case, ...]:
         "length of gigabytes": (first, record(1, length=2**31 - 1), third),
         "length in five bytes": (first, b"\x90\x80\x80\x80\x00" + second[1:], third),
         "delta in six bytes": (
-            first, varint(13) + b"\0\0\x82\x80\x80\x80\x80\x00" + second[4:], third),
+            first,
+            varint(13) + b"\0\0\x82\x80\x80\x80\x80\x00" + second[4:],
+            third,
+        ),
         "key null": (first, record(1, key=varint(-1)), third),
         "key of length -2": (first, record(1, key=varint(-2)), third),
         "key too long": (first, record(1, key=varint(900) + b"k"), third),
@@ -117,20 +120,51 @@ def wrong_records(codec: str) -> tuple[Case, ...]:
         "a time in the future": (first, record(1, time=2 * HOUR_MS), third),
         "a time that overflows": (first, record(1, time=2**62), third),
         "a time in the future, then a broken record": (
-            record(0, time=2 * HOUR_MS), second, record(2, length=3)),
+            record(0, time=2 * HOUR_MS),
+            second,
+            record(2, length=3),
+        ),
         "no bytes": (),
         "random bytes": (bytes(range(7, 107)),),
     }
-    cases = [Case(f"records, {codec}: {name}", API, fresh(records(*parts, codec=codec)), "13")
-             for name, parts in made.items()]
-    cases.append(Case(f"records, {codec}: 20 of random bytes", API,
-                      fresh(records(bytes(range(7, 107)), codec=codec, count=20)), "13"))
-    cases.append(Case(f"records, {codec}: no key in a compacted topic", API,
-                      fresh(records(first, record(1, key=varint(-1)), third, codec=codec)), "13",
-                      before=configured(cleanup_policy="compact")))
-    cases.append(Case(f"records, {codec}: broken, from an idempotent producer", API,
-                      fresh(records(first, second, codec=codec, producer_id=PRODUCER,
-                                    producer_epoch=0, base_sequence=9)), "13"))
+    cases = [
+        Case(f"records, {codec}: {name}", API, fresh(records(*parts, codec=codec)), "13")
+        for name, parts in made.items()
+    ]
+    cases.append(
+        Case(
+            f"records, {codec}: 20 of random bytes",
+            API,
+            fresh(records(bytes(range(7, 107)), codec=codec, count=20)),
+            "13",
+        )
+    )
+    cases.append(
+        Case(
+            f"records, {codec}: no key in a compacted topic",
+            API,
+            fresh(records(first, record(1, key=varint(-1)), third, codec=codec)),
+            "13",
+            before=configured(cleanup_policy="compact"),
+        )
+    )
+    cases.append(
+        Case(
+            f"records, {codec}: broken, from an idempotent producer",
+            API,
+            fresh(
+                records(
+                    first,
+                    second,
+                    codec=codec,
+                    producer_id=PRODUCER,
+                    producer_epoch=0,
+                    base_sequence=9,
+                )
+            ),
+            "13",
+        )
+    )
     return tuple(cases)
 
 
@@ -139,8 +173,10 @@ def wrong_payloads(codec: str) -> tuple[Case, ...]:
     whole = record(0) + record(1) + record(2)
     packed = compression.compress(compression.CODEC_IDS[codec], whole)
     made = {"not compressed": whole, "half": packed[: len(packed) // 2], "empty": b""}
-    return tuple(Case(f"payload, {codec}: {name}", API, fresh(records(payload, claims=codec)), "13")
-                 for name, payload in made.items())
+    return tuple(
+        Case(f"payload, {codec}: {name}", API, fresh(records(payload, claims=codec)), "13")
+        for name, payload in made.items()
+    )
 
 
 def of(producer_id: int, epoch: int, sequence: int, count: int = 1) -> dict[str, Any]:

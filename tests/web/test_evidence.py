@@ -22,7 +22,6 @@ from tests.rig.requests import batch_with_wrong_lengths
 from tests.web.api import Api, serving
 from tests.web.test_streams import next_event
 
-
 RECORDS = [Record(0, 1_000_000, b"k", b"v%d" % at) for at in range(12)]
 
 
