@@ -87,49 +87,48 @@ def record(
     return varint(len(body) if length is None else length) + body
 
 
+FIRST, SECOND, THIRD = record(0), record(1), record(2)
+WRONG_RECORDS: dict[str, tuple[bytes, ...]] = {
+    "deltas out of order": (FIRST, THIRD, SECOND),
+    "negative delta": (FIRST, record(-5), THIRD),
+    "a record less": (FIRST, SECOND),
+    "a record more": (FIRST, SECOND, THIRD, record(3)),
+    "a byte behind": (FIRST, SECOND, THIRD, b"\0"),
+    "the last byte missing": (FIRST, SECOND, THIRD[:-1]),
+    "length too high": (FIRST, record(1, length=9), THIRD),
+    "length too low": (FIRST, record(1, length=7), THIRD),
+    "length negative": (FIRST, record(1, length=-1), THIRD),
+    "length of gigabytes": (FIRST, record(1, length=2**31 - 1), THIRD),
+    "length in five bytes": (FIRST, b"\x90\x80\x80\x80\x00" + SECOND[1:], THIRD),
+    "delta in six bytes": (FIRST, varint(13) + b"\0\0\x82\x80\x80\x80\x80\x00" + SECOND[4:], THIRD),
+    "key null": (FIRST, record(1, key=varint(-1)), THIRD),
+    "key of length -2": (FIRST, record(1, key=varint(-2)), THIRD),
+    "key too long": (FIRST, record(1, key=varint(900) + b"k"), THIRD),
+    "value too long": (FIRST, record(1, value=varint(3) + b"v"), THIRD),
+    "value too short": (FIRST, record(1, value=varint(1) + b"vvv"), THIRD),
+    "header count -1": (FIRST, record(1, headers=varint(-1)), THIRD),
+    "header count too high": (FIRST, record(1, headers=varint(1)), THIRD),
+    "header count of millions": (FIRST, record(1, headers=varint(2**31 - 1)), THIRD),
+    "header without a key": (FIRST, record(1, headers=b"\x02\x01\x01"), THIRD),
+    "header key is no utf-8": (FIRST, record(1, headers=b"\x02\x02\xff\x01"), THIRD),
+    "a time in the future": (FIRST, record(1, time=2 * HOUR_MS), THIRD),
+    "a time that overflows": (FIRST, record(1, time=2**62), THIRD),
+    "a time in the future, then a broken record": (
+        record(0, time=2 * HOUR_MS),
+        SECOND,
+        record(2, length=3),
+    ),
+    "no bytes": (),
+    "random bytes": (bytes(range(7, 107)),),
+}
+"""What is in a batch whose header and crc are right."""
+
+
 def wrong_records(codec: str) -> tuple[Case, ...]:
     """Batches whose header and crc are right, and whose records are not."""
-    first, second, third = record(0), record(1), record(2)
-    made: dict[str, Any] = {
-        "deltas out of order": (first, third, second),
-        "negative delta": (first, record(-5), third),
-        "a record less": (first, second),
-        "a record more": (first, second, third, record(3)),
-        "a byte behind": (first, second, third, b"\0"),
-        "the last byte missing": (first, second, third[:-1]),
-        "length too high": (first, record(1, length=9), third),
-        "length too low": (first, record(1, length=7), third),
-        "length negative": (first, record(1, length=-1), third),
-        "length of gigabytes": (first, record(1, length=2**31 - 1), third),
-        "length in five bytes": (first, b"\x90\x80\x80\x80\x00" + second[1:], third),
-        "delta in six bytes": (
-            first,
-            varint(13) + b"\0\0\x82\x80\x80\x80\x80\x00" + second[4:],
-            third,
-        ),
-        "key null": (first, record(1, key=varint(-1)), third),
-        "key of length -2": (first, record(1, key=varint(-2)), third),
-        "key too long": (first, record(1, key=varint(900) + b"k"), third),
-        "value too long": (first, record(1, value=varint(3) + b"v"), third),
-        "value too short": (first, record(1, value=varint(1) + b"vvv"), third),
-        "header count -1": (first, record(1, headers=varint(-1)), third),
-        "header count too high": (first, record(1, headers=varint(1)), third),
-        "header count of millions": (first, record(1, headers=varint(2**31 - 1)), third),
-        "header without a key": (first, record(1, headers=b"\x02\x01\x01"), third),
-        "header key is no utf-8": (first, record(1, headers=b"\x02\x02\xff\x01"), third),
-        "a time in the future": (first, record(1, time=2 * HOUR_MS), third),
-        "a time that overflows": (first, record(1, time=2**62), third),
-        "a time in the future, then a broken record": (
-            record(0, time=2 * HOUR_MS),
-            second,
-            record(2, length=3),
-        ),
-        "no bytes": (),
-        "random bytes": (bytes(range(7, 107)),),
-    }
     cases = [
         Case(f"records, {codec}: {name}", API, fresh(records(*parts, codec=codec)), "13")
-        for name, parts in made.items()
+        for name, parts in WRONG_RECORDS.items()
     ]
     cases.append(
         Case(
@@ -143,7 +142,7 @@ def wrong_records(codec: str) -> tuple[Case, ...]:
         Case(
             f"records, {codec}: no key in a compacted topic",
             API,
-            fresh(records(first, record(1, key=varint(-1)), third, codec=codec)),
+            fresh(records(FIRST, record(1, key=varint(-1)), THIRD, codec=codec)),
             "13",
             before=configured(cleanup_policy="compact"),
         )
@@ -154,8 +153,8 @@ def wrong_records(codec: str) -> tuple[Case, ...]:
             API,
             fresh(
                 records(
-                    first,
-                    second,
+                    FIRST,
+                    SECOND,
                     codec=codec,
                     producer_id=PRODUCER,
                     producer_epoch=0,
