@@ -75,7 +75,12 @@ def run(
     A scenario is a file, or the NAME of one that ships with kcluster; of a DIR all scenario files
     in it are run.  Each is run on each clock with each seed; the last line is a summary.
     """
+    from kcluster.cli.topology_choice import without_effect_line
+
     scenarios = read_all(files)
+    for line in dict.fromkeys(without_effect_line(each.topology) for each in scenarios):
+        if line is not None:
+            print(line, file=sys.stderr)
     plan = [
         (scenario, on, scenario.first_seed(seed) + number)
         for scenario in scenarios
