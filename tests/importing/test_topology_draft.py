@@ -44,7 +44,11 @@ def test_draft__everything_described__is_a_topology_with_the_same_replicas_and_c
         "transaction.state.log.min.isr": "2",
         "transaction.state.log.replication.factor": "3",
     }
-    assert topology.brokers[1].config == {"log.segment.bytes": "500000000"}
+    assert topology.brokers[1].config == {
+        "log.cleaner.threads": "2",
+        "log.segment.bytes": "500000000",
+        "num.io.threads": "9",
+    }
     assert sorted(topology.topics) == ["audit.log", "orders", "payments", "plain"]
     assert topology.topics["payments"].assignment == ((1, 2), (2, 3), (3, 1))
     assert topology.topics["orders"].config == {
