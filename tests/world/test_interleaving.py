@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import logging
 import sys
@@ -163,12 +164,13 @@ def covered() -> Iterator[None]:
         watching.stop()
 
 
-def one_line(seen: list[int]) -> int: seen.append(1); return sum(x for x in seen)  # fmt: skip  # noqa: E702
+one_line = functools.partial(lambda seen: sum(x for x in seen), [1])
+"""Functions on one line: their events are others with coverage."""
 
 
 def pay_in_by_lines(account: Account) -> None:
     for _ in range(20):
-        one_line([])
+        one_line()
         account.pay_in()
 
 
