@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary
 from kcluster.world import refusals
 from kcluster.world.active import refused, world_here
 from kcluster.world.holders import Replacement
+from kcluster.world.replaced import sqlite
 from kcluster.world.replacing import set_attribute
 
 _HEAP_TYPE: Final = 1 << 9
@@ -157,6 +158,7 @@ REPLACED: Final = ("asyncio.futures", "asyncio.tasks", "aiokafka.record.default_
 OTHERS: Final[dict[str, Callable[[ModuleType, ExitStack], None]]] = {
     **dict.fromkeys(refusals.MODULES, refusals.refuse_methods),
     "concurrent.futures.thread": _own_pools,
+    "sqlite3.dbapi2": sqlite.replace_sqlite,
 }
 """By module, what is done to it."""
 

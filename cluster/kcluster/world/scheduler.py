@@ -298,6 +298,12 @@ class Scheduler:
         else:
             self.park(self.now_us + duration_us, wait)
 
+    def sleep_in_c(self, duration_us: int, wait: Waiting) -> None:
+        """The same for C code, which passes no exception on: what is to be raised in this thread is
+        raised at its next wait."""
+        with _AtNextWait(self):
+            self.sleep(duration_us, wait)
+
     def may_switch(self) -> None:
         """A place at which the calling thread could be interrupted: with random interleavings it
         is, now and then."""
@@ -497,6 +503,28 @@ class _Crashes:
         if not isinstance(error, Exception):
             return False
         self._scheduler.crash(error)
+        return True
+
+
+class _AtNextWait:
+    """What is raised here, the thread raises at its next wait."""
+
+    __slots__ = ("_scheduler",)
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if error is not None and not isinstance(error, WorldEnded):
+            self._scheduler.crash(error)
         return True
 
 
