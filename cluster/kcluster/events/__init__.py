@@ -61,6 +61,7 @@ from kcluster.events.partitions import (
     ReassignmentStarted,
 )
 from kcluster.events.share_groups import ShareLocksExpired, SharePartitionLoaded
+from kcluster.events.steps import StepSkipped
 from kcluster.events.topics import (
     ConfigChanged,
     FeatureChanged,
@@ -119,6 +120,7 @@ AnyEvent = (
     | NetworkCut
     | NetworkHealed
     | NetworkShaped
+    | StepSkipped
 )
 """Every kind of event; msgspec decodes a record of one into its type."""
 
@@ -179,6 +181,7 @@ __all__ = [
     "RuleRemoved",
     "ShareLocksExpired",
     "SharePartitionLoaded",
+    "StepSkipped",
     "TopicCreated",
     "TopicDeleted",
     "TransactionCompleted",
