@@ -126,6 +126,7 @@ class MetadataPublisher:
                 brokers=view.image.brokers,
                 last_fetches=self._replicas.last_fetches,
                 lag_time_max_ms=view.config.replica_lag_time_max_ms,
+                changed=self._replicas.changed,
             )
             self._replicas.add(replica)
         replica.cause = cause
