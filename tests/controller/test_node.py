@@ -12,7 +12,8 @@ from kcluster.contract import (
     Send,
 )
 from kcluster.controller.partitions.partition_index import PartitionIndex
-from kcluster.metadata.records import MetadataFetch, MetadataFetchResponse
+from kcluster.metadata.delta import MetadataFetchResponse
+from kcluster.metadata.records import MetadataFetch
 from kcluster.protocol import messages as m
 from tests.controller.harness import Controller
 
@@ -21,7 +22,7 @@ def metadata_answers(effects: object) -> list[tuple[int, int, int]]:
     """(broker, first offset, records) of each."""
     assert isinstance(effects, list)
     return [
-        (e.to, e.message.body.first_offset, len(e.message.body.records))
+        (e.to, e.message.body.delta.first_offset, len(e.message.body.delta.records))
         for e in effects
         if isinstance(e, Send) and isinstance(e.message.body, MetadataFetchResponse)
     ]
@@ -54,7 +55,8 @@ def test_node__metadata_wait_ends_empty() -> None:
     t.run(500)
     last = t.sent[-1].message
     assert isinstance(last, PeerResponse)
-    assert (last.request_id, last.body) == (900, MetadataFetchResponse(end, []))
+    assert last.request_id == 900
+    assert (last.body.delta.first_offset, last.body.delta.records) == (end, [])
 
 
 def test_node__a_newer_fetch_replaces_the_one_that_waits() -> None:

@@ -104,8 +104,7 @@ class LiveDriver(SocketDriver):
         sweep = gevent.spawn(self._close_idle)
         try:
             self.wake()
-            for process in self.plan.processes:
-                self.dispatcher.start(process.node_id)
+            self.dispatcher.start_all()
             self.settle()
             with self._commands_lock:
                 self._accepts_commands = True

@@ -351,12 +351,23 @@ class Dispatcher:
     def start(self, node_id: int) -> None:
         """Start a process that is down, on its current disk."""
         process = self.processes[node_id]
+        self._bring_up(process)
+        self.deliver(node_id, Start())
+
+    def start_all(self) -> None:
+        """Start all processes at once.  In one dispatch: their registrations come to the controller
+        together, so that each of them need not wake all brokers that have registered before."""
+        for process in self.processes.values():
+            self._bring_up(process)
+            self._pending.append((process, process.life, Start()))
+        self._run()
+
+    def _bring_up(self, process: Process) -> None:
         assert process.state is ProcessState.DOWN, process.state
         process.node = process.last_node = process.build_node()
         self._change(process, ProcessState.UP)
         if process.disk is not None:
-            self.note(BrokerStarted(node_id, restarted=process.life > 0))
-        self.deliver(node_id, Start())
+            self.note(BrokerStarted(process.node_id, restarted=process.life > 0))
 
     def _start_if_down(self, process: Process) -> None:
         if process.state is ProcessState.DOWN and not process.is_removed:
