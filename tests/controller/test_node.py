@@ -11,9 +11,10 @@ from kcluster.contract import (
     PeerResponse,
     Send,
 )
+from kcluster.controller.metadata_log import MAX_FETCHED_RECORDS, MetadataLog
 from kcluster.controller.partitions.partition_index import PartitionIndex
 from kcluster.metadata.delta import MetadataFetchResponse
-from kcluster.metadata.records import MetadataFetch
+from kcluster.metadata.records import MetadataFetch, ProducerIdsRecord
 from kcluster.protocol import messages as m
 from tests.controller.harness import Controller
 
@@ -144,3 +145,18 @@ def test_node__ten_thousand_partitions_change_leader_in_one_step() -> None:
     t.die(1)
     assert not t.node.partitions.index.led_by[1]
     assert sum(isinstance(note, Note) for note in t.notes) > 10_000
+
+
+def test_log__a_fetch_gets_whole_batches_and_not_too_many() -> None:
+    """What was committed together is seen together, however much it is."""
+    log = MetadataLog()
+    ends = []
+    for size in (1, MAX_FETCHED_RECORDS - 1, 1, 3 * MAX_FETCHED_RECORDS, 5):
+        log.records.extend([ProducerIdsRecord(1, 1, 1)] * size)
+        log.end_batch()
+        ends.append(len(log.records))
+    assert log.fetch_end(0) == ends[1]
+    assert log.fetch_end(1) == ends[2]
+    assert log.fetch_end(ends[2]) == ends[3]
+    assert log.fetch_end(ends[3]) == log.fetch_end(ends[3] + 2) == ends[4]
+    assert log.fetch_end(ends[4]) == ends[4]

@@ -41,6 +41,9 @@ T = TypeVar("T")
 MAX_LATE_US: Final = 2_000_000
 """A driver that is later than this does not catch up; the cluster's clock falls behind instead."""
 
+TURN_NS: Final = 50_000_000
+"""How long one dispatch may take before sockets are read again."""
+
 LONGEST_SLEEP_S: Final = 3600.0
 IDLE_SWEEPS: Final = 8
 """How many times per connections.max.idle.ms idle connections are checked for."""
@@ -77,6 +80,10 @@ class LiveDriver(SocketDriver):
         self._alarm: Any = None
         self._timer: Any = None
         self._armed_us = NEVER_US
+        self._turn_ends_ns = 0
+        """When the dispatcher is to stop, so that sockets are read, commands taken and signals
+        obeyed whatever there is to do."""
+        self.dispatcher.is_time_up = self._is_turn_over
         self._stopped: Event | None = None
         self.thread_id: int | None = None
 
@@ -211,6 +218,13 @@ class LiveDriver(SocketDriver):
             if due_us >= now_us:
                 return
 
+    def _is_turn_over(self) -> bool:
+        return time.monotonic_ns() > self._turn_ends_ns
+
+    def settle(self) -> None:
+        self._turn_ends_ns = time.monotonic_ns() + TURN_NS
+        super().settle()
+
     def settle_soon(self) -> None:
         if not self._settle_is_due:
             self._settle_is_due = True
@@ -227,7 +241,9 @@ class LiveDriver(SocketDriver):
         self._timer.stop()
         if self.clock.is_paused:
             return
-        due_us = self._armed_us = self.dispatcher.quiet_until_us
+        dispatcher = self.dispatcher
+        due_us = dispatcher.now_us if dispatcher.is_cut_short else dispatcher.quiet_until_us
+        self._armed_us = due_us
         if due_us != NEVER_US:
             delay_s = self.delay_s(due_us)
             hub = self._hub
@@ -238,6 +254,7 @@ class LiveDriver(SocketDriver):
 
     def _on_timer(self) -> None:
         self._armed_us = NEVER_US
+        self._turn_ends_ns = time.monotonic_ns() + TURN_NS
         try:
             self.wake()
             self.settle()

@@ -88,6 +88,11 @@ class Dispatcher:
         self.on_answer: Callable[[PeerResponse], None] | None = None
         """Called with the responses to requests of the runtime itself, as node RUNTIME_ID."""
         self.tap: Tap | None = None
+        self.is_time_up: Callable[[], bool] | None = None
+        """Asked after each step: whether to stop here, because sockets wait to be read.  What is
+        left is delivered later, as if the links had delayed it.  None, in virtual time: never."""
+        self.is_cut_short = False
+        """The last `run` or `at` stopped for that reason, and is to be called again."""
         self.now_us = 0
         self.quiet_until_us = NEVER_US
         """Nothing is due before this; may be earlier than `next_due_us()`, never later."""
@@ -131,6 +136,8 @@ class Dispatcher:
         while self.quiet_until_us <= now_us:
             before_us = self.now_us
             self.advance(self.quiet_until_us)
+            if self.is_cut_short:
+                return
             idle = 0 if self.now_us > before_us else idle + 1
             assert idle < MAX_IDLE, f"time stands still; due at {self.quiet_until_us} us for ever"
         self.now_us = max(self.now_us, now_us)
@@ -146,7 +153,8 @@ class Dispatcher:
         for process in self.processes.values():
             if process.deadline_ms is not None and process.deadline_ms <= now_ms:
                 self._pending.append((process, process.life, Tick()))
-        if self._pending:
+                process.deadline_ms = None  # until it has had its Tick
+        if self._pending and not self.is_cut_short:
             self._run()
         for node_id, limit_us in tuple(self._shutdown_limits_us.items()):
             if limit_us <= self.now_us:
@@ -213,12 +221,13 @@ class Dispatcher:
     def _run(self) -> None:
         assert not self._running, "a step called back into the dispatcher"
         self._running = True
-        now_ms = self.now_us // 1000
+        self.is_cut_short = False
+        now_ms, is_time_up = self.now_us // 1000, self.is_time_up
         wave: list[tuple[Process, int, Input]] = []
         steps = taken = 0
         try:
             # Breadth first: the events that result from one wave are the next wave.
-            while self._pending:
+            while self._pending and not self.is_cut_short:
                 wave, self._pending, taken = self._pending, [], 0
                 for process, life, event in wave:
                     taken += 1
@@ -226,12 +235,15 @@ class Dispatcher:
                         self._step(process, event, now_ms)
                         steps += 1
                     assert steps < MAX_STEPS, f"no end: node {process.node_id} gets {event}"
+                    if is_time_up is not None and is_time_up():
+                        self.is_cut_short = bool(self._pending) or taken < len(wave)
+                        break
         finally:
             if steps == MAX_STEPS:
                 # Drop the messages of the endless loop: nodes ask again when no response comes.
                 self._pending = []
             elif taken < len(wave):
-                # A step raised: the events behind it are delivered by the next run.
+                # A step raised, or time is up: the events behind it are delivered by the next run.
                 self._pending[:0] = wave[taken:]
             self._running = False
             self._read_deadlines()
