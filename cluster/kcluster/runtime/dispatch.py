@@ -89,8 +89,8 @@ class Dispatcher:
         """Called with the responses to requests of the runtime itself, as node RUNTIME_ID."""
         self.tap: Tap | None = None
         self.is_time_up: Callable[[], bool] | None = None
-        """Asked after each step: whether to stop here, because sockets wait to be read.  What is
-        left is delivered later, as if the links had delayed it.  None, in virtual time: never."""
+        """Asked after each step: whether to stop here, because sockets wait to be read.  Until the
+        rest is delivered the time stands still.  None, in virtual time: never."""
         self.is_cut_short = False
         """The last `run` or `at` stopped for that reason, and is to be called again."""
         self.now_us = 0
@@ -133,14 +133,17 @@ class Dispatcher:
         """Set the time.  What became due since the last call happens first, each at its own time
         and in order: brokers must not miss heartbeats because their driver is late."""
         idle = 0
-        while self.quiet_until_us <= now_us:
+        if self.is_cut_short:
+            self._run()
+        while not self.is_cut_short and self.quiet_until_us <= now_us:
             before_us = self.now_us
             self.advance(self.quiet_until_us)
-            if self.is_cut_short:
+            if self.is_time_up is not None and self.is_time_up():
                 return
             idle = 0 if self.now_us > before_us else idle + 1
             assert idle < MAX_IDLE, f"time stands still; due at {self.quiet_until_us} us for ever"
-        self.now_us = max(self.now_us, now_us)
+        if not self.is_cut_short:
+            self.now_us = max(self.now_us, now_us)
 
     def advance(self, now_us: int) -> None:
         """Set the time, deliver arrived messages and due Ticks, and run."""
