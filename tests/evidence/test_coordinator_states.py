@@ -94,10 +94,7 @@ def test_look__sees_each_change_once():
     group.join()
     group.look()
     assert group.rows == rows + 1
-    assert [one.id for one in group.states.groups.newest["g"].members] == [
-        "member-1",
-        "member-2",
-    ]
+    assert [one.id for one in group.states.groups.newest["g"].members] == ["member-1", "member-2"]
     group.heartbeat(1, -1)
     group.look()
     assert [one.id for one in group.states.groups.newest["g"].members] == ["member-2"]

@@ -107,7 +107,7 @@ def test_broker_config__slow_has_three_times_the_machinerys_times() -> None:
 
 def test_broker_config__fast_leaves_some_times_longer() -> None:
     config = BrokerConfig.resolve("fast")
-    assert config.replica_fetch_wait_max_ms == 100
+    assert config.replica_fetch_wait_max_ms == 50
     assert config.leader_imbalance_check_interval_seconds == 300
 
 
