@@ -22,7 +22,7 @@ from kcluster.clients.metadata import NO_BROKER, backoff_ms, is_stale_metadata
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
-from kcluster.protocol.records.batches import Batch, parse_batches
+from kcluster.protocol.records.batches import Batch, InvalidRecords, parse_batches
 from kcluster.protocol.records.records import read_records
 from kcluster.timers import NEVER_MS
 
@@ -405,11 +405,17 @@ class ShareConsumer(ClientBase):
         self.active_ms = now_ms
         seen: dict[int, None] = {}
         for batch in batches:
-            for record in () if batch.is_control else read_records(batch):
+            try:
+                opened = [] if batch.is_control else read_records(batch)
+            except InvalidRecords as problem:
+                self.network.record_error(now_ms, _FETCH, problem.error.name, key)
+                continue
+            for record in opened:
                 if record.offset in counts and record.offset not in seen:
                     seen[record.offset] = None
                     self._deliver(session, key, record.offset, record.value, counts, now_ms)
-        # DIFFERS: offsets without a record are accepted; Kafka's client sends them as gaps.
+        # DIFFERS: offsets without a readable record are accepted; Kafka's client sends gaps for
+        # those that hold none, and rejects those that it cannot read.
         for offset in counts:
             if offset not in seen:
                 gap = SharedRecord(self.settings.group_id, self.name, key, offset, None, 0, True)

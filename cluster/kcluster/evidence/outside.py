@@ -31,7 +31,7 @@ from kcluster.evidence.recorder import Answer, PartitionAnswer, Recorder
 from kcluster.invariants.observed import Append, ObservedPartition
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
-from kcluster.protocol.records.batches import CRC_AT, CRC_START, Batch
+from kcluster.protocol.records.batches import CRC_AT, CRC_START, Batch, InvalidRecords
 
 FROM_THE_START: Final = -(1 << 62)
 
@@ -260,7 +260,10 @@ def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
             hiding = AbortedTransactions(list(answer.aborted))
         for batch in answer.batches:
             if hiding is not None and batch.is_control:
-                hiding.pass_marker(batch)
+                try:
+                    hiding.pass_marker(batch)
+                except InvalidRecords as problem:
+                    recorder.contents.unreadable[batch] = problem
             elif hiding is not None and hiding.hides(batch):
                 continue
             for offset, value in recorder.contents.of(batch):

@@ -29,6 +29,7 @@ from kcluster.partition.log.log import Appended, Log
 from kcluster.partition.producers import NO_STATE, check_marker
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import Batch
+from kcluster.protocol.records.compression import Allowance
 from kcluster.protocol.records.markers import Marker, build_marker
 
 NO_ERROR: Final = ErrorCode.NONE
@@ -448,9 +449,10 @@ class Replica:
         now_ms: int,
         from_client: bool = True,
         transaction_verified: bool = False,
+        allowance: Allowance | None = None,
     ) -> Appended:
         """Append a producer's batch.  The watermark moves at once if no other replica must have it.
-        `from_client`, `transaction_verified`: see Log.append_as_leader.
+        `from_client`, `transaction_verified`, `allowance`: see Log.append_as_leader.
         Kafka: Partition.appendRecordsToLeader."""
         if acks == -1 and len(self.isr) < self.min_isr:
             return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
@@ -458,7 +460,13 @@ class Replica:
         end = self.log.log_end_offset
         # Positional: CPython calls functions faster without keywords.
         appended = self.log.append_as_leader(
-            records, self.leader_epoch, now_ms, self.config, from_client, transaction_verified
+            records,
+            self.leader_epoch,
+            now_ms,
+            self.config,
+            from_client,
+            transaction_verified,
+            allowance,
         )
         for follower in self.followers.values():
             if follower.log_end_offset == end:
