@@ -20,11 +20,13 @@ from kcluster.contract import Note, Reply
 from kcluster.events.clients import GroupEvent
 from kcluster.events.transactions import TransactionEvent
 from kcluster.evidence.contents import Contents
+from kcluster.evidence.client_names import client_name
 from kcluster.evidence.coordinator_states import CHANGING_APIS, CoordinatorStates
 from kcluster.evidence.exchanges import AppendEnds, Exchanges
 from kcluster.evidence.history import FinalLog
 from kcluster.evidence.rows import ExchangeRow
 from kcluster.invariants.invariants import Invariants
+from kcluster.invariants.livelock import StepsAtOnce
 from kcluster.invariants.observed import ObservedPartition, PartitionKey
 from kcluster.invariants.watch import Watch
 from kcluster.protocol.apis import ApiKey
@@ -166,6 +168,11 @@ class Recorder(Watch):
     def _look_around(self, now_ms: int) -> None:
         super()._look_around(now_ms)
         self.look_at_coordinators()
+
+    def guard_time(self, limit: int) -> None:
+        """From now on raise LivelockError after this many steps in one millisecond."""
+        simulated = self.plan.fabric.clients
+        self.steps_at_once = StepsAtOnce(limit, lambda known: client_name(known, simulated))
 
     # -------------------------------------------------------------------------- afterwards
 

@@ -87,6 +87,7 @@ VIOLATIONS: Final = {
     "no-reply": "a request was not answered in its time, though its broker ran and its connection"
     " was open",
     "ack-before-commit": "acks=all was answered, but the records are not committed",
+    "livelock": "nodes and clients went on for ever at one moment, so the run was ended there",
     "read-uncommitted": "a consumer received records that are not committed",
 }
 """Every invariant by the name of its violation."""
@@ -249,6 +250,10 @@ class Invariants:
             home = self.partition(TRANSACTION_STATE_TOPIC, key)
             problem = ("transaction-overdue", str(overdue))
             self._report(overdue.since_ms, home, [problem], overdue.coordinator)
+
+    def report_livelock(self, now_ms: int, text: str) -> None:
+        """Report that time stood still, which ended the run."""
+        self.violations.append(Violation("livelock", now_ms, "the run", text))
 
     # ----------------------------------------------------------------------- observations
 

@@ -27,6 +27,7 @@ from kcluster.contract import (
 from kcluster.controller.node import ControllerNode
 from kcluster.events.brokers import BrokerDown
 from kcluster.invariants.invariants import Invariants
+from kcluster.invariants.livelock import StepsAtOnce
 from kcluster.invariants.observed import NO_EPOCH
 from kcluster.invariants.overdue import OVERDUE_EVERY_MS, OverdueTransactions
 from kcluster.invariants.stalls import LOOK_EVERY_MS, Stalls
@@ -76,6 +77,8 @@ class Watch:
         self._overdue = OverdueTransactions(dispatcher)
         self._look_at_ms = OVERDUE_EVERY_MS
         """When to look at the whole cluster again."""
+        self.steps_at_once: StepsAtOnce | None = None
+        """Guards virtual time; None: it is not guarded."""
         self._tap = dispatcher.tap
         self._attach()
 
@@ -180,6 +183,8 @@ class Watch:
         self._node = process.node
         self._event = event
         self._stepped_ms = now_ms = now_us // 1000
+        if self.steps_at_once is not None:
+            self.steps_at_once.count(now_ms, node_id, event)
         if now_ms >= self._look_at_ms:
             self._look_at_ms = now_ms + OVERDUE_EVERY_MS
             self._look_around(now_ms)

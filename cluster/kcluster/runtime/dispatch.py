@@ -43,6 +43,7 @@ from kcluster.events.brokers import (
 )
 from kcluster.network.fabric import Arrives, Fabric, Link, Resets
 from kcluster.runtime.gate import FaultGate
+from kcluster.runtime.livelock import LivelockError
 from kcluster.runtime.process import Outlet, Process
 from kcluster.timers import NEVER_US
 
@@ -132,7 +133,9 @@ class Dispatcher:
             before_us = self.now_us
             self.advance(self.quiet_until_us)
             idle = 0 if self.now_us > before_us else idle + 1
-            assert idle < MAX_IDLE, f"time stands still; due at {self.quiet_until_us} us for ever"
+            if idle >= MAX_IDLE:
+                due_us = self.quiet_until_us
+                raise LivelockError(self.now_ms, f"something is always due at {due_us} us")
         self.now_us = max(self.now_us, now_us)
 
     def advance(self, now_us: int) -> None:
@@ -225,7 +228,9 @@ class Dispatcher:
                     if process.life == life:
                         self._step(process, event, now_ms)
                         steps += 1
-                    assert steps < MAX_STEPS, f"no end: node {process.node_id} gets {event}"
+                    if steps >= MAX_STEPS:
+                        text = f"{steps:,} steps in one dispatch; node {process.node_id} got"
+                        raise LivelockError(now_ms, f"{text} {event!r:.200}")
         finally:
             if steps == MAX_STEPS:
                 # Drop the messages of the endless loop: nodes ask again when no response comes.

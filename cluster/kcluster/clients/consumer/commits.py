@@ -228,10 +228,10 @@ class Commits:
                     refusal = refusal or error
                 elif key in offsets:
                     commits.append((self._settings.group_id, key, offsets[key][0], True))
-        can_retry = bool(refusal) and self._handle_error(refusal, generation, now_ms)
+        can_retry = bool(refusal) and self.refused(refusal, generation, now_ms)
         on_committed(not refusal, can_retry, now_ms)
 
-    def _handle_error(self, error: ErrorCode, generation: tuple[int, str], now_ms: int) -> bool:
+    def refused(self, error: ErrorCode, generation: tuple[int, str], now_ms: int) -> bool:
         """React to an error.  Returns whether to retry.  Kafka: OffsetCommitResponseHandler."""
         member = self._member
         if error in _RETRIABLE:
