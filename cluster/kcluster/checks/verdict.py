@@ -360,7 +360,7 @@ def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
     present = ledger.without_records()
     present.sends = [x for x in ledger.sends if x.value not in gone.get(x.partition, ())]
     present.reads = [x for x in ledger.reads if x.value not in gone.get(x.partition, ())]
-    present.commits = [x for x in ledger.commits if x[1] not in gone]
+    present.commits = [x for x in ledger.commits if x.partition not in gone]
     present.errors = ledger.errors
     return present
 

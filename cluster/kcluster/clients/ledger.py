@@ -12,6 +12,7 @@ The application sends each value once, so the value identifies the record.  A se
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -140,6 +141,18 @@ class SharedRecord(Struct):
         return self.is_accepted and self.is_sent and self.ended_ms < 0
 
 
+class GroupOffset(NamedTuple):
+    """An offset of a group as a client knows it: an acked commit, or the answer to an OffsetFetch
+    (`offset` -1: there is none).  `known`: the offset of the last commit that had been acked when
+    the fetch was sent, -1 for none: commits that were acked later may be in the answer or not."""
+
+    group: str
+    partition: Partition
+    offset: int
+    is_commit: bool
+    known: int = -1
+
+
 class ClientError(Struct, frozen=True):
     """An error that a client received: `api` and `error` are Kafka's names.  If no response came,
     the client's own `DISCONNECTED` or `REQUEST_TIMED_OUT`."""
@@ -157,8 +170,10 @@ class Ledger:
     def __init__(self) -> None:
         self.sends: list[SentRecord] = []
         self.reads: list[ReadRecord] = []
-        self.commits: list[tuple[str, Partition, int, bool]] = []
-        """(group, partition, offset, True for an acked commit or False for a fetched one)."""
+        self.commits: list[GroupOffset] = []
+        """Acked commits and fetched offsets; `add_commit` and `add_fetched` append to it."""
+        self._acked: dict[tuple[str, Partition], int] = {}
+        """By group and partition, the offset of the last acked commit."""
         self.transactions: list[ClientTransaction] = []
         self.read_committed: dict[str, None] = {}
         """The consumers with isolation level read_committed."""
@@ -173,6 +188,19 @@ class Ledger:
         rest."""
         self.errors: list[ClientError] = []
         """Errors that clients received."""
+
+    def add_commit(self, group: str, partition: Partition, offset: int) -> None:
+        """A commit was acked."""
+        self._acked[group, partition] = offset
+        self.commits.append(GroupOffset(group, partition, offset, True))
+
+    def acked_offset(self, group: str, partition: Partition) -> int:
+        """The offset of the last acked commit, -1 for none."""
+        return self._acked.get((group, partition), -1)
+
+    def add_fetched(self, group: str, partition: Partition, offset: int, known: int) -> None:
+        """An OffsetFetch was answered; `known`: `acked_offset` when it was sent."""
+        self.commits.append(GroupOffset(group, partition, offset, False, known))
 
     def without_records(self) -> Ledger:
         """A ledger of the same clients and transactions, without what they sent and read."""

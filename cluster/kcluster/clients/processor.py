@@ -6,9 +6,9 @@ and producer.
 Kafka: an application with KafkaConsumer and KafkaProducer as in KIP-447; Kafka Streams with
 exactly_once_v2 does the same.
 
-After an abort the application reads again from the committed offsets; after one because of an error
-it waits for retry.backoff.ms first.  (DIFFERS: Kafka's clients do not wait; but there each try takes
-time.)  After a fatal error it ends.
+After an abort the application reads again from the committed offsets.  After a fatal error it ends.
+DIFFERS: after an abort because of an error it waits for retry.backoff.ms first.  With Kafka's
+clients each try takes time anyway.
 """
 
 from __future__ import annotations

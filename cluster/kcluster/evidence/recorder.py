@@ -19,8 +19,8 @@ from kcluster.clients.ledger import Ledger, Partition
 from kcluster.contract import Note, Reply
 from kcluster.events.clients import GroupEvent
 from kcluster.events.transactions import TransactionEvent
-from kcluster.evidence.contents import Contents
 from kcluster.evidence.client_names import client_name
+from kcluster.evidence.contents import Contents
 from kcluster.evidence.coordinator_states import CHANGING_APIS, CoordinatorStates
 from kcluster.evidence.exchanges import AppendEnds, Exchanges
 from kcluster.evidence.history import FinalLog

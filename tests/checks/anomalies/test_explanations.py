@@ -356,7 +356,8 @@ def test_commit__lost_by_an_unclean_election():
     stage.run_for(1_000)
     hand.fetch_offset(2, "g")
     stage.run_for(500)
-    stage.ledger.commits = [("g", P, 3, True), ("g", P, 5, True), ("g", P, 3, False)]
+    stage.ledger.add_commit("g", P, 5)
+    stage.ledger.add_fetched("g", P, 3, known=5)
     back = next(x for x in repaired_verdict(stage).anomalies if x.name == "committed-offset-back")
     links = [link.text for link in back.chain]
     assert "broker 1 acked the commit of 5 by group g" in links

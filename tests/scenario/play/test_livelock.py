@@ -49,9 +49,11 @@ def test_processor__whose_group_refuses_its_offsets_lets_time_pass(
 def test_processor__that_a_group_does_not_know_joins_again() -> None:
     result = played(PROCESSOR % "" + REFUSED % "UNKNOWN_MEMBER_ID")
     assert result.passed
-    committed = [one.offsets for one in result.ledger.transactions if not one.error]
-    refused = [one.offsets for one in result.ledger.transactions if one.error]
-    assert {one.member for one in committed if one}.isdisjoint({one.member for one in refused if one})
+    members: dict[bool, set[str]] = {True: set(), False: set()}
+    for transaction in result.ledger.transactions:
+        if transaction.offsets is not None:
+            members[bool(transaction.error)].add(transaction.offsets.member)
+    assert members[True] and members[False] and members[True].isdisjoint(members[False])
 
 
 def test_livelock__ends_the_run_and_is_in_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,19 +31,18 @@ from kcluster.protocol.names import GROUP_METADATA_TOPIC
     "committed-offset-back", "a group's committed offset was acked, and an older one read later"
 )
 class CommittedOffsetBack(CommitAnomaly):
-    """A group's commit was acked, and a later member fetched an older offset.
+    """A group's commit was acked, and an OffsetFetch that was sent afterwards got an older offset.
 
     committed-offset-back: orders-0: group g committed 5 and fetched 3 later
     """
 
     def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
-        acked: dict[tuple[str, Partition], int] = {}
-        for group, partition, offset, is_commit in ledger.commits:
-            key = (group, partition)
-            if is_commit:
-                acked[key] = offset
-            elif offset < acked.get(key, -1):
-                yield partition, Finding(self.NAME, group, offset, None, acked[key])
+        for one in ledger.commits:
+            if not one.is_commit and one.offset < one.known:
+                yield (
+                    one.partition,
+                    Finding(self.NAME, one.group, one.offset, None, one.known),
+                )
 
     def text(self, group: Group) -> str:
         first = group[0]

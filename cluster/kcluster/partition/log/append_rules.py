@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from mypy_extensions import mypyc_attr
-
 from kcluster.config.kafka.definitions import TopicConfig
 
 BEFORE_UNLIMITED: Final = 2**63 - 1
@@ -21,7 +19,6 @@ _NO_FLUSH: Final = 1 << 61
 """As large as never, but still a machine word, unlike the default of flush.messages."""
 
 
-@mypyc_attr(acyclic=True)
 @final
 class AppendRules:
     """`takes_as_sent`: the config requires neither opening records nor rewriting batches."""
