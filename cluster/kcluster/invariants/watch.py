@@ -189,9 +189,12 @@ class Watch:
             self._look_at_ms = now_ms + OVERDUE_EVERY_MS
             self._look_around(now_ms)
         if isinstance(event, Request):
-            self.invariants.on_request(node_id, event, now_us // 1000)
+            self._on_request(node_id, event, now_ms)
         elif isinstance(event, ConnectionClosed):
             self.invariants.on_connection_closed(event.connection_id, now_us // 1000)
+
+    def _on_request(self, node_id: int, request: Request, now_ms: int) -> None:
+        self.invariants.on_request(node_id, request, now_ms)
 
     def _on_note(self, note: Note) -> None:
         self.invariants.on_note(note, self._unclean_enabled)
