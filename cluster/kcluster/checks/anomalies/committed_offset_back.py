@@ -1,6 +1,7 @@
 """committed-offset-back: a group's commit was acked and an older offset was fetched later.
 
-Owns: the check, the text and the story: what became of the group's partition of __consumer_offsets.
+Owns: the check, the text and the story: a later commit of the older offset, or what became of the
+group's partition of __consumer_offsets.
 Never: guesses: each link is a note or an answer.  Kafka: no counterpart.
 """
 
@@ -20,6 +21,7 @@ from kcluster.checks.stories.commits import commit_ms, fetched_offset
 from kcluster.checks.stories.reads import changes_between
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.events.brokers import BrokerDown, RecordsLost
+from kcluster.evidence.group_history import offsets_written
 from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts, between, link
 from kcluster.metadata.placement import coordinator_partition
@@ -53,7 +55,8 @@ class CommittedOffsetBack(CommitAnomaly):
 
 
 def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
-    """The ack of the commit, what became of the group's partition, and the older answer."""
+    """The ack of the commit, a later commit of the older offset or else what became of the group's
+    partition, and the older answer."""
     group = anomaly.client
     committed_ms = commit_ms(facts, group, anomaly.partition, anomaly.other)
     fetched_ms = facts.recorder.dispatcher.now_ms
@@ -71,6 +74,17 @@ def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
             fetched_ms = at_ms
             yield Link(at_ms, f"broker {broker} answered offset {anomaly.first} to group {group}")
             break
+    later = [
+        written
+        for written in offsets_written(facts.recorder, group, anomaly.partition)
+        if committed_ms <= written.at_ms <= fetched_ms
+    ]
+    if later and later[-1].offset == anomaly.first:
+        # A commit that was under way for longer, or of another member: nothing was lost.
+        for written in later:
+            text = f"broker {written.broker} wrote a commit of {written.offset} by group {group}"
+            yield Link(written.at_ms, text)
+        return
     count = sum(
         observed.topic == GROUP_METADATA_TOPIC for observed in facts.recorder.partitions.values()
     )
