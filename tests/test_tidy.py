@@ -381,7 +381,7 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
     ),
     (imports_point_one_way, "broker/x.py", "from . import node", "relatively"),
     (imports_point_one_way, "config/x.py", "def f():\n import kcluster.cli.main", "see cli"),
-    (compiled_classes_are_collected, "contract.py", "@mypyc_attr(acyclic=True)\nclass A: ...", "frees"),
+    (compiled_classes_are_collected, "contract.py", "@a(acyclic=True)\nclass A: ...", "frees"),
     (the_core_touches_nothing, "broker/x.py", "import time", "now_ms"),
     (the_core_touches_nothing, "broker/x.py", "def f():\n from random import random", "rng"),
     (the_core_touches_nothing, "network/fabric.py", "import gevent.event", "greenlets"),

@@ -126,9 +126,7 @@ class _Holdings:
             own = held[member]
             held[member] = {one: own[one] for one in said.owned if one in own}
 
-    def take(
-        self, word: _Word, at_ms: int, heard_ms: int
-    ) -> Iterator[tuple[Partition, str, int]]:
+    def take(self, word: _Word, at_ms: int, heard_ms: int) -> Iterator[tuple[Partition, str, int]]:
         """Obey a word; (partition, its holder, since when) of each that is held by two now.
         `heard_ms`: when its coordinator heard from the member."""
         group, member = word.member
@@ -199,9 +197,7 @@ def held_twice(recorder: Recorder) -> Iterator[HeldTwice]:
                 continue
             heard_ms = step.at_ms if what.request.api_key in _CLASSIC else asked_ms
             for partition, holder, since_ms in holdings.take(word, step.at_ms, heard_ms):
-                yield HeldTwice(
-                    step.at_ms, step.broker, group, partition, holder, member, since_ms
-                )
+                yield HeldTwice(step.at_ms, step.broker, group, partition, holder, member, since_ms)
         else:
             said_at[what.group, what.member] = at
             holdings.drop(what.group, what.member)

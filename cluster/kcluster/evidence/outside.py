@@ -11,7 +11,7 @@ acked, is a retry of the same records.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from kcluster.broker.serving.reading import READ_COMMITTED

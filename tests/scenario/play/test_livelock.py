@@ -53,7 +53,9 @@ def test_processor__that_a_group_does_not_know_joins_again() -> None:
     for transaction in result.ledger.transactions:
         if transaction.offsets is not None:
             members[bool(transaction.error)].add(transaction.offsets.member)
-    assert members[True] and members[False] and members[True].isdisjoint(members[False])
+    assert members[True]
+    assert members[False]
+    assert members[True].isdisjoint(members[False])
 
 
 def test_livelock__ends_the_run_and_is_in_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

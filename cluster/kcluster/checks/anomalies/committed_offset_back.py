@@ -41,10 +41,7 @@ class CommittedOffsetBack(CommitAnomaly):
     def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
         for one in ledger.commits:
             if not one.is_commit and one.offset < one.known:
-                yield (
-                    one.partition,
-                    Finding(self.NAME, one.group, one.offset, None, one.known),
-                )
+                yield (one.partition, Finding(self.NAME, one.group, one.offset, None, one.known))
 
     def text(self, group: Group) -> str:
         first = group[0]
