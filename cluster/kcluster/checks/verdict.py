@@ -24,6 +24,7 @@ from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.events.words.base import counted
 from kcluster.evidence.client_names import keeps_a_ledger
 from kcluster.evidence.finals import read_finals
+from kcluster.evidence.group_history import share_leaderships
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.outside import FROM_THE_START, IsInside, outside_ledger
@@ -248,6 +249,7 @@ def judge(
     whole = _joined(ledger, outside)
     finals = read_finals(recorder, names)
     facts = Facts(recorder, whole, clients, names)
+    whole.share_leaderships = share_leaderships(recorder)
     present = _of_present_topics(recorder, whole)
     anomalies = find_anomalies(present, finals.logs, drained) + find_in_groups(recorder)
     anomalies = explained(facts, [x for x in anomalies if x.at_ms < 0 or x.at_ms >= since_ms])

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from kcluster.broker.coordinator.group_log import OffsetRecord
 from kcluster.broker.coordinator.group_records import decode_batch
-from kcluster.clients.ledger import Partition
+from kcluster.clients.ledger import Partition, ShareLeadership
 from kcluster.contract import Note, Request
 from kcluster.events.clients import (
     GroupAssigned,
@@ -25,6 +25,7 @@ from kcluster.events.clients import (
     GroupMemberLeft,
     GroupRebalanced,
 )
+from kcluster.events.share_groups import SharePartitionLoaded
 from kcluster.evidence.client_names import client_name
 from kcluster.evidence.exchanges import error_codes
 from kcluster.evidence.recorder import Answer, Recorder
@@ -189,6 +190,21 @@ def offsets_written(
                 if isinstance(record, OffsetRecord) and record.key == (group, *partition):
                     offset = -1 if record.committed is None else record.committed.offset
                     yield WrittenOffset(append.at_ms, append.broker, offset)
+
+
+def share_leaderships(recorder: Recorder) -> list[ShareLeadership]:
+    """Which brokers led partitions for share groups, in order of time."""
+    return [
+        ShareLeadership(
+            event.group,
+            (event.topic, event.partition),
+            event.broker,
+            event.leader_epoch,
+            note.at_ms,
+        )
+        for note in recorder.notes
+        if isinstance(event := note.event, SharePartitionLoaded)
+    ]
 
 
 def lookups_of(recorder: Recorder) -> Iterator[OffsetLookup]:
