@@ -103,6 +103,8 @@ class ShareConsumer(ClientBase):
         self._heartbeat_at_ms = 0
         self._is_heartbeat_in_flight = False
         self._failures = 0
+        self._sends_all = True
+        """The next heartbeat has every field: it joins, or the last one had no good answer."""
         self._assigned: list[tuple[bytes, list[int]]] = []
         self._sessions: dict[int, SessionOfMember] = {}
         self._start_ms = 0
@@ -208,13 +210,13 @@ class ShareConsumer(ClientBase):
         if leaves and not self._epoch:
             self._has_left = True
             return
-        joins = not self._epoch
+        sends_all, self._sends_all = self._sends_all or not self._epoch, False
         body = m.ShareGroupHeartbeatRequest(
             self.settings.group_id,
             self._member_id,
             LEAVE_EPOCH if leaves else self._epoch,
-            self.settings.client_rack or None if joins else None,
-            list(self.plan.topics) if joins else None,
+            self.settings.client_rack or None if sends_all else None,
+            list(self.plan.topics) if sends_all else None,
         )
         self._is_heartbeat_in_flight = True
         self._has_left = leaves
@@ -238,6 +240,9 @@ class ShareConsumer(ClientBase):
                     for topic in response.assignment.topic_partitions
                 ]
             return
+        # An assignment in an answer that was lost comes again in the answer to a full request.
+        # Kafka: AbstractHeartbeatRequestManager.resetHeartbeatState.
+        self._sends_all = True
         if not failure:
             self.network.record_error(now_ms, _HEARTBEAT, error.name)
         if error in _FENCED:
