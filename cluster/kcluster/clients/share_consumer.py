@@ -54,6 +54,8 @@ class SessionOfMember:
         """To be sent with the next fetch."""
         self.is_in_flight = False
         self.fetch_at_ms = 0
+        self.answered_ms = -1
+        """When the last fetch was sent that was answered without an error."""
 
     def reset(self) -> None:
         """The session is over: what was not acknowledged will be delivered again."""
@@ -128,6 +130,13 @@ class ShareConsumer(ClientBase):
     def is_idle(self) -> bool:
         """Whether everything that it received is acknowledged."""
         return not any(session.acks or session.is_in_flight for session in self._sessions.values())
+
+    def has_asked_since(self, since_ms: int) -> bool:
+        """Whether the leaders of all its partitions have answered a fetch that it sent then or
+        later."""
+        leaders = {self.metadata.leader(*one): None for one in self.assignment}
+        sessions = [self._sessions.get(leader) for leader in leaders]
+        return all(one is not None and one.answered_ms >= since_ms for one in sessions)
 
     def position(self, topic: str, partition: int) -> int:
         """A share consumer has none: the group's leaders do."""
@@ -371,6 +380,7 @@ class ShareConsumer(ClientBase):
         is_fetch = request.api_key == _FETCH
         if is_fetch:
             session.epoch += 1
+            session.answered_ms = asked.at_ms
         has_any = False
         for topic in response.responses:
             name = self.metadata.topic_name(topic.topic_id) or ""

@@ -17,7 +17,7 @@ from kcluster.broker.replication.replicas import Replicas
 from kcluster.broker.share.configs import ShareConfigs
 from kcluster.broker.share.share_partition import ShareLeader, ShareLeaderState
 from kcluster.protocol.errors import ErrorCode
-from kcluster.timers import NEVER_MS, Timers
+from kcluster.timers import Timers
 
 
 @final
@@ -44,11 +44,11 @@ class SharePartitions:
 
     def in_motion(self) -> Iterator[tuple[SharePartition, bool]]:
         """Those that may deliver records later although no member does anything: (key, whether it
-        is still loading; else records are locked, for members that may be gone)."""
+        is still loading; else records are in flight, maybe locked for members that are gone)."""
         for key, leader in self._leaders.items():
             if leader.state is ShareLeaderState.LOADING:
                 yield key, True
-            elif leader.is_active and leader.window.next_deadline_ms < NEVER_MS:
+            elif leader.is_active and leader.window.has_unsettled:
                 yield key, False
 
     def get(self, key: SharePartition) -> ShareLeader | None:

@@ -76,9 +76,11 @@ class PassedOver(PartitionAnomaly):
 def _reset(facts: Facts, anomaly: Anomaly) -> Note | None:
     """When a leader began behind the records, although nothing had been stored; None for never."""
     taken = [
-        one.asked_ms
+        one.ended_ms
         for one in facts.ledger.deliveries
-        if one.group == anomaly.client and one.partition == anomaly.partition and one.is_sent
+        if one.group == anomaly.client
+        and one.partition == anomaly.partition
+        and (one.is_acknowledged or one.is_released)
     ]
     first_ms = min(taken, default=facts.recorder.dispatcher.now_ms)
     for note, loaded in facts.of_partition(anomaly.partition, SharePartitionLoaded):

@@ -39,7 +39,7 @@ ARRIVAL_MS: Final = 1_000
 """Records sent with acks=0 have arrived after this time; no answer reports when."""
 SHARE_CALM_MS: Final = 1_000
 """A share group is at rest when everything else is, and nothing was delivered or loaded for this
-long, and for as long as a lock lasts if one is held."""
+long, and for as long as a lock lasts if records are in flight."""
 MAX_UNFINISHED: Final = 10
 """A report shows this much of what a run still waited for."""
 
@@ -251,6 +251,8 @@ class ScenarioRun:
         for consumer in present:
             if now_ms - consumer.active_ms < SHARE_CALM_MS:
                 yield f"{consumer.name} received a record less than {SHARE_CALM_MS} ms ago"
+            elif self.scenario.heal and not consumer.has_asked_since(self._shared_ms):
+                yield f"{consumer.name} waits for an answer to its fetch"
         last_ms = max(self._shared_ms, *(consumer.active_ms for consumer in present))
         is_over = now_ms - last_ms >= SHARE_CALM_MS + self.stage.ledger.lock_duration_ms
         for key, is_loading in self.stage.shared_in_motion():
@@ -258,7 +260,7 @@ class ScenarioRun:
                 self._shared_ms = now_ms
                 yield f"share group {key.group_id} is loading partition {key.partition}"
             elif not is_over:
-                yield f"share group {key.group_id} has locked records of partition {key.partition}"
+                yield f"share group {key.group_id} has records of partition {key.partition} in flight"
 
     def _unowned(self) -> Iterator[tuple[str, Partition]]:
         """The partitions that groups with members read and that no member owns."""

@@ -140,7 +140,7 @@ class Stage(ABC):
 
     def shared_in_motion(self) -> Iterator[tuple[SharePartition, bool]]:
         """Share partitions at their leaders that may deliver records later by themselves: (key,
-        whether it is still loading; else records are locked)."""
+        whether it is still loading; else records are in flight)."""
         for node in self._brokers():
             yield from node.share_partitions.in_motion()
 
