@@ -24,7 +24,7 @@ from kcluster.checks.stories.reads import changes_between
 from kcluster.clients.ledger import SharedRecord
 from kcluster.contract import Note
 from kcluster.events.share_groups import SharePartitionLoaded
-from kcluster.evidence.lookups import Facts, link
+from kcluster.evidence.lookups import Facts, between, link
 
 
 @anomaly("passed-over", "a share group came to rest without a record that no member has accepted")
@@ -83,8 +83,13 @@ def _reset(facts: Facts, anomaly: Anomaly) -> Note | None:
         and (one.is_acknowledged or one.is_released)
     ]
     first_ms = min(taken, default=facts.recorder.dispatcher.now_ms)
-    for note, loaded in facts.of_partition(anomaly.partition, SharePartitionLoaded):
-        is_later = anomaly.at_ms <= note.at_ms <= first_ms
-        if loaded.group == anomaly.client and is_later and loaded.start_offset > anomaly.last:
+    for note in between(facts.notes, anomaly.at_ms, first_ms):
+        loaded = note.event
+        if (
+            isinstance(loaded, SharePartitionLoaded)
+            and loaded.group == anomaly.client
+            and (loaded.topic, loaded.partition) == anomaly.partition
+            and loaded.start_offset > anomaly.last
+        ):
             return note
     return None
