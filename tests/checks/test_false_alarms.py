@@ -12,13 +12,17 @@ from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import run_scenario
 
 TORN_ON_COMPACTED = """
-# No fault at all: a later transaction writes the same key, and the cleaner removes the older record.
+# No fault at all: a later transaction writes the same key, and the cleaner removes the older one.
 topology:
   brokers: 3
   topics:
     table:
       assignment: [[1, 2, 3]]
-      config: {min.insync.replicas: 2, cleanup.policy: compact, segment.ms: 900, min.cleanable.dirty.ratio: 0.01}
+      config:
+        min.insync.replicas: 2
+        cleanup.policy: compact
+        segment.ms: 900
+        min.cleanable.dirty.ratio: 0.01
   config: {log.cleaner.backoff.ms: 500}
 workload:
   producers: {topic: table, name: keyed, rate: 30/s, keys: 10, transactions: {every: 6}}
@@ -31,8 +35,15 @@ topology:
   topics:
     table:
       assignment: [[1, 2, 3]]
-      config: {min.insync.replicas: 2, cleanup.policy: compact, segment.ms: 900, min.cleanable.dirty.ratio: 0.01}
-  config: {broker.session.timeout.ms: 3000, broker.heartbeat.interval.ms: 700, log.cleaner.backoff.ms: 500}
+      config:
+        min.insync.replicas: 2
+        cleanup.policy: compact
+        segment.ms: 900
+        min.cleanable.dirty.ratio: 0.01
+  config:
+    broker.session.timeout.ms: 3000
+    broker.heartbeat.interval.ms: 700
+    log.cleaner.backoff.ms: 500
 workload:
   producers: {topic: table, name: plain, rate: 100/s, linger: 30ms, keys: 10}
 duration: 12s

@@ -1,4 +1,4 @@
-"""A run that would go on at one moment for ever ends, with a verdict that says what was going on."""
+"""A run that would go on at one moment for ever ends with a verdict that says what went on."""
 
 from __future__ import annotations
 

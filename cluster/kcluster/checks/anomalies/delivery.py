@@ -1,7 +1,8 @@
 """What anomalies of share groups have in common.
 
 Owns: their findings, text and story; which leader gave a record.  Never: finds one
-(accepted_twice.py, delivered_after_ack.py, delivered_too_often.py).  Kafka: no counterpart; KIP-932.
+(accepted_twice.py, delivered_after_ack.py, delivered_too_often.py).
+Kafka: no counterpart; KIP-932.
 """
 
 from __future__ import annotations

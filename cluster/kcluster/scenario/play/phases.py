@@ -260,7 +260,7 @@ class ScenarioRun:
                 self._shared_ms = now_ms
                 yield f"share group {key.group_id} is loading partition {key.partition}"
             elif not is_over:
-                yield f"share group {key.group_id} has records of partition {key.partition} in flight"
+                yield f"share group {key.group_id}: partition {key.partition} has records in flight"
 
     def _unowned(self) -> Iterator[tuple[str, Partition]]:
         """The partitions that groups with members read and that no member owns."""
