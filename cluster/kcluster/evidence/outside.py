@@ -11,7 +11,7 @@ Several producers under one client id are one producer here, whose sends are in 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from kcluster.broker.serving.reading import READ_COMMITTED
@@ -288,12 +288,14 @@ def _add_error(ledger: Ledger, answer: PartitionAnswer, api: str) -> None:
 
 
 def _add_commits(recorder: Recorder, ledger: Ledger, is_inside: IsInside, since_ms: int) -> None:
+    acked = _AckedCommits()
     for at_ms, _, reply in recorder.answers:
         request, body = reply.request, reply.body
         if at_ms < since_ms or body is None or is_inside(request.client_id):
             continue
         if request.api_key == ApiKey.OFFSET_COMMIT:
-            _add_commit(recorder, ledger, request.body, body)
+            for commit in _add_commit(recorder, ledger, request.body, body):
+                acked.add(*commit, at_ms)
         elif request.api_key == ApiKey.OFFSET_FETCH:
             for group in getattr(body, "groups", None) or (body,):
                 group_id = getattr(group, "group_id", None) or request.body.group_id
@@ -301,17 +303,31 @@ def _add_commits(recorder: Recorder, ledger: Ledger, is_inside: IsInside, since_
                     name = _topic_name(recorder, topic)
                     for entry in topic.partitions:
                         if not entry.error_code and entry.committed_offset >= 0:
-                            ledger.commits.append(
-                                (
-                                    group_id,
-                                    (name, entry.partition_index),
-                                    entry.committed_offset,
-                                    False,
-                                )
-                            )
+                            partition = (name, entry.partition_index)
+                            known = acked.known(group_id, partition, request.arrived_ms)
+                            ledger.add_fetched(group_id, partition, entry.committed_offset, known)
 
 
-def _add_commit(recorder: Recorder, ledger: Ledger, asked: Any, answered: Any) -> None:
+class _AckedCommits:
+    """The acked commits so far, by group and partition."""
+
+    def __init__(self) -> None:
+        self._acked: dict[tuple[str, Partition], list[tuple[int, int]]] = {}
+        """(when it was acked, offset)."""
+
+    def add(self, group: str, partition: Partition, offset: int, at_ms: int) -> None:
+        self._acked.setdefault((group, partition), []).append((at_ms, offset))
+
+    def known(self, group: str, partition: Partition, before_ms: int) -> int:
+        """The offset of the last one that was acked before this time, -1 for none."""
+        acked = self._acked.get((group, partition), ())
+        return next((offset for at_ms, offset in reversed(acked) if at_ms < before_ms), -1)
+
+
+def _add_commit(
+    recorder: Recorder, ledger: Ledger, asked: Any, answered: Any
+) -> Iterator[tuple[str, Partition, int]]:
+    """Add an acked commit; (group, partition, offset) of each partition."""
     good = {
         (_topic_name(recorder, topic), entry.partition_index)
         for topic in answered.topics
@@ -323,7 +339,8 @@ def _add_commit(recorder: Recorder, ledger: Ledger, asked: Any, answered: Any) -
         for entry in topic.partitions:
             key = (name, entry.partition_index)
             if key in good:
-                ledger.commits.append((asked.group_id, key, entry.committed_offset, True))
+                ledger.add_commit(asked.group_id, key, entry.committed_offset)
+                yield asked.group_id, key, entry.committed_offset
 
 
 def _topic_name(recorder: Recorder, topic: Any) -> str:

@@ -45,7 +45,7 @@ NO_OFFSET: Final = -1
 NO_ERROR: Final = ErrorCode.NONE
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class Appended:
     """Outcome of `append_as_leader`: what a ProduceResponse needs.

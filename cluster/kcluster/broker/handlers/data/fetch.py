@@ -116,7 +116,7 @@ def _unknown_isolation_level(body: m.FetchRequest, version: int) -> m.FetchRespo
     return m.FetchResponse(error_code=error, responses=topics)
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class CollectedReads:
     """What was read of all partitions of one fetch."""
