@@ -8,8 +8,8 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from kcluster.protocol.records.batches import HEADER, HEADER_BYTES, seal
 from kcluster.protocol.records.batch_builder import varint
+from kcluster.protocol.records.batches import HEADER, HEADER_BYTES, seal
 from kcluster.protocol.records.compression import CODEC_IDS, compress
 from kcluster.protocol.records.message_sets import build_message_set
 from kcluster.protocol.records.records import Record, build_batch
@@ -153,5 +153,3 @@ def old_set(rng: Random) -> bytearray:
         )
     )
     return bytearray(mutated(rng, bytes(made))) if made and rng.random() < 0.5 else made
-
-

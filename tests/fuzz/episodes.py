@@ -9,6 +9,7 @@ same again, and plays on when steps are taken out of it.
 
 from __future__ import annotations
 
+import re
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -22,8 +23,8 @@ STEP_CPU_S: Final = 1.0
 """No request may hold the loop for more CPU time than this.  An honest one takes a millisecond."""
 STEP_BYTES: Final = 128 << 20
 """Nor may the process grow by more than this in one step; an episode sends a few MB."""
-SHRINK_S: Final = 60.0
-_HERE: Final = str(Path(__file__).parents[2] / "cluster" / "kcluster")
+SHRINK_S: Final = 30.0
+DETAIL_CHARS: Final = 2_500
 
 
 class Failure(Struct, frozen=True):
@@ -52,22 +53,50 @@ def of_exception(error: BaseException) -> Failure:
     """The failure of something that raised what it should not have: named by the innermost line of
     ours."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if frame.filename.startswith(_HERE)] or frames
+    ours = [frame for frame in frames if _is_ours(frame.filename)] or frames
     where = f"{Path(ours[-1].filename).name}: {ours[-1].name}" if ours else "?"
     text = "".join(traceback.format_exception(error))
-    return Failure(f"{type(error).__name__} in {where}", text)
+    kind = type(error).__qualname__
+    if kind == "error":
+        kind = f"{type(error).__module__}.error"
+    return Failure(f"{kind} in {where}", text[-DETAIL_CHARS:])
+
+
+class Watch:
+    """`with watch: ...`: what is raised inside goes no further, and is `failure`; whatever it is,
+    it is what we look for."""
+
+    def __init__(self) -> None:
+        self.failure: Failure | None = None
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self.failure = of_exception(error)
+        return True
 
 
 def of_traceback(text: str) -> Failure:
     """The failure that a process has printed."""
-    lines = text[text.index("Traceback") :].splitlines()
-    ours = [line for line in lines if line.startswith("  File ") and "/kcluster/" in line]
+    lines = text[text.rindex("Traceback (") :].splitlines()
+    frames = [line for line in lines if line.startswith("  File ")]
+    ours = [line for line in frames if _is_ours(line.split('"')[1])] or frames
     where = "?"
     if ours:
         path = ours[-1].split('"')[1]
         where = f"{Path(path).name}: {ours[-1].rpartition(' in ')[2]}"
     error = next((line for line in lines[1:] if line and not line.startswith(" ")), "?")
-    return Failure(f"{error.partition(':')[0]} in {where}", text[-4_000:])
+    return Failure(f"{error.partition(':')[0]} in {where}", text[-DETAIL_CHARS:])
+
+
+def _is_ours(path: str) -> bool:
+    """Whether a frame of this file names a failure: the codec's first call only compiles."""
+    return "/kcluster/" in path and not path.endswith("/compiler.py")
 
 
 def resident_bytes() -> int:
@@ -98,6 +127,32 @@ class Budget:
             self.over = Failure("CPU", f"{cpu_s:.2f} s of CPU for one step")
         elif grown > STEP_BYTES:
             self.over = Failure("memory", f"{grown / 1e6:.0f} MB for one step")
+
+
+def packed(data: bytes) -> str:
+    """Bytes in hexadecimal; a byte that is repeated is there once, with its count: `00{40000}`."""
+    parts, end = [], 0
+    for run in _RUN.finditer(data):
+        parts.append(f"{data[end : run.start()].hex()}{run[1].hex()}{{{len(run[0])}}}")
+        end = run.end()
+    return "".join((*parts, data[end:].hex()))
+
+
+def unpacked(text: str) -> bytes:
+    """The bytes of `packed`."""
+    return bytes.fromhex(_PACKED.sub(lambda run: run[1] * int(run[2]), text))
+
+
+_RUN: Final = re.compile(rb"(.)\1{15,}", re.DOTALL)
+_PACKED: Final = re.compile(r"(..)\{(\d+)\}")
+
+
+def shorter(size: int) -> Iterable[int]:
+    """Sizes that may do in place of this one, the smallest first."""
+    smaller = 1
+    while smaller < size:
+        yield smaller
+        smaller += max(1, smaller // 2)
 
 
 def shrunk(
@@ -136,4 +191,5 @@ def shrunk(
             some = [*left[:at], step, *left[at + 1 :]]
             if fails(some):
                 left = some
+                break
     return left

@@ -27,10 +27,8 @@ def made_up_frame(made_up: MadeUp, release: Release) -> bytes:
     rng = made_up.rng
     api_key, version = made_up_api(rng, release)
     body = made_up.message(f"{APIS[api_key].name}Request", version)
-    client_id = rng.choice(("made up", "made up", "", None, *TEXTS[:4]))
-    frame = b"".join(
-        encode_request_frame(api_key, version, rng.randrange(2**31), client_id, body)
-    )
+    client_id = rng.choice(("made up", "made up", "", None, *TEXTS[:8]))
+    frame = b"".join(encode_request_frame(api_key, version, rng.randrange(2**31), client_id, body))
     if rng.random() >= BROKEN_SHARE:
         return frame
     kind = rng.random()

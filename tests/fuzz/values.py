@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, Final
 
-from kcluster.protocol.codec.schema import FieldSchema
+from kcluster.protocol.codec.schema import FieldSchema, message_schema
 from tests.fuzz.batches import made_up_records
 from tests.protocol.generated import Generator
 
@@ -26,6 +26,8 @@ TEXTS: Final = (
     *(str(2**63 - 1), str(-(2**63)), "9" * 5_000, "1e999", "nan", "[" * 500, "*", "%s{0}\\"),
 )
 """What no client means, but UTF-8 all the same; strings that are not are made by mutation."""
+LONG_TEXTS: Final = ("e" * 32_768, "f" * 70_000)
+"""Only flexible versions have room for them."""
 BITS: Final = {"int8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32, "int64": 64}
 KNOWN: Final = (0, 0, 0, 1, 1, 2, 3, 5, 50, 100, 400, 6_000, -1, -2, -3)
 FLOATS: Final = (0.0, -0.0, 1.0, -1.5, 1e300, 5e-324, math.inf, -math.inf, math.nan)
@@ -54,14 +56,19 @@ def number(rng: Random, type_name: str) -> int:
 
 
 class MadeUp(Generator):
-    """`ids`: of topics that exist.  `wildness`: the share of strings, bytes and lengths that no
-    client sends."""
+    """`ids`: of topics that exist.  `old_formats`: records of formats 0 and 1, too."""
 
     def __init__(self, rng: Random, ids: Sequence[bytes], old_formats: bool) -> None:
         super().__init__(0, wild=True)
         self.rng = rng
         self.ids = ids
         self.old_formats = old_formats
+        self.texts = TEXTS
+
+    def message(self, name: str, version: int) -> Any:
+        is_flexible = message_schema(name).is_flexible(version)
+        self.texts = (*TEXTS, *LONG_TEXTS) if is_flexible else TEXTS
+        return super().message(name, version)
 
     def item(self, field: FieldSchema, top: Any, version: int, depth: int) -> Any:
         rng = self.rng
@@ -69,7 +76,7 @@ class MadeUp(Generator):
             return super().item(field, top, version, depth)
         match field.type:
             case "string":
-                return rng.choice(NAMES if rng.random() < 0.85 else TEXTS)
+                return rng.choice(NAMES if rng.random() < 0.9 else self.texts)
             case "uuid":
                 return rng.choice((*self.ids, bytes(16), b"\0" * 15 + b"\1", b"\xff" * 16))
             case "records":

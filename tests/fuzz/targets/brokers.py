@@ -14,6 +14,7 @@ from random import Random
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kcluster.checks.verdict import judge
 from kcluster.clients.ledger import Ledger
@@ -25,7 +26,7 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.releases import releases
 from kcluster.runs.directory import read_run
 from kcluster.runs.explain import explain
-from tests.fuzz.episodes import Budget, Failure, of_exception
+from tests.fuzz.episodes import Budget, Failure, Watch, packed, shorter, unpacked
 from tests.fuzz.frames import made_up_frame
 from tests.fuzz.values import COMPACTED, TOPIC, MadeUp
 from tests.rig.cluster import MemoryRig
@@ -45,13 +46,21 @@ class Began(Struct, tag="began", omit_defaults=True):
 
 
 class Sent(Struct, tag="sent", omit_defaults=True):
-    """Bytes on a connection, in hexadecimal; it is opened if it is not open."""
+    """Bytes on a connection (as `packed` writes them); it is opened if it is not open."""
 
     broker: int
     lane: int
     bytes: str
     wait_ms: int = 0
     """How much time passes afterwards."""
+
+    def smaller(self) -> Iterator[Sent]:
+        """Without the wait, and with fewer bytes."""
+        if self.wait_ms:
+            yield replace(self, wait_ms=0)
+        data = unpacked(self.bytes)
+        for size in shorter(len(data)):
+            yield replace(self, bytes=packed(data[:size]))
 
 
 class Closed(Struct, tag="closed"):
@@ -99,7 +108,7 @@ class Brokers:
         for _ in range(self.requests):
             broker, lane = rng.randint(1, 3), rng.randrange(LANES)
             frame = made_up_frame(made_up, found)
-            steps.append(Sent(broker, lane, frame.hex(), rng.choice((0, 0, 0, 1, 600))))
+            steps.append(Sent(broker, lane, packed(frame), rng.choice((0, 0, 0, 1, 600))))
             if rng.random() < 0.2:
                 steps.append(Closed(broker, rng.randrange(LANES)))
         return steps
@@ -107,7 +116,8 @@ class Brokers:
     def play(self, steps: Sequence[Step]) -> Failure | None:
         """Do them to a fresh cluster, and look at it."""
         first = steps[0] if steps else None
-        try:
+        watch = Watch()
+        with watch:
             cluster = FuzzedCluster(first.release if isinstance(first, Began) else "")
             for step in steps:
                 with cluster.budget:
@@ -115,19 +125,7 @@ class Brokers:
                 if cluster.budget.over is not None:
                     return cluster.budget.over
             return cluster.problem()
-        except Exception as error:  # whatever it is, it is what we look for
-            return of_exception(error)
-
-
-def smaller(step: Step) -> Iterator[Step]:
-    """The step with less in it, the most first."""
-    if isinstance(step, Sent):
-        if step.wait_ms:
-            yield Sent(step.broker, step.lane, step.bytes)
-        size = len(step.bytes) // 2
-        while size > 8:
-            yield Sent(step.broker, step.lane, step.bytes[: size * 2], step.wait_ms)
-            size = size * 3 // 4
+        return watch.failure
 
 
 class FuzzedCluster:
@@ -152,11 +150,11 @@ class FuzzedCluster:
         """Write the bytes; if the broker does not read them at once, what is left is dropped."""
         key = step.broker, step.lane
         end = self.lanes.get(key)
-        if end is None or end.is_readable and not self.drained(end):
+        if end is None or (end.is_readable and not self.drained(end)):
             end = self.lanes[key] = self.rig.driver.connect(
                 *self.rig.plan.addresses[step.broker], local=("127.0.0.1", 0)
             )
-        left = memoryview(bytes.fromhex(step.bytes))
+        left = memoryview(unpacked(step.bytes))
         self.pass_ms(0)
         while len(left) and end.is_writable:
             try:
