@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, Final
 
-from kcluster.protocol.codec.schema import FieldSchema, message_schema
+from kcluster.protocol.codec.schema import FieldSchema
 from tests.fuzz.batches import made_up_records
 from tests.protocol.generated import Generator
 
@@ -26,8 +26,6 @@ TEXTS: Final = (
     *(str(2**63 - 1), str(-(2**63)), "9" * 5_000, "1e999", "nan", "[" * 500, "*", "%s{0}\\"),
 )
 """What no client means, but UTF-8 all the same; strings that are not are made by mutation."""
-LONG_TEXTS: Final = ("e" * 32_768, "f" * 70_000)
-"""Only flexible versions have room for them."""
 BITS: Final = {"int8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32, "int64": 64}
 KNOWN: Final = (0, 0, 0, 1, 1, 2, 3, 5, 50, 100, 400, 6_000, -1, -2, -3)
 FLOATS: Final = (0.0, -0.0, 1.0, -1.5, 1e300, 5e-324, math.inf, -math.inf, math.nan)
@@ -63,12 +61,6 @@ class MadeUp(Generator):
         self.rng = rng
         self.ids = ids
         self.old_formats = old_formats
-        self.texts = TEXTS
-
-    def message(self, name: str, version: int) -> Any:
-        is_flexible = message_schema(name).is_flexible(version)
-        self.texts = (*TEXTS, *LONG_TEXTS) if is_flexible else TEXTS
-        return super().message(name, version)
 
     def item(self, field: FieldSchema, top: Any, version: int, depth: int) -> Any:
         rng = self.rng
@@ -76,7 +68,7 @@ class MadeUp(Generator):
             return super().item(field, top, version, depth)
         match field.type:
             case "string":
-                return rng.choice(NAMES if rng.random() < 0.9 else self.texts)
+                return rng.choice(NAMES if rng.random() < 0.9 else TEXTS)
             case "uuid":
                 return rng.choice((*self.ids, bytes(16), b"\0" * 15 + b"\1", b"\xff" * 16))
             case "records":

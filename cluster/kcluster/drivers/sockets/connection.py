@@ -304,7 +304,11 @@ class BrokerConnection:
         """The reply to the request that is in the broker.  Written by the next `flush`."""
         assert self.awaits_reply, reply
         self.awaits_reply = False
-        self._write(self._channel.answer(reply))
+        try:
+            self._write(self._channel.answer(reply))
+        except ProtocolError as error:
+            self._frames.clear()
+            self._malformed = str(error)
         if not self._pumping:
             self._gate.pump_later(self)
 
