@@ -1,8 +1,8 @@
 """Kafka's error codes as one table, and the two exceptions of this package.
 
-Owns: ErrorCode, what each code means for a caller, ProtocolError, StringTooLong.  Never: raises a Kafka error;
-they are values in answers.  Kafka: org.apache.kafka.common.protocol.Errors of 4.3.1 (codes, names,
-which are retriable); `definite` and the texts are ours.
+Owns: ErrorCode, what each code means for a caller, ProtocolError, StringTooLong.  Never: raises
+a Kafka error; they are values in answers.  Kafka: org.apache.kafka.common.protocol.Errors of 4.3.1
+(codes, names, which are retriable); `definite` and the texts are ours.
 
 Exceptions of the project come in three families: ProtocolError (malformed bytes; the connection is
 closed), errors in a user's files (kcluster.config), and AssertionError (our bug).

@@ -93,7 +93,7 @@ class _EncoderWriter:
             self.run = []
 
     def compact_length(self, n: str, encode: str) -> None:
-        """Write a varint; a short one is one byte of the run.  `encode`: the function for others."""
+        """Write a varint; a short one is one byte of the run.  `encode`: for others."""
         self.emit(f"if {n} < 128: a({self.packed([*self.run, ('B', n)])})")
         before = f"a({self.packed(self.run)}); " if self.run else ""
         self.emit(f"else: {before}a({encode}({n}))")
