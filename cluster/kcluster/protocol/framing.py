@@ -28,9 +28,9 @@ from kcluster.protocol.errors import ProtocolError
 Frames = deque[memoryview] | list[memoryview]
 
 _FIRST_ALLOCATION_BYTES: Final = 1 << 12
-_GROWTH: Final = 4
-"""The memory of an incomplete frame is at most this many times what has arrived of it: whoever
-announces 100 MB and sends nothing costs 4 KiB."""
+_LARGE_BYTES: Final = 1 << 20
+"""Memory for a frame is allocated as its bytes arrive, four times what is there, and for a large
+one half as much again: whoever announces 100 MB and sends nothing costs 4 KiB."""
 _REST_BYTES_MIN: Final = 1 << 14
 """If there is room for at least this much more, it is received directly into the frame."""
 
@@ -138,7 +138,8 @@ class FrameReader:
 
     def _room_for(self, arrived: int) -> int:
         """How much memory the frame gets when this much of it has arrived."""
-        return min(self._size, max(_FIRST_ALLOCATION_BYTES, _GROWTH * arrived))
+        wanted = 4 * arrived if arrived < _LARGE_BYTES else arrived + arrived // 2
+        return min(self._size, max(_FIRST_ALLOCATION_BYTES, wanted))
 
     def _finished(self) -> memoryview:
         assert self._frame is not None
