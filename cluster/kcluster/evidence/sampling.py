@@ -8,9 +8,10 @@ A reply costs one list entry when it is sent.  A tenth of a second later, or whe
 a partition or a broker has changed, `_look` reads the logs' ends and takes from the replies what a
 verdict needs.  Invariants of single steps are not checked.
 
-The newest records are kept with their requests.  Older ones are merged to ranges: per leader epoch,
-which offsets were acked.  A leader epoch writes an offset only once, so these show whether an acked
-record is still in the log, but not which value it had, nor who has read it.
+The newest records, up to a number and a size, are kept with their requests.  Older ones are merged
+to ranges: per leader epoch, which offsets were acked.  A leader epoch writes an offset only once, so
+these show whether an acked record is still in the log, but not which value it had, nor who has read
+it.
 """
 
 from __future__ import annotations
@@ -45,6 +46,12 @@ from kcluster.protocol.names import has_internal_prefix
 
 MAX_RECORDS: Final = 100_000
 """Records, sent or read, that are kept with their requests; beyond it the older half is merged."""
+MAX_BYTES: Final = 256 << 20
+"""Bytes of records, sent or read, and of requests for offsets, that are kept in the same way."""
+OFFSET_BYTES: Final = 200
+"""What an offset of a request takes beside its text."""
+MAX_CLIENTS: Final = 30_000
+"""Client ids, and producer ids, of which more is known than their latest requests."""
 MAX_ANSWERS: Final = 30_000
 """Answers to clients that are kept."""
 MAX_EXCHANGES: Final = 30_000
@@ -86,6 +93,7 @@ class SamplingRecorder(Recorder):
         dispatcher = self._dispatcher
         self.checks_steps = False
         self.max_records = MAX_RECORDS
+        self.max_bytes = MAX_BYTES
         self.max_notes = MAX_NOTES
         self.max_epoch_runs = MAX_EPOCH_RUNS
         self.ranges: dict[tuple[bytes, int], list[AckedRange]] = {}
@@ -112,6 +120,7 @@ class SamplingRecorder(Recorder):
         self._failing: dict[str, None] = {}
         """Clients whose last Fetch had an error."""
         self._kept_records = 0
+        self._kept_bytes = 0
         self._kept_moves = 0
         self._kept_epoch_runs = 0
         self._replicas = 0
@@ -198,8 +207,10 @@ class SamplingRecorder(Recorder):
         self.look_at_coordinators()
         self._exchanges.trim()
         self.states.trim()
-        if self._kept_records > self.max_records or len(self.answers) > MAX_ANSWERS:
-            self._merge_older_half()
+        while self._is_full() and self._merge_older_half():
+            pass
+        for known in (self._clients, self._failing, self._times):
+            _drop_oldest(known, MAX_CLIENTS)
         if len(self.notes) > self.max_notes:
             self._drop_old_notes()
         if self._kept_moves > MAX_MOVES:
@@ -293,6 +304,7 @@ class SamplingRecorder(Recorder):
             append = Append(now_ms, leader, epoch, first, last, batch, None, isr, now_ms)
             observed.appends.append(append)
             self._kept_records += batch.record_count
+            self._kept_bytes += batch.size_bytes
             if not batch.is_control:
                 self.traffic.appended(leader, observed.topic, batch)
                 self._unclaimed[id_of(observed, append)] = append
@@ -317,16 +329,19 @@ class SamplingRecorder(Recorder):
             last = self._claim(broker, request, body)
             if row.first >= 0:
                 row.last = max(row.first, last)
+            self._kept_bytes += _refused_bytes(request.body, body)
             self.answers.append(answer)
         elif request.api_key == _FETCH:
-            records, has_error = _fetched(body)
+            records, size_bytes, has_error = _fetched(body)
             self._kept_records += records
+            self._kept_bytes += size_bytes
             if records or has_error or client in self._failing:
                 self.answers.append(answer)
                 self._failing.pop(client, None)
             if has_error:
                 self._failing[client] = None
         elif request.api_key in _COMMITS:
+            self._kept_bytes += _offsets_bytes(request.body)
             self.answers.append(answer)
 
     def _take_unanswered(self, answered: int) -> None:
@@ -381,12 +396,20 @@ class SamplingRecorder(Recorder):
 
     # ----------------------------------------------------------------------- bounded memory
 
-    def _merge_older_half(self) -> None:
-        """Merge the older half of the appends to ranges, and forget the answers of that time."""
+    def _is_full(self) -> bool:
+        return (
+            self._kept_records > self.max_records
+            or self._kept_bytes > self.max_bytes
+            or len(self.answers) > MAX_ANSWERS
+        )
+
+    def _merge_older_half(self) -> bool:
+        """Merge the older half of the appends to ranges, and forget the answers of that time.
+        Returns whether there was anything."""
         appends = sorted(x.at_ms for observed in self.partitions.values() for x in observed.appends)
         times = appends if len(appends) > len(self.answers) else [x[0] for x in self.answers]
         if not times:
-            return
+            return False
         before_ms = max(times[len(times) // 2], times[0] + 1)
         self.merged_before_ms = before_ms
         for observed in self.partitions.values():
@@ -394,15 +417,30 @@ class SamplingRecorder(Recorder):
         self.answers = [answer for answer in self.answers if answer[0] >= before_ms]
         self.contents = Contents()
         self.judged = None
-        kept = sum(
-            x.batch.record_count for observed in self.partitions.values() for x in observed.appends
-        )
-        fetches = (x[2].body for x in self.answers if x[2].request.api_key == _FETCH)
-        self._kept_records = kept + sum(_fetched(body)[0] for body in fetches)
+        self._count_again()
         live = {
             id_of(observed, x) for observed in self.partitions.values() for x in observed.appends
         }
         self._unclaimed = {key: x for key, x in self._unclaimed.items() if key in live}
+        return True
+
+    def _count_again(self) -> None:
+        """What is kept now."""
+        self._kept_records = self._kept_bytes = 0
+        for observed in self.partitions.values():
+            for append in observed.appends:
+                self._kept_records += append.batch.record_count
+                self._kept_bytes += append.batch.size_bytes
+        for _, _, reply in self.answers:
+            request, body = reply.request, reply.body
+            if request.api_key == _FETCH:
+                records, size_bytes, _ = _fetched(body)
+                self._kept_records += records
+                self._kept_bytes += size_bytes
+            elif request.api_key == _PRODUCE:
+                self._kept_bytes += _refused_bytes(request.body, body)
+            else:
+                self._kept_bytes += _offsets_bytes(request.body)
 
     def _merge(self, observed: ObservedPartition, before_ms: int) -> None:
         ranges = self.ranges.setdefault(observed.key, [])
@@ -499,16 +537,45 @@ def _isr_in(observed: ObservedPartition, epoch: int) -> tuple[int, ...]:
     return ()
 
 
-def _fetched(body: Any) -> tuple[int, bool]:
-    """How many records a Fetch response has, and whether it has an error."""
-    records, has_error = 0, False
+def _fetched(body: Any) -> tuple[int, int, bool]:
+    """How many records a Fetch response has, their bytes, and whether it has an error."""
+    records, size_bytes, has_error = 0, 0, False
     for topic in body.responses:
         for data in topic.partitions:
             has_error = has_error or bool(data.error_code)
             if type(data.records) is list:
                 for batch in data.records:
                     records += batch.record_count
-    return records, has_error
+                    size_bytes += batch.size_bytes
+            elif data.records:
+                size_bytes += len(data.records)  # of an older format
+    return records, size_bytes, has_error
+
+
+def _refused_bytes(request: Any, answer: Any) -> int:
+    """The bytes of records in a Produce request that no log has; its answer keeps them alive."""
+    if not any(data.error_code for topic in answer.responses for data in topic.partition_responses):
+        return 0
+    return sum(
+        len(data.records or b"") for topic in request.topic_data for data in topic.partition_data
+    )
+
+
+def _offsets_bytes(request: Any) -> int:
+    """About what an OffsetCommit or OffsetFetch request takes."""
+    size_bytes = 0
+    for group in getattr(request, "groups", None) or (request,):
+        for topic in group.topics or ():
+            partitions = getattr(topic, "partitions", None) or topic.partition_indexes
+            size_bytes += OFFSET_BYTES * len(partitions)
+            size_bytes += sum(len(getattr(x, "committed_metadata", "") or "") for x in partitions)
+    return size_bytes
+
+
+def _drop_oldest(known: dict[Any, Any], count_max: int) -> None:
+    """Keep no more entries than this."""
+    while len(known) > count_max:
+        del known[next(iter(known))]
 
 
 def _every_other(moves: list[Move]) -> Iterator[Move]:
