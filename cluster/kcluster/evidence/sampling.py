@@ -9,9 +9,9 @@ a partition or a broker has changed, `_look` reads the logs' ends and takes from
 verdict needs.  Invariants of single steps are not checked.
 
 The newest records, up to a number and a size, are kept with their requests.  Older ones are merged
-to ranges: per leader epoch, which offsets were acked.  A leader epoch writes an offset only once, so
-these show whether an acked record is still in the log, but not which value it had, nor who has read
-it.
+to ranges: per leader epoch, which offsets were acked.  A leader epoch writes an offset only once,
+so these show whether an acked record is still in the log, but not which value it had, nor who has
+read it.
 """
 
 from __future__ import annotations
