@@ -566,7 +566,7 @@ def _offsets_bytes(request: Any) -> int:
     size_bytes = 0
     for group in getattr(request, "groups", None) or (request,):
         for topic in group.topics or ():
-            partitions = getattr(topic, "partitions", None) or topic.partition_indexes
+            partitions = getattr(topic, "partitions", ()) or getattr(topic, "partition_indexes", ())
             size_bytes += OFFSET_BYTES * len(partitions)
             size_bytes += sum(len(getattr(x, "committed_metadata", "") or "") for x in partitions)
     return size_bytes
