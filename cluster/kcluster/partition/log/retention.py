@@ -3,9 +3,9 @@
 Owns: which segments are deleted.  Never: appends or reads.
 Kafka: UnifiedLog.deleteOldSegments; retention.ms, retention.bytes, cleanup.policy.
 
-# DIFFERS: Kafka looks at the size every log.retention.check.interval.ms alone, five minutes.  A disk
-# has room for what is written meanwhile; here it is memory, 100 MB/s of it.  So a log that is 32 MiB
-# above retention.bytes is shortened at once.
+# DIFFERS: Kafka looks at the size every log.retention.check.interval.ms alone, five minutes.  A
+# disk has room for what is written meanwhile; here it is memory, 100 MB/s of it.  So a log that is
+# 32 MiB above retention.bytes is shortened at once.
 """
 
 from __future__ import annotations
