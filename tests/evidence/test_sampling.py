@@ -38,6 +38,10 @@ class Lab:
         self.stage.add_client(producer.name, producer)
         self.driver.run_for(count * 10 + 2_000)
 
+    @property
+    def leader(self) -> int:
+        return self.driver.status().partitions[0].leader or 0
+
     def verdict(self) -> Verdict:
         return judge(self.recorder, Ledger(), healed=True)
 
@@ -112,6 +116,24 @@ def test_sampling__refused_batches_and_large_commits_count(lab: Callable[..., La
         kept.append(recorder._kept_bytes)
     assert 100_000 < max(kept) <= 300_000
     assert len(recorder.answers) < 10
+
+
+def test_sampling__what_retention_deletes_between_two_looks_is_counted(
+    lab: Callable[..., Lab],
+) -> None:
+    cluster = lab(**{"log.retention.bytes": 1, "log.segment.bytes": 5 << 20})
+    cluster.produce(3)
+    stranger = Answer()
+    cluster.driver.add_client(stranger)
+    for _ in range(50):  # at one moment: no look between them
+        body = produce_request("orders", 0, batch(*[b"x" * 250_000] * 4), acks=1)
+        stranger.wire.send(cluster.leader, *api_of(body, 9), body)
+    cluster.driver.run_for(500)
+    verdict = cluster.verdict()
+    assert (verdict.outcome, verdict.sent, verdict.acked) == ("valid", 203, 203)
+    ranges = next(iter(cluster.recorder.ranges.values()))
+    assert sum(one.count for one in ranges) == verdict.merged > 80
+    assert "it was judged only whether they are in the log" in "\n".join(verdict.lines())
 
 
 def test_sampling__a_lost_range_is_an_anomaly(lab: Callable[..., Lab]) -> None:

@@ -17,7 +17,7 @@ read it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -36,7 +36,7 @@ from kcluster.evidence.recorder import Answer, Missing, Recorder, RequestTimes
 from kcluster.evidence.rows import ExchangeRow
 from kcluster.evidence.standing_notes import standing_notes
 from kcluster.evidence.traffic import TrafficCounts
-from kcluster.invariants.observed import Append, Move, ObservedPartition
+from kcluster.invariants.observed import Append, Move, ObservedPartition, PartitionKey
 from kcluster.operations.status import controller_image
 from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Replica
@@ -96,7 +96,7 @@ class SamplingRecorder(Recorder):
         self.max_bytes = MAX_BYTES
         self.max_notes = MAX_NOTES
         self.max_epoch_runs = MAX_EPOCH_RUNS
-        self.ranges: dict[tuple[bytes, int], list[AckedRange]] = {}
+        self.ranges: dict[PartitionKey, list[AckedRange]] = {}
         self.traffic = TrafficCounts()
         self._times: RequestTimes = Counter()
         self._pending: list[Answer] = []
@@ -115,6 +115,10 @@ class SamplingRecorder(Recorder):
         """By partition and leader epoch: where the recorded appends end."""
         self._unclaimed: dict[tuple[int, bytes, int, int], Append] = {}
         """By broker, partition and base offset: appends without an answer so far."""
+        self._gone: dict[PartitionKey, tuple[int, int]] = {}
+        """By partition: which offsets its log deleted last before they were seen here."""
+        self._gone_acked: dict[PartitionKey, dict[int, int]] = {}
+        """By partition: first offset -> when it was sent, of each acked batch among these."""
         self._clients: dict[int, str] = {}
         """By producer id: the client id in its last request."""
         self._failing: dict[str, None] = {}
@@ -202,6 +206,8 @@ class SamplingRecorder(Recorder):
         pending, self._pending = self._pending, []
         for answer in pending:
             self._take(answer)
+        if self._gone_acked:
+            self._add_gone()
         if self._unanswered:
             self._take_unanswered(len(pending))
         self.look_at_coordinators()
@@ -278,6 +284,9 @@ class SamplingRecorder(Recorder):
     ) -> None:
         """Record the batches in this log that are not recorded yet, of all leader epochs."""
         known = self._recorded.setdefault(observed.key, {})
+        seen = max(known.values(), default=0)
+        if seen < log.log_start_offset:
+            self._gone[observed.key] = (seen, log.log_start_offset)
         until, begin = log.log_end_offset, -1
         for epoch, start in reversed(log.epochs.entries):
             recorded = max(known.get(epoch, 0), log.log_start_offset)
@@ -375,13 +384,41 @@ class SamplingRecorder(Recorder):
                     topic_id = observed.key[0]
                 key = (broker, topic_id, data.index, data.base_offset)
                 append = self._unclaimed.pop(key, None)
-                if append is not None:
+                if append is None:
+                    self._claim_gone((topic_id, data.index), data.base_offset, request.arrived_ms)
+                else:
                     last = append.last_offset if last < 0 else last
                     append.request = request
                     append.at_ms = min(append.at_ms, request.arrived_ms)
                     if append.batch.producer_id >= 0:
                         self._clients[append.batch.producer_id] = request.client_id or ""
         return last
+
+    def _claim_gone(self, key: PartitionKey, first: int, at_ms: int) -> None:
+        """A Produce response acks what is not recorded: perhaps it was deleted before it could be,
+        by retention.bytes with as much written as that within a look."""
+        start, end = self._gone.get(key, (0, 0))
+        if start <= first < end:
+            self._gone_acked.setdefault(key, {})[first] = at_ms
+
+    def _add_gone(self) -> None:
+        """Add these to the ranges, behind the older records of their partitions.  How many there
+        were follows from where the next begin: the requests' records are gone, too."""
+        gone, self._gone_acked = self._gone_acked, {}
+        for key, acked in gone.items():
+            start, end = self._gone[key]
+            observed = self.partitions[key]
+            self._merge_below(observed, start)
+            observed.known_from = max(observed.known_from, end)
+            epoch = observed.registrations[-1][1].leader_epoch
+            firsts = sorted(acked)
+            for first, after in zip(firsts, [*firsts[1:], end], strict=True):
+                found = AckedRange(epoch, first, after - 1, True, after - first, acked[first])
+                self._add_range(key, found)
+        self.merged_before_ms = max(self.merged_before_ms, self._looked_ms)
+
+    def _merge_below(self, observed: ObservedPartition, offset: int) -> None:
+        self._merge(observed, lambda append: append.base_offset < offset)
 
     def _name_unanswered(self) -> None:
         """Give each append that was not answered a sender, so far as known."""
@@ -413,7 +450,7 @@ class SamplingRecorder(Recorder):
         before_ms = max(times[len(times) // 2], times[0] + 1)
         self.merged_before_ms = before_ms
         for observed in self.partitions.values():
-            self._merge(observed, before_ms)
+            self._merge(observed, lambda append: append.at_ms < before_ms)
         self.answers = [answer for answer in self.answers if answer[0] >= before_ms]
         self.contents = Contents()
         self.judged = None
@@ -442,30 +479,33 @@ class SamplingRecorder(Recorder):
             else:
                 self._kept_bytes += _offsets_bytes(request.body)
 
-    def _merge(self, observed: ObservedPartition, before_ms: int) -> None:
-        ranges = self.ranges.setdefault(observed.key, [])
+    def _merge(self, observed: ObservedPartition, is_old: Callable[[Append], bool]) -> None:
         kept = []
         for append in observed.appends:
-            if append.at_ms >= before_ms:
+            if not is_old(append):
                 kept.append(append)
                 continue
-            observed.known_from = max(observed.known_from, append.last_offset + 1)
-            if append.batch.is_control:
-                continue
-            acked = id_of(observed, append) not in self._unclaimed
-            last = ranges[-1] if ranges else None
-            count = append.batch.record_count
-            if (
-                last is not None
-                and (last.epoch, last.acked) == (append.epoch, acked)
-                and append.base_offset >= last.last
-            ):
-                last.last = append.last_offset
-                last.count += count
-            else:
-                first, end = append.base_offset, append.last_offset
-                ranges.append(AckedRange(append.epoch, first, end, acked, count, append.at_ms))
+            first, last, count = append.base_offset, append.last_offset, append.batch.record_count
+            observed.known_from = max(observed.known_from, last + 1)
+            if not append.batch.is_control:
+                acked = id_of(observed, append) not in self._unclaimed
+                found = AckedRange(append.epoch, first, last, acked, count, append.at_ms)
+                self._add_range(observed.key, found)
         observed.appends = kept
+
+    def _add_range(self, key: PartitionKey, found: AckedRange) -> None:
+        """Add a range; one that follows another of its kind continues it."""
+        ranges = self.ranges.setdefault(key, [])
+        before = ranges[-1] if ranges else None
+        if (
+            before is None
+            or (before.epoch, before.acked) != (found.epoch, found.acked)
+            or found.first < before.last
+        ):
+            ranges.append(found)
+        elif found.first > before.last or found.last > before.last:
+            before.last = found.last
+            before.count += found.count
 
     def _drop_old_notes(self) -> None:
         """Drop the oldest notes, but those that still say how something is."""

@@ -212,7 +212,7 @@ class Process:
         for broker in self.ports:
             if not self.answers(broker):
                 return Failure("no answer", f"broker {broker} does not answer ApiVersions")
-        for verb in ('{"verb":"verdict"}', '{"verb":"save","directory":"runs"}'):
+        for verb in ('{"verb":"verdict"}', '{"verb":"save","directory":"at-the-end"}'):
             try:
                 answer = self.converse(verb.encode() + b"\n", CHEAP_S)
             except OSError as error:
