@@ -9,6 +9,7 @@ shrunk, and is written to the corpus.  The exit code is 1 if there was one.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from collections import Counter
@@ -22,6 +23,7 @@ from tests.fuzz.targets import TARGETS, smaller
 
 SHARES: Final = {"brokers": 0.55, "runs": 0.15, "http": 0.15, "live": 0.15}
 """Of the time."""
+REPORT_S: Final = 60.0
 
 
 def main() -> int:
@@ -33,6 +35,7 @@ def main() -> int:
     parser.add_argument("--only", choices=sorted(TARGETS), action="append")
     parser.add_argument("--corpus", type=Path, default=corpus.CORPUS)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: it reports and ends
     names = options.only or list(TARGETS)
     if options.seed is not None:
         return replay([TARGETS[name]() for name in names], options.seed)
@@ -69,9 +72,13 @@ class Fuzzing:
     def run(self, limit_s: float) -> int:
         """Until the time is over; 0: until it is interrupted."""
         began_s, first = time.monotonic(), self.seed
+        reported_s = began_s
         print(f"fuzz: {', '.join(self.targets)}; seeds from {first}", flush=True)
         try:
             while not limit_s or time.monotonic() < began_s + limit_s:
+                if time.monotonic() > reported_s + REPORT_S:
+                    reported_s = time.monotonic()
+                    print(f"fuzz: so far {sum(self.steps.values()):,} steps", flush=True)
                 # The target that is furthest behind its share of the time.
                 name = min(self.spent_s, key=lambda one: self.spent_s[one] / SHARES[one])
                 self.episode(self.targets[name])
