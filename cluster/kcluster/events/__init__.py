@@ -27,6 +27,7 @@ from kcluster.events.brokers import (
     ControllerElected,
     DiskFull,
     RecordsLost,
+    RegistrationRefused,
 )
 from kcluster.events.clients import (
     ClientThrottled,
@@ -78,6 +79,7 @@ AnyEvent = (
     | BrokerPaused
     | BrokerResumed
     | BrokerRegistered
+    | RegistrationRefused
     | BrokerFenced
     | BrokerUnfenced
     | ControlledShutdown
@@ -174,6 +176,7 @@ __all__ = [
     "ReassignmentCompleted",
     "ReassignmentStarted",
     "RecordsLost",
+    "RegistrationRefused",
     "RuleAdded",
     "RuleHit",
     "RuleRemoved",
