@@ -25,6 +25,7 @@ from kcluster.events.words.base import counted
 from kcluster.evidence.client_names import keeps_a_ledger
 from kcluster.evidence.contents import Unreadable
 from kcluster.evidence.finals import read_finals
+from kcluster.evidence.group_history import share_leaderships
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.outside import FROM_THE_START, IsInside, outside_ledger
@@ -260,6 +261,7 @@ def judge(
     whole = _joined(ledger, outside)
     finals = read_finals(recorder, names)
     facts = Facts(recorder, whole, clients, names)
+    whole.share_leaderships = share_leaderships(recorder)
     present = _of_present_topics(recorder, whole)
     anomalies = find_anomalies(present, finals.logs, drained) + find_in_groups(recorder)
     anomalies = explained(facts, [x for x in anomalies if x.at_ms < 0 or x.at_ms >= since_ms])
@@ -376,7 +378,7 @@ def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
     present = ledger.without_records()
     present.sends = [x for x in ledger.sends if x.value not in gone.get(x.partition, ())]
     present.reads = [x for x in ledger.reads if x.value not in gone.get(x.partition, ())]
-    present.commits = [x for x in ledger.commits if x[1] not in gone]
+    present.commits = [x for x in ledger.commits if x.partition not in gone]
     present.errors = ledger.errors
     return present
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from mypy_extensions import mypyc_attr
-
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.protocol.records import compression
 
@@ -27,7 +25,6 @@ _NO_FLUSH: Final = 1 << 61
 """As large as never, but still a machine word, unlike the default of flush.messages."""
 
 
-@mypyc_attr(acyclic=True)
 @final
 class AppendRules:
     """`codec`: in which the topic stores batches, -1: in that of the producer; `needs_keys`: the

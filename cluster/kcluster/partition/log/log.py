@@ -45,7 +45,7 @@ NO_OFFSET: Final = -1
 NO_ERROR: Final = ErrorCode.NONE
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class Appended:
     """Outcome of `append_as_leader`: what a ProduceResponse needs.
@@ -129,6 +129,16 @@ class Log:
         if self.producer_table is None:
             self.producer_table = ProducerStates()
         return self.producer_table
+
+    @property
+    def is_blank(self) -> bool:
+        """Neither a record nor a producer is known here."""
+        return not self.segments and self.producer_table is None
+
+    @property
+    def has_unflushed(self) -> bool:
+        """Whether a power loss would lose records."""
+        return self.flushed_offset < self.log_end_offset
 
     # ------------------------------------------------------------------------------ appending
 

@@ -13,8 +13,6 @@ from __future__ import annotations
 from struct import Struct as Layout
 from typing import Final, final
 
-from mypy_extensions import mypyc_attr
-
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.compression import Buffer
 from kcluster.protocol.records.crc import crc32c_of
@@ -65,7 +63,6 @@ class InvalidRecords(Exception):
         self.text = text
 
 
-@mypyc_attr(acyclic=True)
 @final
 class Batch:
     """A record batch: its header fields, and the bytes from which they were read.

@@ -116,7 +116,7 @@ def _unknown_isolation_level(body: m.FetchRequest, version: int) -> m.FetchRespo
     return m.FetchResponse(error_code=error, responses=topics)
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class CollectedReads:
     """What was read of all partitions of one fetch."""
@@ -179,7 +179,7 @@ class PendingFetch(ParkedFetch):
         collected = CollectedReads()
         session, reader = self.session, self.reader
         throttle = self.broker.throttles.leader if reader.is_follower else None
-        all_wanted = list(self.partitions.values() if session is None else session.moved)
+        all_wanted = list(self.partitions.values()) if session is None else session.moved_now()
         budget = self.max_bytes
         for wanted in all_wanted:
             replica = self._replica_of(wanted)
