@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -118,14 +119,22 @@ class Cluster(ClusterVerbs):
     # ---------------------------------------------------------------- the driver's thread
 
     def _result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
-        if threading.get_ident() == self.driver.thread_id:
-            # A greenlet of the driver's own thread, which may wait; the hub may not.
-            done = GeventEvent()
-            future.add_done_callback(lambda _: done.set())
-            if not done.wait(timeout_s):
-                raise NotInTime(f"{failure} within {timeout_s:g} s")
-            return future.result(0)
-        return super()._result(future, timeout_s, failure)
+        if not isinstance(gevent.getcurrent(), gevent.Greenlet):
+            return super()._result(future, timeout_s, failure)
+        # A greenlet waits alone: its thread, the driver's own or another one, goes on.
+        done, loop, thread_id = GeventEvent(), gevent.get_hub().loop, threading.get_ident()
+
+        def wake(_: Future[T]) -> None:
+            if threading.get_ident() == thread_id:
+                done.set()
+                return
+            with suppress(ValueError):  # the loop is gone, and who waited with it
+                loop.run_callback_threadsafe(done.set)
+
+        future.add_done_callback(wake)
+        if not done.wait(timeout_s):
+            raise NotInTime(f"{failure} within {timeout_s:g} s")
+        return future.result(0)
 
 
 def _in_thread(todo: list[Callable[[], None]]) -> None:
