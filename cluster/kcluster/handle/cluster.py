@@ -6,7 +6,9 @@ does (verbs.py).  Kafka: kafka-server-start.sh.
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -27,6 +29,8 @@ from kcluster.runtime.build import build
 T = TypeVar("T")
 
 START_TIMEOUT_S: Final = 30.0
+NO_DESCRIPTOR: Final = (errno.EMFILE, errno.ENFILE)
+ADVISED_DESCRIPTORS: Final = 10_000
 
 
 class Cluster(ClusterVerbs):
@@ -81,6 +85,10 @@ class Cluster(ClusterVerbs):
         def serve() -> None:
             try:
                 self.driver.run(lambda: ready.set_result(None))
+            except OSError as error:
+                if ready.done() or error.errno not in NO_DESCRIPTOR:
+                    raise
+                ready.set_exception(ClusterError(too_few_descriptors(len(self.broker_ids))))
             finally:
                 if not ready.done():
                     ready.set_exception(ClusterError("the cluster did not start"))
@@ -144,6 +152,15 @@ def _in_thread(todo: list[Callable[[], None]]) -> None:
     gevent.get_hub().destroy(destroy_loop=True)
 
 
+def too_few_descriptors(brokers: int) -> str:
+    """Why a cluster cannot start in this process, and what to do."""
+    may_open, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return (
+        f"{brokers} brokers need more files than the {may_open} that this process may open: two per"
+        f" broker, one per client; allow more, as by: ulimit -n {ADVISED_DESCRIPTORS}"
+    )
+
+
 def _reserve(topology: Topology) -> dict[int, ReservedPort]:
     """Reserve the brokers' ports, by id; all of them or none."""
     ports: dict[int, ReservedPort] = {}
@@ -154,6 +171,8 @@ def _reserve(topology: Topology) -> dict[int, ReservedPort]:
         except OSError as error:
             for port in ports.values():
                 port.release()
+            if error.errno in NO_DESCRIPTOR:
+                raise ClusterError(too_few_descriptors(len(topology.brokers))) from error
             where = f"{topology.host}:{spec.port}"
             raise ClusterError(
                 f"broker {spec.id} cannot listen on {where}: {error.strerror}"

@@ -71,7 +71,7 @@ def command(
     The first line has the address and the token. GET /openapi.json describes the requests;
     docs/reference/http-api.md lists them. All clusters stop with the process.
     """
-    from kcluster.cli.stop_signals import on_stop_signals
+    from kcluster.cli.stop_signals import leaving_within, on_stop_signals
     from kcluster.web.server import LOOPBACK, WebServer
 
     wanted: SimpleQueue[str] = SimpleQueue()
@@ -94,12 +94,17 @@ def command(
     else:
         print(f"ready: {server.url}  (token {server.token}; Ctrl-C stops)", flush=True)
     wanted.get()
-    server.stop()
-    for held in server.clusters.all():
-        held.stop()
+    with leaving_within():
+        server.stop()
+        stopping = [threading.Thread(target=held.stop) for held in server.clusters.all()]
+        for thread in stopping:
+            thread.start()
+        for thread in stopping:
+            thread.join()
 
 
 def _wait_for_end(wanted: SimpleQueue[str]) -> None:
-    while sys.stdin.buffer.read(4096):
+    # Not by sys.stdin: the interpreter cannot end while a thread has its lock.
+    while os.read(0, 4096):
         pass
     wanted.put("stdin")
