@@ -33,6 +33,7 @@ LAYERS = {
     "plain_output": "",
     "contract": "",
     "packaged": "",
+    "extras": "",
     "timers": "",
     "deaths": "",
     "protocol": "contract packaged timers",
@@ -52,17 +53,17 @@ LAYERS = {
     "evidence": f"{_CORE} broker network clients runtime operations invariants",
     "checks": f"{_CORE} controller broker clients invariants evidence",
     "runs": f"{_CORE} clients invariants evidence checks",
-    "importing": "contract protocol config",
+    "importing": "contract extras protocol config",
     "handle": f"version {_JUDGED}",
     "scenario": f"version {_JUDGED} handle",
     "learn": f"{_JUDGED} handle scenario",
     "world": "packaged version timers protocol operations drivers",
     "testing": f"plain_output version {_JUDGED} handle scenario world",
     "web": f"version {_JUDGED} handle scenario testing",
-    "pipeline": f"plain_output collector {_JUDGED} handle scenario",
-    "demo": f"plain_output version {_JUDGED} handle scenario pipeline",
-    "cli": f"collector plain_output {_JUDGED} handle importing scenario learn world testing web"
-    " pipeline demo",
+    "pipeline": f"plain_output collector extras {_JUDGED} handle scenario",
+    "demo": f"plain_output version extras {_JUDGED} handle scenario pipeline",
+    "cli": f"collector plain_output extras {_JUDGED} handle importing scenario learn world testing"
+    " web pipeline demo",
     "__main__": "collector cli",
 }
 """What each part of `kcluster` may import besides itself; no two of them import each other."""
@@ -98,6 +99,7 @@ ALLOWED = {
     "cluster/kcluster/drivers/serving.py": {"concurrent"},  # who waits for a condition
     "cluster/kcluster/drivers/memory/driver.py": {"concurrent"},
     "cluster/kcluster/packaged.py": {"open", "os"},  # the package's own tables
+    "cluster/kcluster/extras.py": {"os"},  # whether the place of an installation is still there
     "cluster/kcluster/scenario/language/scenario.py": {
         "open",
         "os",

@@ -127,10 +127,12 @@ class Cluster(ClusterVerbs):
     # ---------------------------------------------------------------- the driver's thread
 
     def _result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
-        if not isinstance(gevent.getcurrent(), gevent.Greenlet):
+        thread_id = threading.get_ident()
+        is_greenlet = isinstance(gevent.getcurrent(), gevent.Greenlet)
+        if not is_greenlet and thread_id != self.driver.thread_id:
             return super()._result(future, timeout_s, failure)
         # A greenlet waits alone: its thread, the driver's own or another one, goes on.
-        done, loop, thread_id = GeventEvent(), gevent.get_hub().loop, threading.get_ident()
+        done, loop = GeventEvent(), gevent.get_hub().loop
 
         def wake(_: Future[T]) -> None:
             if threading.get_ident() == thread_id:
