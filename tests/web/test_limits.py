@@ -193,13 +193,31 @@ def test_limits__a_lease_ends_though_another_cluster_cannot_be_stopped(
     ids=["line", "header", "large header", "many fields", "tls", "ssh", "kafka"],
 )
 def test_limits__what_is_no_request(
-    served: tuple[WebServer, Api], sent: bytes, status: int, detail: str
+    served: tuple[WebServer, Api],
+    sent: bytes,
+    status: int,
+    detail: str,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     _, api = served
     with connected(api, 1, sent) as (connection,):
         answer = answered(connection)
     assert answer.status == status
     assert not status or detail in answer.value["detail"]
+    logged = capfd.readouterr().err.splitlines()
+    assert len(logged) <= 1
+    assert all(line.startswith("kcluster: ") and line.isprintable() for line in logged)
+
+
+def test_limits__a_body_that_no_route_reads_is_skipped(served: tuple[WebServer, Api]) -> None:
+    _, api = served
+    sent = request_bytes(api, "GET", "/v1/clusters", b"not read")
+    last = request_bytes(api, "GET", "/v1/clusters", close=True)
+    with connected(api, 1, sent + last) as (connection,):
+        data = b""
+        while part := connection.recv(65536):
+            data += part
+    assert data.count(b"HTTP/1.1 200 OK") == 2
 
 
 def test_limits__half_bodies_stall_nobody(served: tuple[WebServer, Api]) -> None:

@@ -39,9 +39,9 @@ def on_stop_signals(
         if not is_started():
             os._exit(128 + number)
         stop()
-        again = signal.sigtimedwait(numbers, STOP_LIMIT_S)
-        if again is not None or not has_noticed():
-            os._exit(128 + (number if again is None else again.si_signo))
+        in_time = threading.Timer(STOP_LIMIT_S, lambda: has_noticed() or os._exit(128 + number))
+        in_time.daemon = True
+        in_time.start()
         os._exit(128 + signal.sigwait(numbers))
 
     threading.Thread(target=wait, name="signals", daemon=True).start()

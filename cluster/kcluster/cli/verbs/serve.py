@@ -101,6 +101,8 @@ def command(
             thread.start()
         for thread in stopping:
             thread.join()
+        sys.stdout.flush()
+        os._exit(0)  # what 200 clusters leave in memory need not be collected
 
 
 def _wait_for_end(wanted: SimpleQueue[str]) -> None:
