@@ -13,7 +13,8 @@ What every driver guarantees
   2. The effects of a step are carried out in list order.
   3. Messages from one node to another arrive in the order sent, whatever the delays, or not at all.
   4. Messages over a link without delay are delivered within the same dispatch, breadth first: all
-     nodes are quiet again before the driver reads the next bytes from a client.
+     nodes are quiet again before the driver reads the next bytes from a client.  In a dispatch
+     that takes long the live driver reads in between, but the time stands still until it is done.
   5. `now_ms` never goes back, and is the same for every step of one dispatch.
   6. Of one connection at most one Request is in a node; the next is delivered after its Reply.
      A node owes exactly one Reply to each Request, in this step or a later one, but none once its

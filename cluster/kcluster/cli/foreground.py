@@ -28,7 +28,7 @@ from kcluster.cli.control.server import ControlServer, EventFeed
 from kcluster.cli.control.session import ControlSession
 from kcluster.cli.print_thread import PrintThread
 from kcluster.cli.stop_signals import leaving_within, on_stop_signals
-from kcluster.cli.topology_choice import choose_topology, require_free_ports
+from kcluster.cli.topology_choice import choose_topology, require_free_ports, without_effect_line
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Note, Reply
@@ -119,6 +119,9 @@ def run(options: UpOptions, began_s: float) -> int:
     topology = choose_topology(options.file, options.brokers, options.base_port, options.profile)
     require_free_ports(topology)
     _require_writable(options)
+    ignored = without_effect_line(topology)
+    if ignored is not None and not options.quiet:
+        print(ignored, file=sys.stderr)
     inbox: SimpleQueue[Any] = SimpleQueue()
     started, stopping, noticed = threading.Event(), threading.Event(), threading.Event()
 

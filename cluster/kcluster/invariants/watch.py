@@ -30,7 +30,8 @@ from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.observed import NO_EPOCH
 from kcluster.invariants.overdue import OVERDUE_EVERY_MS, OverdueTransactions
 from kcluster.invariants.stalls import LOOK_EVERY_MS, Stalls
-from kcluster.metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataFetchResponse
+from kcluster.metadata.delta import MetadataFetchResponse
+from kcluster.metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -266,7 +267,7 @@ def _named_by_peer(replicas: Replicas, body: Any) -> Sequence[Replica]:
             for partition in topic.partitions
             if (replica := replicas.get(topic.topic_id, partition.partition_index)) is not None
         ]
-    if (kind is MetadataFetchResponse and not body.records) or kind is _HeartbeatResponse:
+    if (kind is MetadataFetchResponse and not body.delta.records) or kind is _HeartbeatResponse:
         return _NONE
     return replicas.all()
 

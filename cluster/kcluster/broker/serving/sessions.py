@@ -182,6 +182,14 @@ class FetchSession:
                     known.ask(requested)
                 moved[known] = None
 
+    def moved_now(self) -> list[SessionPartition]:
+        """Those that may have news, in the order in which they are served."""
+        if self.moved:
+            return list(self.moved)
+        # A dict that was drained keeps its size: every later look would go through it.
+        self.moved = {}
+        return []
+
     def watch(self, wanted: SessionPartition, replica: Replica) -> None:
         """Be notified when `replica`, which serves `wanted`, moves."""
         if self.is_closed:

@@ -80,6 +80,13 @@ def compact(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> 
     return before - _count(merged)
 
 
+def is_compactable(log: Log) -> bool:
+    """Whether there is anything in a log, apart from its newest segment, that is not yet clean."""
+    segments = log.segments
+    start = max(log.first_dirty_offset, log.log_start_offset)
+    return len(segments) > 1 and segments[-1].base_offset > start
+
+
 def _cleanable_end(
     log: Log, first_dirty: int, now_ms: int, config: TopicConfig, high_watermark: int
 ) -> int:

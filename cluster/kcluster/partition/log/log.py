@@ -127,6 +127,16 @@ class Log:
             self.producer_table = ProducerStates()
         return self.producer_table
 
+    @property
+    def is_blank(self) -> bool:
+        """Neither a record nor a producer is known here."""
+        return not self.segments and self.producer_table is None
+
+    @property
+    def has_unflushed(self) -> bool:
+        """Whether a power loss would lose records."""
+        return self.flushed_offset < self.log_end_offset
+
     # ------------------------------------------------------------------------------ appending
 
     def append_as_leader(

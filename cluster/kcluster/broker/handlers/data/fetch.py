@@ -178,7 +178,7 @@ class PendingFetch(ParkedFetch):
         collected = CollectedReads()
         session, reader = self.session, self.reader
         throttle = self.broker.throttles.leader if reader.is_follower else None
-        all_wanted = list(self.partitions.values() if session is None else session.moved)
+        all_wanted = list(self.partitions.values()) if session is None else session.moved_now()
         budget = self.max_bytes
         for wanted in all_wanted:
             replica = self._replica_of(wanted)

@@ -39,6 +39,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.names import INTERNAL_TOPICS
+from kcluster.protocol.records.batches import CRC_START
 
 FIRST_VERSION_WITH_ZSTD: Final = 7
 FIRST_VERSION_WITH_HINTS: Final = 10
@@ -101,6 +102,7 @@ def produce(
             index = data.index
             replica = _find_leader(broker, request, topic, data, index, acks)
             if not isinstance(replica, Replica):
+                data.records = _header_of(data.records)
                 answers.append(_failed(index, replica))
                 continue
             if verified is None:
@@ -108,15 +110,17 @@ def produce(
             else:
                 error = verified.error((replica.topic, index))
                 if error is not None:
+                    data.records = _header_of(data.records)
                     answers.append(_unverified(index, error))
                     continue
                 appended = replica.append_as_leader(
                     data.records, acks, now_ms, True, verified.is_verified(replica)
                 )
-            data.records = None
             if appended.error:
+                data.records = _header_of(data.records)
                 answers.append(_refused(index, appended))
                 continue
+            data.records = None
             answer = PartitionAnswer(
                 index,
                 appended.error,
@@ -221,6 +225,12 @@ def _find_leader(
         error = take_message_set(broker.release, data)
         return error if error or not data.records else replica
     return replica
+
+
+def _header_of(records: Any) -> bytes | None:
+    """What is kept of refused records: enough to know a batch that is sent again
+    (evidence/attempts.py), without its frame."""
+    return None if records is None else bytes(records[:CRC_START])
 
 
 def _fail(answer: Any, error: ErrorCode) -> None:
