@@ -2,7 +2,7 @@
 
 Owns: the names and format of its files: run.json, verdict.json, scenario.yaml, timeline.html, and
 one file of JSON lines per table.  An unreadable line is reported with its position and skipped.
-Never: interprets a run.
+Never: interprets a run, leaves half a file (whole_files.py).
 Kafka: no counterpart.
 """
 
@@ -21,6 +21,7 @@ import msgspec
 from kcluster.clients.ledger import Partition
 from kcluster.runs.page import page_of
 from kcluster.runs.record import ADDED_TABLES, FORMAT, TABLES, RunInfo, RunRecord
+from kcluster.runs.whole_files import PRIVATE_DIRECTORY, removed_on_failure, replacing
 
 LATEST: Final = "latest"
 INFO: Final = "run.json"
@@ -102,15 +103,17 @@ class _VerdictRead(msgspec.Struct):
 
 
 def write_run(parent: str | os.PathLike[str], record: RunRecord) -> Path:
-    """Write a run to a new directory below `parent` and link `latest` to it; returns the path."""
+    """Write a run to a new directory below `parent` and link `latest` to it; returns the path.  If
+    that is not possible, OSError, and there is no directory."""
     path = new_run(parent, record.info)
-    write_into(path, record)
+    with removed_on_failure(path):
+        write_into(path, record)
     link_latest(path)
     return path
 
 
 def new_run(parent: str | os.PathLike[str], info: RunInfo) -> Path:
-    """Make the directory of a run below `parent`; returns its path."""
+    """Make the directory of a run below `parent`, for this user only; returns its path."""
     parent = Path(parent)
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", info.name)[:MAX_NAME] or "run"
     # datetime.now would be that of the simulation in a thread of one; time() stays the machine's.
@@ -119,29 +122,31 @@ def new_run(parent: str | os.PathLike[str], info: RunInfo) -> Path:
 
 
 def write_into(path: Path, record: RunRecord) -> None:
-    """Write all files of a run; those that are there are replaced."""
-    write_values(path / INFO, record.info)
-    write_values(path / VERDICT, record.verdict)
-    if record.scenario:
-        (path / SCENARIO).write_text(record.scenario)
+    """Write all files of a run, each as a whole; those that are there are replaced.  run.json and
+    the verdict come last: they are right about the rest."""
     encode = msgspec.json.Encoder().encode
     for field, (file, _) in TABLES.items():
-        with open(path / file, "wb") as out:
+        with replacing(path / file) as out:
             out.writelines(encode(row) + b"\n" for row in getattr(record, field))
+    if record.scenario:
+        with replacing(path / SCENARIO) as out:
+            out.write(record.scenario.encode())
     write_page(path, record)
+    write_values(path / VERDICT, record.verdict)
+    write_values(path / INFO, record.info)
 
 
 def write_values(file: Path, values: Any) -> None:
     """Replace a JSON file at once: a reader sees the old values or the new ones."""
-    fresh = file.with_name(f".{file.name}.new")
-    fresh.write_bytes(msgspec.json.format(msgspec.json.encode(values)) + b"\n")
-    os.replace(fresh, file)
+    with replacing(file) as out:
+        out.write(msgspec.json.format(msgspec.json.encode(values)) + b"\n")
 
 
 def write_page(path: Path, record: RunRecord) -> Path:
     """Write the timeline page of a run into its directory; returns its path."""
     page = path / PAGE
-    page.write_text(page_of(record), "utf-8")
+    with replacing(page) as out:
+        out.write(page_of(record).encode())
     return page
 
 
@@ -150,7 +155,7 @@ def _free(parent: Path, name: str) -> Path:
     for number in range(1, 10_000):
         path = parent / (name if number == 1 else f"{name}-{number}")
         try:
-            path.mkdir()
+            path.mkdir(PRIVATE_DIRECTORY)
         except FileExistsError:
             continue
         return path
