@@ -18,6 +18,8 @@ ROOT = Path(__file__).parents[1]
 
 CLUSTER_OF_THE_PROJECT = 'NAME = "the project\'s own"\n'
 TESTS_OF_THE_PROJECT = """\
+from importlib.machinery import SourceFileLoader
+
 import cluster
 import pytest
 
@@ -31,6 +33,7 @@ def test_the_plugin_of_the_wheel_is_there(kafka_cluster):
     import kcluster
 
     assert "site-packages" in kcluster.__file__
+    assert type(kcluster.handle.cluster.__loader__) is SourceFileLoader, "pytest rewrites nothing"
     assert kafka_cluster.leader("orders", 0) in (1, 2, 3)
 """
 COMMANDS = {
@@ -70,6 +73,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "cluster.py").write_text(CLUSTER_OF_THE_PROJECT)
+    (tmp_path / "conftest.py").write_text("import kcluster.handle.cluster\n")
     (tmp_path / "test_project.py").write_text(TESTS_OF_THE_PROJECT)
     return tmp_path
 
@@ -123,7 +127,7 @@ def test_wheel__a_project_with_a_cluster_module_keeps_it(
     ended = subprocess.run(
         [python, *COMMANDS[command], "-q", "-p", "no:cacheprovider"],
         cwd=project,
-        env={"PATH": "/usr/bin:/bin"},
+        env={"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"},
         check=False,
         timeout=50,
         text=True,

@@ -41,6 +41,7 @@ from kcluster.testing.items import (
     seeds_of,
     wide_fixtures,
 )
+from kcluster.testing.plain_imports import import_plainly
 from kcluster.testing.reports import RUNS_DIRECTORY, add_stories, end_at_users_line, remember
 
 if TYPE_CHECKING:
@@ -100,6 +101,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Run each test in virtual time twice with one seed, and show the first difference.",
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Before a conftest.py imports kcluster: import it as it is."""
+    early_config.add_cleanup(import_plainly())
 
 
 @pytest.hookimpl(trylast=True)
