@@ -37,6 +37,7 @@ from kcluster.testing.items import (
     clock_of,
     first_seed_of,
     is_virtual,
+    narrow_use,
     replay_of,
     seeds_of,
     wide_fixtures,
@@ -177,6 +178,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """A world begins before any other fixture of its test is made, so that all of them are in
     it."""
     names: list[str] = getattr(item, "fixturenames", [])
+    if FIXTURE in names and (problem := narrow_use(item)):
+        pytest.fail(problem, pytrace=False)
     if FIXTURE in names and clock_of(item) == "virtual":
         names.remove(FIXTURE)
         names.insert(len(wide_fixtures(item)), FIXTURE)
