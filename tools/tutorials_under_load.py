@@ -14,6 +14,7 @@ import argparse
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -137,11 +138,17 @@ def main() -> int:
     parser.add_argument("only", nargs="*", help="parts of the tutorials' names")
     options = parser.parse_args()
     os.nice(NICE)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     chosen = [one for one in TUTORIALS if not options.only or _is_named(one, options.only)]
     failed = 0
-    with busy_machine(options.busy), ThreadPoolExecutor(options.at_once) as pool:
-        for document in chosen:
-            failed += _report(document, list(pool.map(play, [document] * options.runs)), options)
+    with busy_machine(options.busy):
+        pool = ThreadPoolExecutor(options.at_once)
+        try:
+            for document in chosen:
+                runs = list(pool.map(play, [document] * options.runs))
+                failed += _report(document, runs, options)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
     return 1 if failed else 0
 
 

@@ -199,18 +199,17 @@ class LiveDriver(SocketDriver):
     def wake(self) -> None:
         """Bring the clock up to date, after bytes or a command have arrived.  What is due by now
         waits for the timer: bytes of others may have arrived too, and are read first."""
-        dispatcher = self.dispatcher
-        dispatcher.at(min(self._now_us(), dispatcher.quiet_until_us - 1))
-
-    def _now_us(self) -> int:
-        clock = self.clock
+        clock, dispatcher = self.clock, self.dispatcher
+        now_us = time.monotonic_ns() // 1000 + clock.offset_us
         if clock.is_steered:
-            return clock.at(time.monotonic_ns() // 1000)
-        return time.monotonic_ns() // 1000 + clock.offset_us
+            now_us = clock.at(now_us - clock.offset_us)
+        due_us = dispatcher.quiet_until_us
+        dispatcher.at(now_us if now_us < due_us else due_us - 1)
 
     def pass_deadlines(self) -> None:
         """Bring the clock up to date, and let everything happen that is due by then."""
-        now_us, dispatcher = self._now_us(), self.dispatcher
+        dispatcher = self.dispatcher
+        now_us = self.clock.at(time.monotonic_ns() // 1000)
         computed_us = time.thread_time_ns() // 1000
         # A broker that is resumed has deadlines long past, which nobody was late for.
         late_us = now_us - max(dispatcher.quiet_until_us, dispatcher.now_us)
