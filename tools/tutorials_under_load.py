@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -33,6 +33,7 @@ TUTORIALS: Final = tuple(one for one in documents() if one.startswith("docs/tuto
 BUSY: Final = "while True: pass"
 NICE: Final = 15
 COMMAND_TIMEOUT_S: Final = 300
+REPORTED: Final = 10
 COMMANDS: Final = ("kcluster", "pytest")
 
 
@@ -141,12 +142,11 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     chosen = [one for one in TUTORIALS if not options.only or _is_named(one, options.only)]
     failed = 0
+    pool = ThreadPoolExecutor(options.at_once)
     with busy_machine(options.busy):
-        pool = ThreadPoolExecutor(options.at_once)
         try:
             for document in chosen:
-                runs = list(pool.map(play, [document] * options.runs))
-                failed += _report(document, runs, options)
+                failed += _play_often(document, pool, options)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
     return 1 if failed else 0
@@ -156,22 +156,27 @@ def _is_named(document: str, words: Sequence[str]) -> bool:
     return any(re.search(word, document) for word in words)
 
 
-def _report(document: str, runs: Sequence[Run], options: argparse.Namespace) -> int:
-    stories = [run.story for run in runs if run.story]
-    times_s = [run.took_s for run in runs]
-    load = " ".join(f"{one:.0f}" for one in os.getloadavg())
-    print(
-        f"{document}: {len(runs) - len(stories)} of {len(runs)} runs as shown; "
-        f"median {median(times_s):.0f} s, longest {max(times_s):.0f} s, load {load}",
-        flush=True,
-    )
-    for number, story in enumerate(stories, 1):
-        print(f"  {story.splitlines()[-1]}", flush=True)
-        if options.stories is not None:
-            options.stories.mkdir(parents=True, exist_ok=True)
-            name = f"{Path(document).stem}-{number}.txt"
-            (options.stories / name).write_text(story, encoding="utf-8")
-    return len(stories)
+def _play_often(document: str, pool: Executor, options: argparse.Namespace) -> int:
+    """The runs of one tutorial; a line for every tenth, and one for each that failed."""
+    times_s: list[float] = []
+    failed = 0
+    for run in pool.map(play, [document] * options.runs):
+        times_s.append(run.took_s)
+        if run.story:
+            failed += 1
+            print(f"{document}: run {len(times_s)}: {run.story.splitlines()[-1]}", flush=True)
+            if options.stories is not None:
+                options.stories.mkdir(parents=True, exist_ok=True)
+                name = f"{Path(document).stem}-{len(times_s)}.txt"
+                (options.stories / name).write_text(run.story, encoding="utf-8")
+        if len(times_s) % REPORTED == 0 or len(times_s) == options.runs:
+            load = " ".join(f"{one:.0f}" for one in os.getloadavg())
+            print(
+                f"{document}: {len(times_s) - failed} of {len(times_s)} runs as shown; "
+                f"median {median(times_s):.0f} s, longest {max(times_s):.0f} s, load {load}",
+                flush=True,
+            )
+    return failed
 
 
 if __name__ == "__main__":
