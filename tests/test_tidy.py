@@ -256,7 +256,15 @@ def no_test_sleeps(module: Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, "sleeps; wait for what should happen (Cluster.wait_for, an Event)"
 
 
+def compiled_classes_are_collected(module: Module) -> Iterator[tuple[int, str]]:
+    for node in module.walk(ast.Call):
+        assert isinstance(node, ast.Call)
+        if any(keyword.arg == "acyclic" for keyword in node.keywords):
+            yield node.lineno, "acyclic: mypyc frees such objects wrongly (docs/decisions/003)"
+
+
 RULES: tuple[Rule, ...] = (
+    compiled_classes_are_collected,
     imports_point_one_way,
     the_core_touches_nothing,
     sets_are_not_iterated,
@@ -376,6 +384,7 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
     ),
     (imports_point_one_way, "broker/x.py", "from . import node", "relatively"),
     (imports_point_one_way, "config/x.py", "def f():\n import kcluster.cli.main", "see cli"),
+    (compiled_classes_are_collected, "contract.py", "@a(acyclic=True)\nclass A: ...", "frees"),
     (the_core_touches_nothing, "broker/x.py", "import time", "now_ms"),
     (the_core_touches_nothing, "broker/x.py", "def f():\n from random import random", "rng"),
     (the_core_touches_nothing, "network/fabric.py", "import gevent.event", "greenlets"),
