@@ -5,6 +5,7 @@
 #   make test          ruff, mypy and pytest on the pure Python source, on all cores
 #   make test-compiled pytest again, on the compiled build; .ci/run runs both
 #   make lint          ruff and mypy alone
+#   make fuzz          made-up input for SECONDS (60; 0: no end); see tests/fuzz/README.md
 #   make compat        kafka-python's own integration tests against kcluster
 #   make compare       compare with Apache Kafka, response by response; writes docs/explanation/differences.md
 #   make compiled      compile the hot modules to build/compiled; PYTHONPATH=build/compiled uses it
@@ -27,7 +28,7 @@
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled can-compile jars programs helpers tools lint compat compare compiled \
+.PHONY: help demo test fuzz test-compiled can-compile jars programs helpers tools lint compat compare compiled \
   docs reference wheels bench bench-micro renew clean
 
 CC ?= cc
@@ -39,7 +40,7 @@ WORKERS = $(shell $(BIN)/python -c 'import os; print(2 * (os.cpu_count() or 1) +
 PARALLEL = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol tests/network tests/faults \
   tests/runtime tests/operations tests/drivers tests/handle tests/invariants tests/evidence tests/checks \
-  tests/property tests/scenario/play tests/foreign_clients tests/cli tests/test_build.py scenarios
+  tests/property tests/fuzz tests/scenario/play tests/foreign_clients tests/cli tests/test_build.py scenarios
 KAFKA_LIBS := build/kafka-libs
 CONNECTOR_JARS := build/connector-jars
 ARCHIVES := build/archives
@@ -92,6 +93,10 @@ lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
+
+SECONDS ?= 60
+fuzz: $(VENV)/.dev
+	@$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(ARGS)
 
 compat: $(VENV)/.dev
 	@$(BIN)/python tests/compat/kafka_python/run.py $(ARGS)
@@ -164,14 +169,20 @@ helpers:
 	  else $(MAKE) --no-print-directory $(HELPERS)/node/.done || \
 	    echo "make: kafkajs could not be fetched: the Node helper is not tried"; fi
 
-# The launcher runs the tests without Maven; it brings JUnit's own classes.
+# As users do it: the extension is installed into an empty repository, and a project outside of it depends
+# on it there. The launcher runs the tests without Maven; it brings JUnit's own classes.
 JUNIT_LAUNCHER := org.junit.platform:junit-platform-console-standalone:1.13.4
+EMPTY_REPOSITORY = -Dmaven.repo.local=$(CURDIR)/$(HELPERS)/java/repository
 $(HELPERS)/java/.done: $(shell find helpers/java -name '*.java' -o -name pom.xml)
 	@echo "Building the JUnit 5 extension and its example; this once." >&2
 	@rm -rf $(@D) && mkdir -p $(HELPERS) && cp -r helpers/java $(@D)
-	@cd $(@D) && mvn -q -B package -DskipTests dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)/libs \
-	  -DexcludeGroupIds=kcluster,org.junit.jupiter,org.junit.platform,org.opentest4j,org.apiguardian
-	@cd $(@D) && mvn -q -B -N dependency:copy -Dartifact=$(JUNIT_LAUNCHER) -DoutputDirectory=$(CURDIR)/$(@D)/libs
+	@cd $(@D)/junit5 && mvn -q -B $(EMPTY_REPOSITORY) install
+	@cd $(@D)/example && mvn -q -B $(EMPTY_REPOSITORY) test-compile dependency:copy-dependencies \
+	  -DoutputDirectory=$(CURDIR)/$(@D)/libs \
+	  -DexcludeGroupIds=org.junit.jupiter,org.junit.platform,org.opentest4j,org.apiguardian
+	@cd $(@D)/example && mvn -q -B $(EMPTY_REPOSITORY) -N dependency:copy -Dartifact=$(JUNIT_LAUNCHER) \
+	  -DoutputDirectory=$(CURDIR)/$(@D)/libs
+	@rm -rf $(@D)/repository
 	@touch $@
 
 $(HELPERS)/example.test: $(wildcard helpers/go/* helpers/go/example/*)

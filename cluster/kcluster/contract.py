@@ -47,7 +47,7 @@ NoteId = tuple[int, int]
 # ------------------------------------------------------------------------------------- inputs
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class Request:
     """One request of a client, decoded.
@@ -96,7 +96,6 @@ class Request:
         )
 
 
-@mypyc_attr(acyclic=True)
 class _PeerMessage:
     """A message between nodes."""
 
@@ -119,7 +118,7 @@ class _PeerMessage:
         )
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class PeerRequest(_PeerMessage):
     """A request from another node of the cluster, over the fabric.
@@ -131,7 +130,7 @@ class PeerRequest(_PeerMessage):
     __slots__ = ()
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class PeerResponse(_PeerMessage):
     """The answer to a PeerRequest."""
@@ -187,7 +186,7 @@ Input = (
 # ------------------------------------------------------------------------------------ effects
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class Reply:
     """The answer to a Request.  `body` None: nothing is sent (Produce with acks=0), but the
@@ -200,7 +199,7 @@ class Reply:
         self.body = body
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class Send:
     """Give `message` to node `to`, over the fabric."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from kcluster.broker.node import BrokerNode
 from kcluster.broker.versions import LATEST
-from kcluster.config.kafka.definitions import BrokerConfig
+from kcluster.config.kafka.definitions import BROKER_CONFIGS, BrokerConfig
 from kcluster.contract import (
     CONTROLLER_ID,
     Event,
@@ -111,11 +111,13 @@ class OneBroker:
         **configs: str | int | bool,
     ) -> None:
         overrides = {name.replace("_", "."): value for name, value in configs.items()}
+        unused = {name: str(overrides.pop(name)) for name in overrides.keys() - BROKER_CONFIGS}
         self.config = BrokerConfig.resolve("kafka", overrides)
         self.disk = Disk() if disk is None else disk
         self.broker = BrokerNode(
-            1, self.config, self.disk, "127.0.0.1", 9091, "r1", Random(1), CLUSTER_ID, release
-        )
+            1, self.config, self.disk, "127.0.0.1", 9091, "r1", Random(1), CLUSTER_ID, release,
+            unused,
+        )  # fmt: skip
         self.now_ms = now_ms
         self.metadata: list[MetadataRecord] = []
         """All records published so far."""

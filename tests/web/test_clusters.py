@@ -117,3 +117,14 @@ def test_clusters__only_with_the_token_and_by_its_own_name(api: Api) -> None:
 def test_clusters__names_that_are_allowed() -> None:
     with serving(names=("kafka.test",)) as (_, api):
         assert api.ask("GET", "/v1/clusters", Host="kafka.test:80").status == 200
+
+
+def test_query__raw_bytes_are_refused(api: Api) -> None:
+    head = (
+        f"GET /v1/clusters?x=\x80 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {api.token}"
+    )
+    with socket.create_connection(("127.0.0.1", api.port), timeout=10) as sock:
+        sock.sendall(f"{head}\r\nConnection: close\r\n\r\n".encode("latin-1"))
+        answer = b"".join(iter(lambda: sock.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"byte 3 of the query is not UTF-8" in answer

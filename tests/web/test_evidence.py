@@ -9,13 +9,20 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from bench.wire import Wire, address_of, produce_body
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.records import Record
 from kcluster.runs.directory import read_run
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.played import PlayedRun
 from kcluster.scenario.play.virtual import run_virtual
 from kcluster.web.held import HeldCluster
+from tests.rig.requests import batch_with_wrong_lengths
 from tests.web.api import Api, serving
 from tests.web.test_streams import next_event
+
+RECORDS = [Record(0, 1_000_000, b"k", b"v%d" % at) for at in range(12)]
 
 
 def send(api: Api, cluster: str, count: int, bootstrap: str = "") -> None:
@@ -45,6 +52,23 @@ def test_evidence__replicas_verdict_and_saved_run(api: Api, cluster: str, tmp_pa
     deleted = api.ok("DELETE", f"{cluster}?out={tmp_path}")
     assert deleted["run"] != saved["run"]
     assert deleted["outcome"] == "valid"
+
+
+def test_evidence__of_records_that_nobody_can_read(api: Api, cluster: str, tmp_path: Path) -> None:
+    answers = []
+    for address in api.ok("GET", cluster)["bootstrap"].split(","):
+        with Wire(address_of(address)) as wire:
+            body = produce_body("orders", 0, batch_with_wrong_lengths(RECORDS))
+            (topic,) = wire.ask(ApiKey.PRODUCE, 7, body).responses
+            answers.append(topic.partition_responses[0].error_code)
+    assert answers.count(ErrorCode.NONE) == 1
+    verdict = api.ok("GET", f"{cluster}/verdict")
+    assert verdict["outcome"] == "unknown"
+    assert [(found["first"], found["last"]) for found in verdict["unreadable"]] == [(0, 11)]
+    assert b"<html" in api.ask("GET", f"{cluster}/timeline.html").body
+    api.ok("POST", f"{cluster}/processed", {"topic": "orders", "offsets": [[0, 0]]})
+    assert api.ask("GET", f"{cluster}/processed?topic=orders").status == 200
+    assert api.ok("DELETE", f"{cluster}?out={tmp_path}")["outcome"] == "unknown"
 
 
 @pytest.mark.clients

@@ -26,7 +26,7 @@ from kcluster.cli.control.protocol import ControlError
 from kcluster.cli.control.server import ControlServer, EventFeed
 from kcluster.cli.control.session import ControlSession
 from kcluster.cli.stop_signals import on_stop_signals
-from kcluster.cli.topology_choice import choose_topology, require_free_ports
+from kcluster.cli.topology_choice import choose_topology, require_free_ports, without_effect_line
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Note, Reply
@@ -117,6 +117,9 @@ def run(options: UpOptions, began_s: float) -> int:
     topology = choose_topology(options.file, options.brokers, options.base_port, options.profile)
     require_free_ports(topology)
     _require_writable(options)
+    ignored = without_effect_line(topology)
+    if ignored is not None and not options.quiet:
+        print(ignored, file=sys.stderr)
     inbox: SimpleQueue[Any] = SimpleQueue()
     on_stop_signals(lambda: inbox.put(StopWanted()))
     feed = EventFeed()

@@ -26,9 +26,11 @@ from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.contract import NoteId
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Appended, Log
+from kcluster.partition.log.retention import limit_size, size_limit
 from kcluster.partition.producers import NO_STATE, check_marker
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import Batch
+from kcluster.protocol.records.compression import Allowance
 from kcluster.protocol.records.markers import Marker, build_marker
 
 NO_ERROR: Final = ErrorCode.NONE
@@ -118,6 +120,7 @@ class Replica:
         "changed", "config", "fetches_waiting", "followers", "high_watermark", "is_leader", "isr",
         "key", "lag_time_max_ms", "last_fetches", "leader_epoch", "leader_epoch_start_offset",
         "log", "min_isr", "number", "partition", "proposal", "registration", "role", "sessions",
+        "size_limit",
         "topic", "topic_id",
     )  # fmt: skip
 
@@ -213,6 +216,7 @@ class Replica:
         """Put a changed topic config into force."""
         self.changed[self] = None
         self.config = config
+        self.size_limit = size_limit(config)
         # Capped, as by Kafka: an RF 1 topic with min.insync.replicas=2 still takes acks=all.
         self.min_isr = min(config.min_insync_replicas, len(self.registration.replicas))
 
@@ -448,9 +452,10 @@ class Replica:
         now_ms: int,
         from_client: bool = True,
         transaction_verified: bool = False,
+        allowance: Allowance | None = None,
     ) -> Appended:
         """Append a producer's batch.  The watermark moves at once if no other replica must have it.
-        `from_client`, `transaction_verified`: see Log.append_as_leader.
+        `from_client`, `transaction_verified`, `allowance`: see Log.append_as_leader.
         Kafka: Partition.appendRecordsToLeader."""
         if acks == -1 and len(self.isr) < self.min_isr:
             return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
@@ -458,7 +463,13 @@ class Replica:
         end = self.log.log_end_offset
         # Positional: CPython calls functions faster without keywords.
         appended = self.log.append_as_leader(
-            records, self.leader_epoch, now_ms, self.config, from_client, transaction_verified
+            records,
+            self.leader_epoch,
+            now_ms,
+            self.config,
+            from_client,
+            transaction_verified,
+            allowance,
         )
         for follower in self.followers.values():
             if follower.log_end_offset == end:
@@ -469,6 +480,8 @@ class Replica:
                     follower.last_caught_up_ms = last_fetch_ms
         if len(self.isr) == 1:
             self.advance_high_watermark(now_ms)
+        if self.log.size_bytes >= self.size_limit:
+            limit_size(self.log, now_ms, self.config, self.high_watermark)
         return appended
 
     def append_marker(
@@ -575,6 +588,8 @@ class Replica:
         """Append batches from the leader, and with them its epochs."""
         self.changed[self] = None
         self.log.append_as_follower(batches, self.leader_epoch, now_ms, self.config)
+        if self.log.size_bytes >= self.size_limit:
+            limit_size(self.log, now_ms, self.config, self.high_watermark)
 
     def truncate_to(self, offset: int) -> None:
         """Drop all from `offset` on; the watermark stays at or below the log end.

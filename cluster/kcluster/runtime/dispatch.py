@@ -43,6 +43,7 @@ from kcluster.events.brokers import (
 )
 from kcluster.network.fabric import Arrives, Fabric, Link, Resets
 from kcluster.runtime.gate import FaultGate
+from kcluster.runtime.livelock import LivelockError
 from kcluster.runtime.process import Outlet, Process
 from kcluster.timers import NEVER_US
 
@@ -141,7 +142,9 @@ class Dispatcher:
             if self.is_time_up is not None and self.is_time_up():
                 return
             idle = 0 if self.now_us > before_us else idle + 1
-            assert idle < MAX_IDLE, f"time stands still; due at {self.quiet_until_us} us for ever"
+            if idle >= MAX_IDLE:
+                due_us = self.quiet_until_us
+                raise LivelockError(self.now_ms, f"something is always due at {due_us} us")
         if not self.is_cut_short:
             self.now_us = max(self.now_us, now_us)
 
@@ -237,7 +240,9 @@ class Dispatcher:
                     if process.life == life:
                         self._step(process, event, now_ms)
                         steps += 1
-                    assert steps < MAX_STEPS, f"no end: node {process.node_id} gets {event}"
+                    if steps >= MAX_STEPS:
+                        text = f"{steps:,} steps in one dispatch; node {process.node_id} got"
+                        raise LivelockError(now_ms, f"{text} {event!r:.200}")
                     if is_time_up is not None and is_time_up():
                         self.is_cut_short = bool(self._pending) or taken < len(wave)
                         break

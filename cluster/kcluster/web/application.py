@@ -17,7 +17,14 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from werkzeug.wrappers import Request, Response
 
 from kcluster.web.call import YAML_TYPES, ApiAnswer, ApiCall, ServerSide
-from kcluster.web.problems import EXPECTED, MEDIA_TYPE, RefusedRequest, not_found, refusal_of
+from kcluster.web.problems import (
+    EXPECTED,
+    MEDIA_TYPE,
+    RefusedRequest,
+    bad_request,
+    not_found,
+    refusal_of,
+)
 from kcluster.web.routes import JSON, Route, url_map
 
 if TYPE_CHECKING:
@@ -56,6 +63,7 @@ class WebApplication:
 
     def _answer(self, request: Request) -> Response:
         self._gate.check_host(request)
+        check_query(request)
         route, named = self._find(request)
         if not route.is_open:
             self._gate.check_token(request)
@@ -106,6 +114,14 @@ class WebApplication:
         """The parts of a stream; it ends with the cluster, which is in use meanwhile."""
         with self._lease(named):
             yield from parts
+
+
+def check_query(request: Request) -> None:
+    """Refuse a query with raw bytes that are no text."""
+    try:
+        request.query_string.decode()
+    except UnicodeDecodeError as error:
+        raise bad_request(f"byte {error.start + 1} of the query is not UTF-8") from None
 
 
 def check_body(request: Request, route: Route) -> None:

@@ -38,7 +38,7 @@ PartitionKey = tuple[Any, int]
 """(topic id, or topic name before Fetch v13; partition)."""
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class Reader:
     """A fetcher, and the rules that apply to it.

@@ -27,6 +27,7 @@ from kcluster.events.brokers import (
     BrokerUnfenced,
     ControlledShutdown,
     ControllerElected,
+    RegistrationRefused,
 )
 from kcluster.events.reasons import Fenced, Fencing, Restarted, ShuttingDown, Unfenced
 from kcluster.metadata.records import (
@@ -93,6 +94,7 @@ class Membership:
             return _registration_error(ErrorCode.INCONSISTENT_CLUSTER_ID)
         same = existing is not None and existing.incarnation_id == request.incarnation_id
         if not same and existing is not None and self.sessions.is_valid(broker_id, now_ms):
+            self._note_refusal(broker_id, request.incarnation_id, now_ms)
             return _registration_error(ErrorCode.DUPLICATE_BROKER_REGISTRATION)
         if not request.listeners:
             return _registration_error(ErrorCode.INVALID_REGISTRATION)
@@ -118,6 +120,16 @@ class Membership:
         self.sessions.register(broker_id, epoch).cause = cause
         metadata.commit([*records, RegisterBrokerRecord(registration, cause)])
         return m.BrokerRegistrationResponse(broker_epoch=epoch)
+
+    def _note_refusal(self, broker_id: int, incarnation_id: bytes, now_ms: int) -> None:
+        """Note the first refusal of a process: it asks again with each heartbeat interval."""
+        session = self.sessions.get(broker_id)
+        assert session is not None, broker_id
+        assert session.last_contact_ms is not None, session
+        if session.refused_incarnation != incarnation_id:
+            session.refused_incarnation = incarnation_id
+            left_ms = session.last_contact_ms + self.sessions.timeout_ms - now_ms
+            self._metadata.note(RegistrationRefused(broker_id, left_ms))
 
     def _amend(self, existing: BrokerRegistration, request: Any) -> Any:
         listener = request.listeners[0]
