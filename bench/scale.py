@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +34,7 @@ from kcluster.protocol.apis import ApiKey
 PER_TOPIC: Final = 10_000
 """Partitions of one topic, as many as Kafka creates in one request."""
 WAIT_S: Final = 600.0
+CLIENTS_AT_ONCE: Final = 32
 _PING: Final = m.ApiVersionsRequest(client_software_name="bench", client_software_version="1")
 
 
@@ -128,12 +130,17 @@ def measure(brokers: int, partitions: int, connections: int, profile: str) -> li
 
         steps.take(f"create {partitions:,} partitions", create, 2)
         steps.take("10 s without clients", lambda: time.sleep(10))
-        wires = []
+        wires: list[Wire] = []
+        addresses = running.bootstrap.split(",")
+
+        def open_one(number: int) -> Wire:
+            wire = Wire(address_of(addresses[number % len(addresses)]), WAIT_S)
+            wire.ask(ApiKey.API_VERSIONS, 3, _PING)
+            return wire
 
         def connect() -> None:
-            for _ in range(connections):
-                wires.append(Wire(address_of(running.bootstrap), WAIT_S))
-                wires[-1].ask(ApiKey.API_VERSIONS, 3, _PING)
+            with ThreadPoolExecutor(CLIENTS_AT_ONCE) as pool:
+                wires.extend(pool.map(open_one, range(connections)))
 
         steps.take(f"{connections:,} connections", connect)
         steps.take("10 s with them, idle", lambda: time.sleep(10))
