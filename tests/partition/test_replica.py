@@ -44,7 +44,9 @@ class Leader:
         self.last_fetches: dict[int, int] = {}
         log = Log(b"t" * 16, 0)
         first = registration(**changes)
-        self.replica = Replica("t", first, 1, log, config, self.brokers, self.last_fetches, LAG_MS)
+        self.replica = Replica(
+            "t", first, 1, log, config, self.brokers, self.last_fetches, LAG_MS, {}
+        )
         self.replica.lead(first, 0)
 
     def append(self, count: int = 1, acks: int = ALL, now_ms: int = 0) -> ErrorCode:

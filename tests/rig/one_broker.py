@@ -23,6 +23,7 @@ from kcluster.contract import (
     Send,
     Tick,
 )
+from kcluster.metadata.delta import MetadataDelta
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import (
     BROKER_RESOURCE,
@@ -133,8 +134,13 @@ class OneBroker:
         """As the controller: metadata records, which the broker puts into effect at once."""
         published = [record for some in records for record in some]
         self.metadata += published
-        self.broker.publisher.apply(published, self.now_ms)
+        self.apply(published, self.now_ms)
         self._step(Tick())
+
+    def apply(self, records: list[MetadataRecord], now_ms: int) -> None:
+        """The same, but the broker does not step yet."""
+        delta = MetadataDelta(self.broker.image.offset + 1, records)
+        self.broker.publisher.apply(delta, now_ms)
 
     def send(
         self, api_key: ApiKey, version: int, body: Any, client_id: str = "test", connection: int = 1

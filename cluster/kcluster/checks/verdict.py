@@ -23,12 +23,15 @@ from kcluster.checks.violations import ExplainedViolation, explained_violations
 from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.events.words.base import counted
 from kcluster.evidence.client_names import keeps_a_ledger
+from kcluster.evidence.contents import Unreadable
 from kcluster.evidence.finals import read_finals
+from kcluster.evidence.group_history import share_leaderships
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.outside import FROM_THE_START, IsInside, outside_ledger
 from kcluster.evidence.recorder import Judged, Recorder
 from kcluster.invariants.replies import Patience
+from kcluster.protocol.errors import ErrorCode
 
 VALID: Final = "valid"
 INVALID: Final = "invalid"
@@ -103,6 +106,8 @@ class Verdict(Struct, frozen=True):
     in the log, not by value and not what was read of them."""
     merged_before_ms: int = -1
     """Until when; -1 for none."""
+    unreadable: tuple[Unreadable, ...] = ()
+    """What is in the logs, and cannot be read: it was not judged."""
     dropped_events: int = 0
     """How many events, the oldest, were no longer kept."""
 
@@ -163,6 +168,8 @@ class Verdict(Struct, frozen=True):
             )
         if self.dropped_events:
             lines.append(f"the oldest {self.dropped_events:,} events are no longer kept")
+        lines += [_unreadable_line(one) for one in self.unreadable[:MAX_SHOWN]]
+        lines += _more(len(self.unreadable), "batches that cannot be read")
         for anomaly in self.anomalies[:MAX_SHOWN]:
             lines.append(f"{anomaly}{_allowed(anomaly)}")
             lines += [self._line(link) for link in anomaly.chain]
@@ -214,6 +221,12 @@ def _allowed(anomaly: Anomaly) -> str:
     return f" ({anomaly.allowed})" if anomaly.allowed and not is_in_text else ""
 
 
+def _unreadable_line(one: Unreadable) -> str:
+    topic, number = one.partition
+    line = f"cannot be read: {topic}-{number}, offsets {one.first} to {one.last}: {one.detail}"
+    return line if one.error == ErrorCode.NONE.name else f"{line}; consumers get {one.error}"
+
+
 def _more(count: int, what: str) -> list[str]:
     return [f"... and {count - MAX_SHOWN:,} more {what}"] if count > MAX_SHOWN else []
 
@@ -248,6 +261,7 @@ def judge(
     whole = _joined(ledger, outside)
     finals = read_finals(recorder, names)
     facts = Facts(recorder, whole, clients, names)
+    whole.share_leaderships = share_leaderships(recorder)
     present = _of_present_topics(recorder, whole)
     anomalies = find_anomalies(present, finals.logs, drained) + find_in_groups(recorder)
     anomalies = explained(facts, [x for x in anomalies if x.at_ms < 0 or x.at_ms >= since_ms])
@@ -258,7 +272,10 @@ def judge(
     whole = _since(whole, since_ms)
     recorder.judged = Judged(whole, finals.logs, names)
     merged, merged_acked = recorder.merged_counts()
-    outcome, reason = _outcome(recorder, whole, anomalies, violations, finals.offline, healed)
+    unreadable = _unreadable(recorder)
+    outcome, reason = _outcome(
+        recorder, whole, anomalies, violations, finals.offline, unreadable, healed
+    )
     outcomes = [send.outcome for send in whole.sends]
     different = len({(read.partition, read.offset, read.value) for read in whole.reads})
     return Verdict(
@@ -277,6 +294,7 @@ def judge(
         errors=tuple(_errors(whole)),
         deleted=(*(Deleted(*x) for x in finals.deleted), *_deleted_topics(recorder, since_ms)),
         offline=tuple(finals.offline),
+        unreadable=unreadable,
         read_again=len(whole.reads) - different,
         has_outside_readers=bool(outside.reads),
         merged=merged,
@@ -360,7 +378,7 @@ def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
     present = ledger.without_records()
     present.sends = [x for x in ledger.sends if x.value not in gone.get(x.partition, ())]
     present.reads = [x for x in ledger.reads if x.value not in gone.get(x.partition, ())]
-    present.commits = [x for x in ledger.commits if x[1] not in gone]
+    present.commits = [x for x in ledger.commits if x.partition not in gone]
     present.errors = ledger.errors
     return present
 
@@ -384,6 +402,7 @@ def _outcome(
     anomalies: list[Anomaly],
     violations: tuple[ExplainedViolation, ...],
     offline: list[str],
+    unreadable: tuple[Unreadable, ...],
     healed: bool,
 ) -> tuple[str, str]:
     counts: dict[str, int] = {}
@@ -396,13 +415,25 @@ def _outcome(
             reasons.append(f"invariant {violation.name} broken")
     if reasons:
         return INVALID, ", ".join(reasons)
-    if not ledger.sends and recorder.merged_before_ms < 0:
+    if not ledger.sends and not unreadable and recorder.merged_before_ms < 0:
         return UNKNOWN, "nothing was sent"
     if not healed:
         return UNKNOWN, "the cluster was not healed at the end"
     if offline:
         return UNKNOWN, f"without a leader at the end: {', '.join(offline)}"
+    if unreadable:
+        return UNKNOWN, f"{counted(len(unreadable), 'batch')} of records cannot be read"
     return VALID, "no anomaly" + (", and every invariant held" if recorder.checks_steps else "")
+
+
+def _unreadable(recorder: Recorder) -> tuple[Unreadable, ...]:
+    """Everything that was appended and could not be read, in order of partition and offset."""
+    found: dict[Unreadable, None] = {}
+    for observed in recorder.partitions.values():
+        batches = [append.batch for append in observed.appends]
+        partition = (observed.topic, observed.partition)
+        found |= dict.fromkeys(recorder.contents.unreadable_in(partition, batches))
+    return tuple(sorted(found, key=lambda one: (one.partition, one.first)))
 
 
 def _errors(ledger: Ledger) -> list[ErrorCount]:

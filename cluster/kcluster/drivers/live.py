@@ -41,6 +41,12 @@ T = TypeVar("T")
 MAX_LATE_US: Final = 2_000_000
 """A driver that is later than this does not catch up; the cluster's clock falls behind instead."""
 
+TURN_NS: Final = 50_000_000
+"""How long one dispatch may take before sockets are read again."""
+
+MAX_TURNS_CUT: Final = 100
+"""After so many, one takes as long as it needs."""
+
 LONGEST_SLEEP_S: Final = 3600.0
 IDLE_SWEEPS: Final = 8
 """How many times per connections.max.idle.ms idle connections are checked for."""
@@ -77,6 +83,11 @@ class LiveDriver(SocketDriver):
         self._alarm: Any = None
         self._timer: Any = None
         self._armed_us = NEVER_US
+        self._turn_ends_ns = 0
+        """When the dispatcher is to stop, so that sockets are read, commands taken and signals
+        obeyed whatever there is to do."""
+        self._turns_cut = 0
+        """How many turns in a row it was stopped."""
         self._stopped: Event | None = None
         self.thread_id: int | None = None
 
@@ -104,9 +115,9 @@ class LiveDriver(SocketDriver):
         sweep = gevent.spawn(self._close_idle)
         try:
             self.wake()
-            for process in self.plan.processes:
-                self.dispatcher.start(process.node_id)
+            self.dispatcher.start_all()
             self.settle()
+            self.dispatcher.is_time_up = self._is_turn_over  # no client waits before
             with self._commands_lock:
                 self._accepts_commands = True
             self._run_commands()
@@ -158,6 +169,7 @@ class LiveDriver(SocketDriver):
             greenlet.start()
 
     def _run_command(self, function: Callable[[], T]) -> T:
+        self._begin_turn()
         self.wake()
         result = function()
         self.settle()
@@ -212,6 +224,20 @@ class LiveDriver(SocketDriver):
             if due_us >= now_us:
                 return
 
+    def _is_turn_over(self) -> bool:
+        if time.monotonic_ns() <= self._turn_ends_ns:
+            return False
+        # Clients must not add for ever to what is left: then the time would stand still.
+        return self._turns_cut < MAX_TURNS_CUT
+
+    def _begin_turn(self) -> None:
+        self._turn_ends_ns = time.monotonic_ns() + TURN_NS
+        self._turns_cut = self._turns_cut + 1 if self.dispatcher.is_cut_short else 0
+
+    def settle(self) -> None:
+        self._begin_turn()
+        super().settle()
+
     def settle_soon(self) -> None:
         if not self._settle_is_due:
             self._settle_is_due = True
@@ -228,7 +254,9 @@ class LiveDriver(SocketDriver):
         self._timer.stop()
         if self.clock.is_paused:
             return
-        due_us = self._armed_us = self.dispatcher.quiet_until_us
+        dispatcher = self.dispatcher
+        due_us = dispatcher.now_us if dispatcher.is_cut_short else dispatcher.quiet_until_us
+        self._armed_us = due_us
         if due_us != NEVER_US:
             delay_s = self.delay_s(due_us)
             hub = self._hub
@@ -239,6 +267,7 @@ class LiveDriver(SocketDriver):
 
     def _on_timer(self) -> None:
         self._armed_us = NEVER_US
+        self._begin_turn()
         try:
             self.wake()
             self.settle()

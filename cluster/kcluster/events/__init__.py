@@ -62,6 +62,7 @@ from kcluster.events.partitions import (
     ReassignmentStarted,
 )
 from kcluster.events.share_groups import ShareLocksExpired, SharePartitionLoaded
+from kcluster.events.steps import StepSkipped
 from kcluster.events.topics import (
     ConfigChanged,
     FeatureChanged,
@@ -121,6 +122,7 @@ AnyEvent = (
     | NetworkCut
     | NetworkHealed
     | NetworkShaped
+    | StepSkipped
 )
 """Every kind of event; msgspec decodes a record of one into its type."""
 
@@ -182,6 +184,7 @@ __all__ = [
     "RuleRemoved",
     "ShareLocksExpired",
     "SharePartitionLoaded",
+    "StepSkipped",
     "TopicCreated",
     "TopicDeleted",
     "TransactionCompleted",

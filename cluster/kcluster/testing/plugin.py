@@ -70,7 +70,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini(
         SEED_LIMIT_INI,
-        "Seconds of real time after which one of many seeds counts as hanging.",
+        "Seconds of CPU time after which one of many seeds counts as hanging.",
         default="120",
     )
     group = parser.getgroup("kcluster", "Kafka clusters")

@@ -119,7 +119,7 @@ def _run_seeds(
         seeds,
         run,
         workers=workers,
-        real_limit_s=float(item.config.getini(SEED_LIMIT_INI)),
+        limit_s=float(item.config.getini(SEED_LIMIT_INI)),
         on_outcome=keep,
     )
     failed = outcome.first_failed

@@ -11,6 +11,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
@@ -269,9 +270,11 @@ def _write(text: str, output: str | None, summary: str) -> None:
     if output is None:
         print(text, end="")
         return
+    from kcluster.runs.whole_files import SHARED, replacing
+
     try:
-        with open(output, "w", encoding="utf-8") as file:
-            file.write(text)
+        with replacing(Path(output), SHARED) as file:
+            file.write(text.encode())
     except OSError as error:
         _fail(f"{output}: cannot be written: {error.strerror}", _FAILED)
     print(f"{output}: {summary}", file=sys.stderr)

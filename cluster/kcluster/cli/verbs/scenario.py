@@ -305,11 +305,12 @@ def _progress(name: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     if quiet or not sys.stderr.isatty():
         yield lambda passed_ms, all_ms: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
+    from kcluster.plain_output import plain_console
+
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.1f} s"))
-    with Progress(*columns, transient=True, console=Console(stderr=True)) as bar:
+    with Progress(*columns, transient=True, console=plain_console(to_stderr=True)) as bar:
         task = bar.add_task(name)
         yield lambda passed_ms, all_ms: bar.update(
             task, completed=passed_ms / 1000, total=all_ms / 1000
