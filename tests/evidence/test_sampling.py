@@ -101,7 +101,7 @@ def test_sampling__records_are_bounded_in_bytes_and_the_verdict_says_what_are_ra
     assert 0 < sum(held) == recorder._kept_bytes <= 5_000
 
 
-def test_sampling__large_commits_count_and_refused_batches_keep_their_header(lab: Callable[..., Lab]) -> None:
+def test_sampling__large_commits_count_and_refused_batches_do_not(lab: Callable[..., Lab]) -> None:
     cluster = lab(**{"message.max.bytes": 1_000, "offset.metadata.max.bytes": 1_000_000})
     recorder, kept, stranger = cluster.recorder, [], Answer()
     recorder.max_bytes = 300_000
