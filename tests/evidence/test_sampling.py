@@ -115,7 +115,7 @@ def test_sampling__refused_batches_and_large_commits_count(lab: Callable[..., La
         cluster.driver.run_for(200)
         kept.append(recorder._kept_bytes)
     assert 100_000 < max(kept) <= 300_000
-    assert len(recorder.answers) < 10
+    assert len(recorder.answers) < 20
 
 
 def test_sampling__what_retention_deletes_between_two_looks_is_counted(
