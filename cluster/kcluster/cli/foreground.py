@@ -131,7 +131,7 @@ def run(options: UpOptions, began_s: float) -> int:
 
     on_stop_signals(stop, started.is_set, noticed.is_set)
     feed = EventFeed()
-    with Cluster(topology, log=inbox.put, record=False) as cluster:
+    with Cluster(topology, log=inbox.put, record=not options.no_record) as cluster:
         started.set()
         name = cluster.name = free_name(options.name, topology)
         session = ControlSession(cluster, name, stop=stop)
@@ -139,12 +139,12 @@ def run(options: UpOptions, began_s: float) -> int:
         try:
             printer = Printer(options, session.origin_ms)
             _listen(cluster, inbox, feed, options.trace_requests)
+            directory = _write_run(cluster, options)
+            session.set_own_run(directory)
             with surviving_output():
                 printer.ready(cluster, name, time.monotonic() - began_s)
             gc.enable()
             gc.freeze()
-            directory = _record(cluster, options)
-            session.set_recorded(directory)
             if options.page:
                 _show_page(session, printer)
             printing = PrintThread(lambda: _print_until_stop(inbox, printer))
@@ -357,11 +357,8 @@ class Printer:
         print(json.dumps(values, ensure_ascii=False))
 
 
-def _record(cluster: Cluster, options: UpOptions) -> LiveRunWriter | None:
-    """Record the cluster, which serves its clients already; the start does not wait for this."""
-    if options.no_record:
-        return None
-    cluster.start_recording()
+def _write_run(cluster: Cluster, options: UpOptions) -> LiveRunWriter | None:
+    """Write the run to a directory from now on, if `--out` asks for it."""
     if options.out is None:
         return None
     from kcluster.cli.run_directory import LiveRunWriter

@@ -17,6 +17,7 @@ from kcluster.contract import CONTROLLER_ID
 
 if TYPE_CHECKING:
     from kcluster.config.topology.specs import TopicSpec
+    from kcluster.controller.outcome import ApiError
     from kcluster.metadata.records import MetadataRecord
 
 VOTERS: Final = (CONTROLLER_ID, CONTROLLER_ID + 1, CONTROLLER_ID + 2)
@@ -28,13 +29,17 @@ Kafka's bound is in bytes: KafkaRaftClient.MAX_FETCH_SIZE_BYTES."""
 
 
 class PendingTopics:
-    """The topology's topics that are still to be created, and the brokers to wait for."""
+    """The topology's topics that are still to be created, and the brokers to wait for.
 
-    __slots__ = ("expected_brokers", "timed_out", "topics")
+    `refused`: by topic, why it could not be created with the brokers that were active then.
+    """
+
+    __slots__ = ("expected_brokers", "refused", "timed_out", "topics")
 
     def __init__(self, topics: tuple[TopicSpec, ...], expected_brokers: tuple[int, ...]) -> None:
         self.topics = topics
         self.expected_brokers = expected_brokers
+        self.refused: dict[str, ApiError] = {}
         self.timed_out = False
         """The first session timeout has passed: missing brokers are not waited for any more."""
 

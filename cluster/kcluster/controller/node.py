@@ -118,7 +118,8 @@ class ControllerNode:
         self.partitions = Partitions(self)
         self.leader_elections = LeaderElections(self, self.partitions)
         self.topics = Topics(self, self.mutation_quotas)
-        self.bootstrap = Bootstrap(self, self.topics, bootstrap_topics, expected_brokers)
+        additions = PartitionAdditions(self, self.mutation_quotas)
+        self.bootstrap = Bootstrap(self, self.topics, additions, bootstrap_topics, expected_brokers)
         self.membership = Membership(self, self.partitions, self.bootstrap.on_broker_unfenced)
         parts: tuple[Part, ...] = (
             self.membership,
@@ -127,7 +128,7 @@ class ControllerNode:
             self.leader_elections,
             Reassignments(self, self.partitions),
             self.topics,
-            PartitionAdditions(self, self.mutation_quotas),
+            additions,
             Configs(self, self.partitions),
             ClientQuotaControl(self),
             ScramCredentials(self),

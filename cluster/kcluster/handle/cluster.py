@@ -78,13 +78,19 @@ class Cluster(ClusterVerbs):
             ) from self.driver.bugs[0]
 
     def open(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Start the cluster in its own thread; returns when all brokers serve clients."""
+        """Start the cluster in its own thread; returns when all brokers serve clients and every
+        topic of the topology exists.  ClusterError, and nothing runs, if that cannot be."""
         assert self._thread is None, "a Cluster can be opened only once"
         ready: Future[None] = Future()
 
+        def on_ready() -> None:
+            if self._is_recorded:
+                self._begin_recording()  # before the hub reads the first byte of a client
+            ready.set_result(None)
+
         def serve() -> None:
             try:
-                self.driver.run(lambda: ready.set_result(None))
+                self.driver.run(on_ready)
             except OSError as error:
                 if ready.done() or error.errno not in NO_DESCRIPTOR:
                     raise
@@ -99,9 +105,7 @@ class Cluster(ClusterVerbs):
         self._thread.start()
         try:
             ready.result()
-            self._wait(self._settled.all_serving, timeout_s, "not all brokers started")
-            if self._is_recorded:
-                self.start_recording()
+            self._wait(self._settled.has_started, timeout_s, "not all brokers started")
         except ClusterError:
             self.close()
             raise

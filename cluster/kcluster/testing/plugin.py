@@ -37,10 +37,12 @@ from kcluster.testing.items import (
     clock_of,
     first_seed_of,
     is_virtual,
+    narrow_use,
     replay_of,
     seeds_of,
     wide_fixtures,
 )
+from kcluster.testing.plain_imports import import_plainly
 from kcluster.testing.reports import RUNS_DIRECTORY, add_stories, end_at_users_line, remember
 
 if TYPE_CHECKING:
@@ -100,6 +102,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Run each test in virtual time twice with one seed, and show the first difference.",
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Before a conftest.py imports kcluster: import it as it is."""
+    early_config.add_cleanup(import_plainly())
 
 
 @pytest.hookimpl(trylast=True)
@@ -170,6 +178,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """A world begins before any other fixture of its test is made, so that all of them are in
     it."""
     names: list[str] = getattr(item, "fixturenames", [])
+    if FIXTURE in names and (problem := narrow_use(item)):
+        pytest.fail(problem, pytrace=False)
     if FIXTURE in names and clock_of(item) == "virtual":
         names.remove(FIXTURE)
         names.insert(len(wide_fixtures(item)), FIXTURE)

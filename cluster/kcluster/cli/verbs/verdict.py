@@ -44,6 +44,5 @@ def handle(session: ControlSession, request: VerdictRequest) -> dict[str, Any]:
     """The verdict as lines and as values."""
     import msgspec
 
-    session.wait_until_recorded()
     verdict = session.cluster.verdict()
     return {"lines": verdict.lines(), "verdict": msgspec.json.decode(verdict.to_json())}

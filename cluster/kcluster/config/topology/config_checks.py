@@ -129,24 +129,32 @@ def show_sentence(text: str) -> str:
     return text if text.isprintable() else repr(text)
 
 
-def _unknown_broker_config(name: str) -> str:
-    name = name.replace("_", ".")
+def _unknown_broker_config(written: str) -> str:
+    name = written.replace("_", ".")
     if name in _TOPOLOGY_SETS:
         return f"set with {_TOPOLOGY_SETS[name]}"
     topic_config = TOPIC_CONFIGS.get(name)
     if topic_config is not None and topic_config.synonyms:
         return f"a config of topics; for all topics it is {topic_config.synonyms[0]}"
-    meant = nearest(name, _settable())
-    if meant is not None:
-        return f"no such broker config; did you mean {meant}?"
-    return "no such broker config"
+    return "no such broker config" + _did_you_mean(written, _settable())
 
 
-def unknown_topic_config(name: str) -> str:
+def unknown_topic_config(written: str) -> str:
     """The message for a name that no topic config has."""
-    name = name.replace("_", ".")
+    name = written.replace("_", ".")
     for definition in TOPIC_CONFIGS.values():
         if name in definition.synonyms:
             return f"a config of brokers; of a topic it is {definition.name}"
-    meant = nearest(name, TOPIC_CONFIGS)
-    return "no such topic config" + (f"; did you mean {meant}?" if meant else "")
+    return "no such topic config" + _did_you_mean(written, TOPIC_CONFIGS)
+
+
+def _did_you_mean(written: str, known: Mapping[str, ConfigDef]) -> str:
+    """The config that was probably meant, spelled as the wrong name is: the only one that begins
+    with it, or the nearest."""
+    name = written.replace("_", ".")
+    longer = [one for one in known if one.startswith(f"{name}.")]
+    meant = longer[0] if len(longer) == 1 else nearest(name, known)
+    if meant is None:
+        return ""
+    is_dotted = "." in written or "_" not in written
+    return f"; did you mean {meant if is_dotted else meant.replace('.', '_')}?"

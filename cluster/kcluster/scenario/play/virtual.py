@@ -28,6 +28,8 @@ LEAVE_LIMIT_MS: Final = 60_000
 class VirtualStage(Stage):
     """A stage on a virtual driver."""
 
+    may_await_locks = True
+
     def __init__(self, driver: VirtualDriver, seed: int, ledger: Ledger) -> None:
         self.driver = driver
         super().__init__(self.driver.plan, self.driver.dispatcher, self.driver.verbs, ledger, seed)
@@ -38,7 +40,7 @@ class VirtualStage(Stage):
     def start(self) -> None:
         """Start the cluster.  The scenario's time begins when it serves."""
         self.driver.open()
-        self.driver.run_until_condition(self.verbs.settled.all_serving, 120_000)
+        self.driver.run_until_condition(self.verbs.settled.has_started, 120_000)
         self._began_ms = self.driver.now_ms
 
     @property
