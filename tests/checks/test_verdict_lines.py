@@ -134,4 +134,5 @@ def test_verdict__records_that_are_read_again_are_counted_apart():
         stage.run_for(100)
     verdict = stage.verdict()
     assert (verdict.read, verdict.read_again) == (2, 2)
-    assert verdict.lines()[1].endswith("read 2 (and 2 reads again)")
+    assert verdict.lines()[-2].endswith("read 2 (and 2 reads again)")
+    assert verdict.lines()[-1] == "invalid: 1 nonmonotonic-poll"

@@ -65,7 +65,8 @@ _COMMITS: Final = (int(ApiKey.OFFSET_COMMIT), int(ApiKey.OFFSET_FETCH))
 
 
 class AckedRange(Struct, gc=False):
-    """Offsets `first` to `last`, appended in `epoch` by one broker; `acked`: all of them were."""
+    """Offsets `first` to `last`, appended in `epoch` by one broker, from `from_ms` until
+    `until_ms`; `acked`: all of them were."""
 
     epoch: int
     first: int
@@ -73,6 +74,7 @@ class AckedRange(Struct, gc=False):
     acked: bool
     count: int
     from_ms: int
+    until_ms: int
 
 
 class SamplingRecorder(Recorder):
@@ -424,9 +426,11 @@ class SamplingRecorder(Recorder):
             ):
                 last.last = append.last_offset
                 last.count += count
+                last.until_ms = append.at_ms
             else:
                 first, end = append.base_offset, append.last_offset
-                ranges.append(AckedRange(append.epoch, first, end, acked, count, append.at_ms))
+                at_ms = append.at_ms
+                ranges.append(AckedRange(append.epoch, first, end, acked, count, at_ms, at_ms))
         observed.appends = kept
 
     def _drop_old_notes(self) -> None:
@@ -461,21 +465,29 @@ class SamplingRecorder(Recorder):
 
     # -------------------------------------------------------------------------- afterwards
 
-    def merged_counts(self) -> tuple[int, int]:
-        """Records known as ranges only: (all, acked)."""
-        ranges = [x for ranges in self.ranges.values() for x in ranges]
+    def read_min_isr(self) -> None:
+        for node in self._brokers():
+            for replica in node.replicas.all():
+                observed = self.partitions.get(replica.key)
+                if observed is not None:
+                    observed.min_isr = replica.min_isr
+
+    def merged_counts(self, since_ms: int) -> tuple[int, int]:
+        """Records known as ranges only: (all, acked); of ranges that end since then."""
+        every = (x for ranges in self.ranges.values() for x in ranges)
+        ranges = [x for x in every if x.until_ms >= since_ms]
         return sum(x.count for x in ranges), sum(x.count for x in ranges if x.acked)
 
-    def missing(self, logs: Mapping[Partition, FinalLog]) -> Iterator[Missing]:
-        """The acked ranges that the final logs do not hold; what was deleted on purpose is not
-        missing."""
+    def missing(self, logs: Mapping[Partition, FinalLog], since_ms: int) -> Iterator[Missing]:
+        """The acked ranges that the final logs do not hold, of those that end since then; what was
+        deleted on purpose is not missing."""
         for observed in self.partitions.values():
             partition = (observed.topic, observed.partition)
             log = logs.get(partition)
             if observed.deleted_ms >= 0 or log is None:
                 continue
             for one in self.ranges.get(observed.key, ()):
-                if one.acked:
+                if one.acked and one.until_ms >= since_ms:
                     for first, last in _not_in(log, one):
                         yield Missing(partition, one.epoch, first, last, one.from_ms)
 

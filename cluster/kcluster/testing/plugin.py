@@ -41,7 +41,13 @@ from kcluster.testing.items import (
     seeds_of,
     wide_fixtures,
 )
-from kcluster.testing.reports import RUNS_DIRECTORY, add_stories, end_at_users_line, remember
+from kcluster.testing.reports import (
+    RUNS_DIRECTORY,
+    add_stories,
+    begin_test,
+    end_at_users_line,
+    remember,
+)
 
 if TYPE_CHECKING:
     from kcluster.testing.handles import TestedCluster, VirtualCluster
@@ -167,8 +173,9 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A world begins before any other fixture of its test is made, so that all of them are in
-    it."""
+    """Verdicts on a cluster that tests share are on this test.  A world begins before any other
+    fixture of its test is made, so that all of them are in it."""
+    begin_test(item)
     names: list[str] = getattr(item, "fixturenames", [])
     if FIXTURE in names and clock_of(item) == "virtual":
         names.remove(FIXTURE)

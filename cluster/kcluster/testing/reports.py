@@ -34,6 +34,13 @@ def remember(node: Any, cluster: Any) -> None:
         handles.append(cluster)
 
 
+def begin_test(item: pytest.Item) -> None:
+    """The clusters that earlier tests used and this one may: it is judged from now on."""
+    for node in item.listchain():
+        for cluster in node.stash.get(_HANDLES, []):
+            cluster.begin_test()
+
+
 def end_at_users_line(error: BaseException) -> None:
     """Cut off the frames of what kcluster refuses, below the line of the test that caused it: the
     text says what is wrong, and the fault is not in them."""
