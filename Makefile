@@ -164,14 +164,20 @@ helpers:
 	  else $(MAKE) --no-print-directory $(HELPERS)/node/.done || \
 	    echo "make: kafkajs could not be fetched: the Node helper is not tried"; fi
 
-# The launcher runs the tests without Maven; it brings JUnit's own classes.
+# As users do it: the extension is installed into an empty repository, and a project outside of it depends
+# on it there. The launcher runs the tests without Maven; it brings JUnit's own classes.
 JUNIT_LAUNCHER := org.junit.platform:junit-platform-console-standalone:1.13.4
+EMPTY_REPOSITORY = -Dmaven.repo.local=$(CURDIR)/$(HELPERS)/java/repository
 $(HELPERS)/java/.done: $(shell find helpers/java -name '*.java' -o -name pom.xml)
 	@echo "Building the JUnit 5 extension and its example; this once." >&2
 	@rm -rf $(@D) && mkdir -p $(HELPERS) && cp -r helpers/java $(@D)
-	@cd $(@D) && mvn -q -B package -DskipTests dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)/libs \
-	  -DexcludeGroupIds=kcluster,org.junit.jupiter,org.junit.platform,org.opentest4j,org.apiguardian
-	@cd $(@D) && mvn -q -B -N dependency:copy -Dartifact=$(JUNIT_LAUNCHER) -DoutputDirectory=$(CURDIR)/$(@D)/libs
+	@cd $(@D)/junit5 && mvn -q -B $(EMPTY_REPOSITORY) install
+	@cd $(@D)/example && mvn -q -B $(EMPTY_REPOSITORY) test-compile dependency:copy-dependencies \
+	  -DoutputDirectory=$(CURDIR)/$(@D)/libs \
+	  -DexcludeGroupIds=org.junit.jupiter,org.junit.platform,org.opentest4j,org.apiguardian
+	@cd $(@D)/example && mvn -q -B $(EMPTY_REPOSITORY) -N dependency:copy -Dartifact=$(JUNIT_LAUNCHER) \
+	  -DoutputDirectory=$(CURDIR)/$(@D)/libs
+	@rm -rf $(@D)/repository
 	@touch $@
 
 $(HELPERS)/example.test: $(wildcard helpers/go/* helpers/go/example/*)

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from kcluster.cli.click_tools import kcluster
 from kcluster.cli.verbs.exercise import seeds_of
+from kcluster.learn.exercises import Exercise, all_exercises
 
 
 @pytest.fixture
@@ -66,6 +67,18 @@ def test_exercise__from_its_task_to_its_points(run: Callable[..., Result]) -> No
     grade = json.loads(result.output)
     assert (grade["points"], grade["of"], grade["passed"]) == (10, 10, True)
     assert grade["first_failing_seed"] is None
+
+
+@pytest.mark.parametrize("exercise", all_exercises(), ids=lambda exercise: exercise.name)
+def test_exercise__each_starts_with_a_file_that_can_be_graded(
+    exercise: Exercise, run: Callable[..., Result]
+) -> None:
+    number = str(exercise.number)
+    assert run("exercise", "start", number).exit_code == 0
+    result = run("exercise", "check", number, f"exercise-{number}.yaml", "--seeds", "1", "--json")
+    assert result.exit_code == 1, result.stderr
+    grade = json.loads(result.output)
+    assert 0 <= grade["points"] < grade["of"] == exercise.points
 
 
 def test_exercise__a_file_that_cannot_be_graded_is_exit_code_2(run: Callable[..., Result]) -> None:

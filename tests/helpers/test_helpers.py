@@ -15,11 +15,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs_pages import ROOT, fenced
 from tests.web.api import serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout_s(180)]
 
-BUILT = Path(__file__).parents[2] / "build" / "helpers"
+BUILT = ROOT / "build" / "helpers"
+EXAMPLES = {
+    "java": "java/example/src/test/java/example/FirstTest.java",
+    "xml": "java/example/pom.xml",
+    "go": "go/example/first_test.go",
+    "text": "go/example/go.mod",
+    "js": "node/example/first.test.js",
+    "json": "node/example/package.json",
+}
+"""Where the first blocks of docs/how-to/other-languages.md come from, by their language."""
 PROGRAM = Path(sys.executable).parent / "kcluster"
 LIMIT_S = 150
 WORDS = "leader's death"
@@ -57,8 +67,7 @@ def program(name: str, built: str) -> str:
 def test_helpers__java_with_junit_and_javas_client() -> None:
     java = program("java", "java/.done")
     classes = BUILT / "java" / "example" / "target" / "test-classes"
-    extension = BUILT / "java" / "junit5" / "target" / "classes"
-    path = os.pathsep.join([f"{BUILT}/java/libs/*", str(classes), str(extension)])
+    path = os.pathsep.join([f"{BUILT}/java/libs/*", str(classes)])
     launcher = "org.junit.platform.console.ConsoleLauncher"
     run(
         [java, "-XX:TieredStopAtLevel=1", "-cp", path, launcher, "execute",
@@ -83,3 +92,14 @@ def test_helpers__use_a_running_server_and_leave_nothing() -> None:
         named = {"KCLUSTER_URL": server.url, "KCLUSTER_TOKEN": server.token}
         run([node, "--test"], BUILT / "node" / "example", named)
         assert api.ok("GET", "/v1/clusters") == {"clusters": []}
+
+
+@pytest.mark.parametrize("language", EXAMPLES)
+def test_helpers__what_the_guide_shows_first_is_the_example_that_runs(language: str) -> None:
+    shown = next(b for b in fenced("docs/how-to/other-languages.md") if b.language == language)
+    assert shown.text in ROOT.joinpath("helpers", EXAMPLES[language]).read_text("utf-8")
+
+
+def test_helpers__the_java_extension_can_be_installed_alone() -> None:
+    project = ROOT.joinpath("helpers/java/junit5/pom.xml").read_text("utf-8")
+    assert "<parent>" not in project

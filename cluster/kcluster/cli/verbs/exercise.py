@@ -162,7 +162,8 @@ def task_lines(exercise: Exercise) -> Iterator[str]:
         yield f"  {goal.points} point{'s' if goal.points > 1 else ''}: {goal.text}"
     yield f"You may change: {', '.join(exercise.start.may_edit)}"
     if keys.hint:
-        yield from ("", f"Hint: {keys.hint.strip()}")
+        yield ""
+        yield from f"Hint: {keys.hint.strip()}".splitlines()
 
 
 def grade_lines(grade: Grade) -> Iterator[str]:

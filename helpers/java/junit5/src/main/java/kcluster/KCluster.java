@@ -9,29 +9,34 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.extension.AfterAllCallback;
+import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeAllCallback;
+import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 
 /**
- * A Kafka cluster for the tests of a class, which they break.
+ * A Kafka cluster that tests break: a new one for each test, or, in a static field, one for all tests
+ * of the class.
  *
  * <pre>{@code
  * @RegisterExtension
- * static final KCluster kafka = KCluster.of("{brokers: 3, profile: fast, topics: {orders: {}}}");
+ * final KCluster kafka = KCluster.of("{brokers: 3, profile: fast, topics: {orders: {}}}");
  * }</pre>
  *
  * <p>It has a lease, so that nothing is left of it if this JVM dies. A refused request throws
  * IllegalStateException with the server's reason.
  */
-public final class KCluster implements BeforeAllCallback, AfterAllCallback, AutoCloseable {
+public final class KCluster
+    implements BeforeAllCallback, AfterAllCallback, BeforeEachCallback, AfterEachCallback, AutoCloseable {
     private static final int LEASE_S = 30;
     private static final Duration CONDITION_LIMIT = Duration.ofSeconds(10);
 
     private final String topology;
     private Server server;
     private ScheduledExecutorService renewal;
-    private String path;
+    private String path; // null while it does not run
     private String bootstrap;
+    private boolean sharedByClass;
 
     private KCluster(String topology) {
         this.topology = topology;
@@ -48,14 +53,30 @@ public final class KCluster implements BeforeAllCallback, AfterAllCallback, Auto
         return this;
     }
 
+    /** JUnit calls this for a static field, and with one instance for all tests of the class. */
     @Override
     public void beforeAll(ExtensionContext context) {
+        sharedByClass = true;
         open();
     }
 
     @Override
     public void afterAll(ExtensionContext context) {
         close();
+    }
+
+    @Override
+    public void beforeEach(ExtensionContext context) {
+        if (!sharedByClass) {
+            open();
+        }
+    }
+
+    @Override
+    public void afterEach(ExtensionContext context) {
+        if (!sharedByClass) {
+            close();
+        }
     }
 
     /** Start it, without JUnit. */
@@ -66,8 +87,8 @@ public final class KCluster implements BeforeAllCallback, AfterAllCallback, Auto
         ObjectNode wanted = Server.JSON.createObjectNode();
         wanted.put("topology", topology).put("lease", LEASE_S + "s");
         JsonNode created = server.call("POST", "/v1/clusters", wanted);
-        path = "/v1/clusters/" + created.get("id").asText();
         bootstrap = created.get("bootstrap").asText();
+        path = "/v1/clusters/" + created.get("id").asText();
         renewal = Executors.newSingleThreadScheduledExecutor(task -> {
             Thread thread = new Thread(task, "kcluster lease");
             thread.setDaemon(true);
@@ -78,21 +99,27 @@ public final class KCluster implements BeforeAllCallback, AfterAllCallback, Auto
         return this;
     }
 
-    /** Stop it. */
+    /** Stop it. Does nothing if it does not run: JUnit also calls this after a failed start. */
     @Override
     public void close() {
+        if (path == null) {
+            return;
+        }
         renewal.shutdownNow();
-        server.call("DELETE", path, null);
+        String stopped = path;
+        path = null;
+        server.call("DELETE", stopped, null);
     }
 
     /** For bootstrap.servers. */
     public String bootstrap() {
+        running();
         return bootstrap;
     }
 
     /** Brokers, partitions and links, as they are now. */
     public JsonNode status() {
-        return server.call("GET", path, null);
+        return call("GET", "", null);
     }
 
     /**
@@ -100,17 +127,17 @@ public final class KCluster implements BeforeAllCallback, AfterAllCallback, Auto
      * the cluster has noticed. The number of the action, for {@link #undo}.
      */
     public int act(String action) {
-        return server.call("POST", path + "/actions", Server.yaml(action)).get("action").asInt();
+        return call("POST", "/actions", Server.yaml(action)).get("action").asInt();
     }
 
     /** Undo an action: start what it killed, heal what it cut. */
     public void undo(int action) {
-        server.call("DELETE", path + "/actions/" + action, null);
+        call("DELETE", "/actions/" + action, null);
     }
 
     /** Undo every fault; returns when all replicas are in sync. */
     public void heal() {
-        server.call("POST", path + "/heal", null);
+        call("POST", "/heal", null);
     }
 
     /** Wait until a condition of scenario files holds, such as {@code isr(orders-0) = 3}. */
@@ -122,12 +149,12 @@ public final class KCluster implements BeforeAllCallback, AfterAllCallback, Auto
     public void await(String condition, Duration limit) {
         ObjectNode wanted = Server.JSON.createObjectNode();
         wanted.put("until", condition).put("within", limit.toMillis() + "ms");
-        server.call("POST", path + "/wait", wanted);
+        call("POST", "/wait", wanted);
     }
 
     /** Whether the cluster has kept its promises so far: `outcome`, `reason`, `anomalies`, … */
     public JsonNode verdict() {
-        return server.call("GET", path + "/verdict", null);
+        return call("GET", "/verdict", null);
     }
 
     /** Fail the test unless the verdict is valid; the message has the events and their causes. */
@@ -142,12 +169,12 @@ public final class KCluster implements BeforeAllCallback, AfterAllCallback, Auto
     public void processed(String topic, int partition, long offset) {
         ObjectNode report = Server.JSON.createObjectNode().put("topic", topic);
         report.putArray("offsets").addArray().add(partition).add(offset);
-        server.call("POST", path + "/processed", report);
+        call("POST", "/processed", report);
     }
 
     /** Fail the test unless each record of a topic was reported as processed, once and in order. */
     public void assertProcessedOnce(String topic) {
-        JsonNode judged = server.call("GET", path + "/processed?topic=" + topic, null);
+        JsonNode judged = call("GET", "/processed?topic=" + topic, null);
         if (!judged.get("valid").asBoolean()) {
             StringBuilder text = new StringBuilder();
             judged.get("problems").forEach(problem -> text.append(problem.get("text").asText()).append('\n'));
@@ -159,7 +186,7 @@ public final class KCluster implements BeforeAllCallback, AfterAllCallback, Auto
     public String events() {
         StringBuilder text = new StringBuilder();
         Map<JsonNode, Integer> numbers = new HashMap<>();
-        for (JsonNode event : server.call("GET", path + "/events", null).get("events")) {
+        for (JsonNode event : call("GET", "/events", null).get("events")) {
             int number = event.get("sequence").asInt();
             numbers.put(event.get("id"), number);
             Integer cause = numbers.get(event.get("cause"));
@@ -169,6 +196,19 @@ public final class KCluster implements BeforeAllCallback, AfterAllCallback, Auto
                     event.get("text").asText(), cause));
         }
         return text.toString();
+    }
+
+    private JsonNode call(String method, String subpath, Object body) {
+        return server.call(method, running() + subpath, body);
+    }
+
+    /** Its path in the API. */
+    private String running() {
+        if (path == null) {
+            throw new IllegalStateException(
+                "this cluster does not run: add @RegisterExtension to its field, or call open()");
+        }
+        return path;
     }
 
     private String explained(JsonNode verdict) {

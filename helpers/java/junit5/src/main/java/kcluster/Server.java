@@ -63,7 +63,8 @@ final class Server {
             JsonNode line = JSON.readTree(ready);
             return new Server(line.get("url").asText(), line.get("token").asText(), process);
         } catch (IOException error) {
-            throw new UncheckedIOException("kcluster does not start; $KCLUSTER_COMMAND names it", error);
+            throw new UncheckedIOException(
+                String.join(" ", command) + " does not start; $KCLUSTER_COMMAND names another command", error);
         }
     }
 
