@@ -19,7 +19,7 @@ from kcluster.config.topology.model import Topology
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.outside import FROM_THE_START
 from kcluster.evidence.recorder import Recorder
-from kcluster.handle.cluster import Cluster
+from kcluster.handle.cluster import START_TIMEOUT_S, Cluster
 from kcluster.handle.since import since_ms_of
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
@@ -43,6 +43,16 @@ class TestedCluster(TestVerbs, Cluster):
         super().__init__(topology, seed=seed, log=self._on_connection_line, record=False)
         self.test = test
         self._recorder = Recorder(self.driver.dispatcher, self.plan)
+
+    def open(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Start it; deaths of threads are noted until it is closed."""
+        super().open(timeout_s)
+        self.deaths.attach()
+
+    def close(self) -> None:
+        """Stop it."""
+        self.deaths.detach()
+        super().close()
 
 
 @notes_its_callers

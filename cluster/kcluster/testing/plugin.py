@@ -42,6 +42,7 @@ from kcluster.testing.items import (
     wide_fixtures,
 )
 from kcluster.testing.reports import (
+    ALL_LOGS,
     RUNS_DIRECTORY,
     add_stories,
     begin_test,
@@ -324,8 +325,11 @@ def pytest_runtest_makereport(
         end_at_users_line(call.excinfo.value)
     with _outside():
         report = yield
-        if report.failed and report.when == "call":
-            add_stories(item, report)
+        if report.failed and report.when == "call" and add_stories(item, report):
+            from kcluster.testing.client_logs import fold_client_logs
+
+            if item.config.get_verbosity() < ALL_LOGS:
+                fold_client_logs(report)
     return report
 
 

@@ -23,6 +23,7 @@ from kcluster.testing.callers import CallingLine
 from kcluster.testing.processed import ProcessedLedger, check_topic, judged_processing
 from kcluster.testing.run_line import run_line
 from kcluster.testing.story import client_lines, problem_lines, story_lines
+from kcluster.testing.thread_deaths import ThreadDeaths, death_lines
 from kcluster.version import __version__
 
 T = TypeVar("T")
@@ -44,6 +45,8 @@ class ReportedRun(ABC):
         self.threads_inside: set[int] = set()
         self.connection_lines: list[tuple[int, str]] = []
         """Connections that brokers closed or refused: (at_ms, line)."""
+        self.deaths = ThreadDeaths(self.clock_ms)
+        """Of the test's threads, while its cluster is open."""
         self._ledgers: list[ProcessedLedger] = []
         self.replay = ""
         """The command that runs the test again, if it is another than that by its name."""
@@ -167,6 +170,7 @@ class ReportedRun(ABC):
             "",
             *verdict.lines(),
             *problem_lines(record),
+            *death_lines(self.deaths.found, self.origin_ms),
             *client_lines(self.recorder, self.connection_lines, self.origin_ms),
             *self._threads(),
             *self._seed_lines(),

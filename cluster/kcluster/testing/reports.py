@@ -25,6 +25,10 @@ _REFUSALS: Final = (
 )
 _HANDLES: Final = pytest.StashKey[list[Any]]()
 """The clusters that an item's report covers."""
+PENDING_RUNS: Final = pytest.StashKey[Path]()
+"""Where an item's run directories go until it is known whether its report will be shown."""
+ALL_LOGS: Final = 2
+"""The verbosity, -vv, from which on log lines of client libraries are not folded."""
 
 
 def remember(node: Any, cluster: Any) -> None:
@@ -60,15 +64,17 @@ def _refusals() -> Iterator[type[BaseException]]:
             yield getattr(sys.modules[module], name)
 
 
-def add_stories(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Add to a failed test's report what happened to its clusters, and write run directories."""
-    parent = runs_directory(item.config)
+def add_stories(item: pytest.Item, report: pytest.TestReport) -> bool:
+    """Add to a failed test's report what happened to its clusters, and write run directories.
+    Whether there were any."""
+    parent = item.stash.get(PENDING_RUNS, None) or runs_directory(item.config)
     handles = [x for node in item.listchain() for x in node.stash.get(_HANDLES, [])]
     for cluster in {id(handle): handle for handle in handles}.values():
         if cluster.last_verdict is not None:
             _break_lines(report.longrepr, repr(cluster.last_verdict))
         report.sections.append(("kcluster", "\n".join(cluster.story(parent))))
         cluster.after_failure()
+    return bool(handles)
 
 
 def _break_lines(longrepr: Any, text: str) -> None:

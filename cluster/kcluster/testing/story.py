@@ -52,7 +52,8 @@ def story_lines(recorder: Recorder, callers: Iterable[CallingLine], began_ms: in
         if caller.at_ms < began_ms:
             continue  # of an earlier test
         at_ms = min([caller.at_ms, *(note.at_ms for note in notes[caller.notes_before :][:1])])
-        line = event_line(at_ms, began_ms, "test", caller.place, caller.source)
+        source = f"{caller.source}  raised {caller.error}" if caller.error else caller.source
+        line = event_line(at_ms, began_ms, "test", caller.place, source)
         entries.append((at_ms, caller.notes_before - 0.5, line))
     behind = len(notes)
     entries += [(x.at_ms, behind, _lookup_line(x, began_ms)) for x in _different_lookups(recorder)]
@@ -75,7 +76,8 @@ def story_lines(recorder: Recorder, callers: Iterable[CallingLine], began_ms: in
 
 
 def _commit_lines(pending: dict[_COMMITTERS, list[Commit]], began_ms: int) -> Iterator[str]:
-    for (group, member, generation, error), commits in pending.items():
+    in_order = sorted(pending.items(), key=lambda entry: entry[1][-1].at_ms)
+    for (group, member, generation, error), commits in in_order:
         latest = {x.partition: x.offset for x in commits}
         offsets = ", ".join(f"{topic}-{number}: {at}" for (topic, number), at in latest.items())
         first, last = commits[0], commits[-1]
