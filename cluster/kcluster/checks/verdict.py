@@ -22,7 +22,14 @@ from kcluster.checks.availability import Window, find_windows
 from kcluster.checks.degraded import Degraded, find_degraded
 from kcluster.checks.remedies import Remedy
 from kcluster.checks.verdict_facts import Deleted, ErrorCount, VerdictFacts
-from kcluster.checks.verdict_words import all_lines, screen_lines, summary_lines, unsettled_text
+from kcluster.checks.verdict_words import (
+    all_lines,
+    degraded_lines,
+    outage_lines,
+    screen_lines,
+    summary_lines,
+    unsettled_text,
+)
 from kcluster.checks.violations import ExplainedViolation, explained_violations
 from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.evidence.client_names import keeps_a_ledger
@@ -102,10 +109,13 @@ class Verdict(VerdictFacts, frozen=True):
         return max(total.values(), default=0)
 
     def to_json(self) -> str:
-        """The whole verdict; values of records as text."""
+        """The whole verdict; values of records as text.  `degraded_lines`, `outage_lines`: the
+        lines of a screen about `degraded` and `windows`."""
         built = msgspec.to_builtins(self, builtin_types=(bytes,))
         for anomaly in built["anomalies"]:
             anomaly["values"] = [shown(value) for value in anomaly["values"]]
+        built["degraded_lines"] = list(degraded_lines(self))
+        built["outage_lines"] = list(outage_lines(self))
         return msgspec.json.encode(built).decode()
 
     def lines(self, *, verbose: bool = False) -> list[str]:

@@ -17,9 +17,8 @@ import sysconfig
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
@@ -103,7 +102,7 @@ def _noted(method: Callable[..., Any]) -> Callable[..., Any]:
         thread = threading.get_ident()
         if thread in self.threads_inside:
             return method(self, *arguments, **keys)
-        with _noting(self, method):
+        with _Noting(self, method):
             self.threads_inside.add(thread)
             try:
                 result = method(self, *arguments, **keys)
@@ -118,22 +117,30 @@ def _noted(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def _noting_undo(handle: NotesLines, undo: Callable[[], None]) -> Callable[[], None]:
     def noted() -> None:
-        with _noting(handle, undo):
+        with _Noting(handle, undo):
             undo()
 
     return noted
 
 
-@contextmanager
-def _noting(handle: NotesLines, function: Callable[..., Any]) -> Iterator[None]:
-    """Note a call, and the exception by which it ends."""
-    line = _note(handle, function)
-    try:
-        yield
-    except BaseException as error:
-        if line is not None:
-            line.error = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-        raise
+class _Noting:
+    """Notes a call, and the exception by which it ends."""
+
+    def __init__(self, handle: NotesLines, function: Callable[..., Any]) -> None:
+        self._line = _note(handle, function)
+
+    def __enter__(self) -> None:
+        """It begins."""
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None and self._line is not None:
+            lines = traceback.format_exception_only(error_type, error)
+            self._line.error = lines[-1].strip()
 
 
 def _note(handle: NotesLines, function: Callable[..., Any]) -> CallingLine | None:
