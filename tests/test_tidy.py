@@ -32,6 +32,7 @@ LAYERS = {
     "collector": "",
     "contract": "",
     "packaged": "",
+    "extras": "",
     "timers": "",
     "deaths": "",
     "protocol": "contract packaged timers",
@@ -51,16 +52,17 @@ LAYERS = {
     "evidence": f"{_CORE} broker network clients runtime operations invariants",
     "checks": f"{_CORE} controller broker clients invariants evidence",
     "runs": f"{_CORE} clients invariants evidence checks",
-    "importing": "contract protocol config",
+    "importing": "contract extras protocol config",
     "handle": f"version {_JUDGED}",
     "scenario": f"version {_JUDGED} handle",
     "learn": f"{_JUDGED} handle scenario",
     "world": "packaged version timers protocol operations drivers",
     "testing": f"version {_JUDGED} handle scenario world",
     "web": f"version {_JUDGED} handle scenario testing",
-    "pipeline": f"collector {_JUDGED} handle scenario",
-    "demo": f"version {_JUDGED} handle scenario pipeline",
-    "cli": f"collector {_JUDGED} handle importing scenario learn world testing web pipeline demo",
+    "pipeline": f"collector extras {_JUDGED} handle scenario",
+    "demo": f"version extras {_JUDGED} handle scenario pipeline",
+    "cli": f"collector extras {_JUDGED} handle importing scenario learn world testing web pipeline"
+    " demo",
     "__main__": "collector cli",
 }
 """What each part of `kcluster` may import besides itself; no two of them import each other."""
@@ -96,6 +98,7 @@ ALLOWED = {
     "cluster/kcluster/drivers/serving.py": {"concurrent"},  # who waits for a condition
     "cluster/kcluster/drivers/memory/driver.py": {"concurrent"},
     "cluster/kcluster/packaged.py": {"open", "os"},  # the package's own tables
+    "cluster/kcluster/extras.py": {"os"},  # whether the place of an installation is still there
     "cluster/kcluster/scenario/language/scenario.py": {
         "open",
         "os",

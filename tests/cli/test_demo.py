@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 import kcluster
+from kcluster.extras import how_to_install
 
 CODE = str(Path(kcluster.__file__).parents[1])
 """The build under test: the source, or the modules compiled from it."""
@@ -126,4 +127,4 @@ def test_demo__without_kafka_python_reports_how_to_install_it(
     code, _, err = kcluster("demo")
     assert code == 1
     assert err.count("\n") == 1
-    assert "pip install 'kcluster-sim[clients]'" in err
+    assert how_to_install("clients") in err

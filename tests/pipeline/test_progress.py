@@ -1,4 +1,4 @@
-"""A bar on a terminal shows the progress of a job; elsewhere there is none."""
+"""A bar on a terminal shows the progress of a job; elsewhere lines do, for a job that asks."""
 
 from __future__ import annotations
 
@@ -34,6 +34,18 @@ def test_progress__without_a_terminal_nothing_is_printed(
     with Progress("runs", total=10) as progress:
         progress.update(3, 10)
     assert capsys.readouterr() == ("", "")
+
+
+def test_progress__without_a_terminal_a_long_job_prints_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now_s = 100.0
+    with Progress("runs", line_every_s=10, clock=lambda: now_s) as progress:
+        for now_s in (100.0, 109.0, 110.0, 111.0, 119.0, 121.0):
+            progress.update(int(now_s), 2_000, "1.0 runs/s")
+    assert capsys.readouterr().err == (
+        "kcluster: runs: 110 of 2,000, 1.0 runs/s\nkcluster: runs: 121 of 2,000, 1.0 runs/s\n"
+    )
 
 
 def test_progress__tasks_are_counted_while_they_run(spark: SparkSession) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kcluster.extras import how_to_install
 from kcluster.pipeline.session import why
 from kcluster.runs.directory import write_run
 from kcluster.scenario.language.scenario import Scenario
@@ -69,7 +70,7 @@ def test_session__without_java_one_line_explains_how_to_get_it(run: Path) -> Non
 
 
 def test_session__an_old_java_is_named(run: Path, tmp_path: Path) -> None:
-    pytest.importorskip("pyspark", reason="pip install 'kcluster-sim[spark]'")
+    pytest.importorskip("pyspark", reason="the extra spark is not installed")
     env = {**os.environ, "JAVA_HOME": fake_java(tmp_path / "jdk", "11.0.2")}
     code, err = kcluster("pipeline", "audit", str(run), env=env)
     assert code == 2
@@ -79,7 +80,7 @@ def test_session__an_old_java_is_named(run: Path, tmp_path: Path) -> None:
 
 def test_session__without_pyspark_one_line_explains_how_to_get_it(run: Path) -> None:
     code, err = kcluster("pipeline", "audit", str(run), before=WITHOUT_PYSPARK)
-    assert (code, err) == (2, "kcluster: no pyspark found: pip install 'kcluster-sim[spark]'\n")
+    assert (code, err) == (2, f"kcluster: no pyspark found: {how_to_install('spark')}\n")
 
 
 def test_session__without_pyspark_everything_else_works(run: Path) -> None:
@@ -99,7 +100,7 @@ def test_session__without_pyspark_everything_else_works(run: Path) -> None:
 def test_session__an_invalid_master_is_reported_before_spark_waits_for_it(
     run: Path, master: str, reason: str
 ) -> None:
-    pytest.importorskip("pyspark", reason="pip install 'kcluster-sim[spark]'")
+    pytest.importorskip("pyspark", reason="the extra spark is not installed")
     code, err = kcluster("pipeline", "audit", str(run), "--master", master)
     assert (code, err.count("\n")) == (2, 1)
     assert err.startswith(f"kcluster: {reason}")

@@ -18,7 +18,7 @@ from kcluster.protocol.records.compression import CODEC_NAMES
 from kcluster.protocol.records.records import Record, build_batch, read_records
 
 pytestmark = pytest.mark.skipif(
-    find_spec("pyarrow") is None, reason="pip install 'kcluster-sim[spark]'"
+    find_spec("pyarrow") is None, reason="the extra spark is not installed"
 )
 SERVERS = {"kafka.bootstrap.servers": "a:1,[::1]:2"}
 SUBSCRIBED = {**SERVERS, "subscribe": "orders"}

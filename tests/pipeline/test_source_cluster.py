@@ -28,7 +28,7 @@ from tests.foreign_clients.conftest import _sockets_left_open  # noqa: F401  # a
 from tests.foreign_clients.real_clients import python_admin, python_producer
 
 pytestmark = [
-    pytest.mark.skipif(find_spec("pyarrow") is None, reason="pip install 'kcluster-sim[spark]'"),
+    pytest.mark.skipif(find_spec("pyarrow") is None, reason="the extra spark is not installed"),
     pytest.mark.timeout_s(60),
     pytest.mark.clients,
     pytest.mark.kafka_cluster(brokers=3),

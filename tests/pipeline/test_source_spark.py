@@ -15,7 +15,8 @@ import pytest
 pytest.importorskip("kafka")
 
 from kcluster.clients.producer.partitioning import partition_of_key
-from kcluster.pipeline.session import ARCHIVE, why
+from kcluster.pipeline.session import why
+from kcluster.pipeline.shipping import ARCHIVE
 from kcluster.pipeline.source.columns import arrow_schema, spark_schema
 from kcluster.pipeline.source.errors import OptionError, SourceError, Unreachable
 from kcluster.pipeline.source.options import write_settings
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from kcluster.testing.handles import TestedCluster
 
 pytestmark = [
-    pytest.mark.skipif(find_spec("pyarrow") is None, reason="pip install 'kcluster-sim[spark]'"),
+    pytest.mark.skipif(find_spec("pyarrow") is None, reason="the extra spark is not installed"),
     pytest.mark.timeout_s(120),
     pytest.mark.clients,
     pytest.mark.kafka_cluster(brokers=3),

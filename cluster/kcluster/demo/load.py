@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kcluster.demo.count import DemoLedger
+from kcluster.extras import how_to_install
 from kcluster.operations.errors import ClusterError
 
 PRODUCER_ID: Final = "demo-producer"
@@ -43,7 +44,7 @@ def require_clients() -> Any:
     except ImportError as error:
         raise ClusterError(
             "the demo drives the cluster with kafka-python, which is not installed: "
-            "pip install 'kcluster-sim[clients]'"
+            + how_to_install("clients")
         ) from error
     return kafka
 

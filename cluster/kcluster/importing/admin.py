@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kcluster.extras import how_to_install
 from kcluster.importing.described import (
     DescribedBroker,
     DescribedCluster,
@@ -36,7 +37,7 @@ def read_cluster(bootstrap: str, timeout_ms: int | None = None) -> DescribedClus
         from kafka import errors
         from kafka.admin import KafkaAdminClient
     except ImportError:
-        text = "--bootstrap needs kafka-python: pip install 'kcluster-sim[clients]'"
+        text = f"--bootstrap needs kafka-python: {how_to_install('clients')}"
         raise AdminError(text) from None
     try:
         client = KafkaAdminClient(

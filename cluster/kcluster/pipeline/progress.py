@@ -1,7 +1,6 @@
-"""The progress of a Spark job as a bar on a terminal; nothing is shown elsewhere.
+"""The progress of a Spark job: a bar on a terminal; elsewhere lines now and then, or nothing.
 
-Owns: the bar, polling Spark for finished tasks.  Never: starts or ends a job, prints a line that
-stays.
+Owns: the bar, the lines, polling Spark for finished tasks.  Never: starts or ends a job.
 Kafka: no counterpart.
 
     with Progress("sends.jsonl", spark) as progress:  # tasks of all active stages
@@ -16,6 +15,8 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +31,8 @@ POLL_S: Final = 0.3
 class Progress:
     """A bar while it is entered.  `spark`: the session whose tasks are polled, None for none.
     `done`, `total`: the counts to which tasks are scaled, None to show tasks.  `unit`: the word
-    after the counts.  `console`: None for stderr, if that is a terminal."""
+    after the counts.  `console`: None for stderr, if that is a terminal.  `line_every_s`: seconds
+    between the lines on stderr where that is no terminal; None for no lines.  `clock`: seconds."""
 
     def __init__(
         self,
@@ -41,6 +43,8 @@ class Progress:
         total: int | None = None,
         unit: str = "",
         console: Console | None = None,
+        line_every_s: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._what = what
         self._spark = spark
@@ -48,11 +52,14 @@ class Progress:
         self._wanted = self._total = total
         self._unit = unit or ("tasks" if total is None and spark is not None else "")
         self._console = console
+        self._line_every_s = line_every_s
+        self._clock = clock
         self._bar: Bar | None = None
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Progress:
+        self._line_due_s = self._clock() + (self._line_every_s or 0)
         if self._console is None and not sys.stderr.isatty():
             return self
         from rich.console import Console
@@ -100,11 +107,12 @@ class Progress:
         self._show(more)
 
     def _show(self, more: str = "") -> None:
-        if self._bar is None:
-            return
         of = "" if self._total is None else f" of {self._total:,}"
         counts = f"{self._done:,}{of} {self._unit}".rstrip() if self._done or of else ""
         counts += f", {more}" if more else ""
+        if self._bar is None:
+            self._print_line(counts)
+            return
         self._bar.update(
             self._task,
             description=self._what,
@@ -113,6 +121,12 @@ class Progress:
             counts=counts,
             refresh=True,
         )
+
+    def _print_line(self, counts: str) -> None:
+        """Print the counts if a line is due."""
+        if self._line_every_s is not None and self._clock() >= self._line_due_s:
+            self._line_due_s = self._clock() + self._line_every_s
+            print(f"kcluster: {self._what}: {counts}", file=sys.stderr, flush=True)
 
     def _watch(self) -> None:
         while not self._is_over.wait(POLL_S):

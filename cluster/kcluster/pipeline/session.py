@@ -1,8 +1,8 @@
 """A Spark session for the jobs, or a one-line reason why there is none.
 
 Owns: the settings and log level of a session, the check of the master before Spark waits a minute
-for it, how pyspark finds Java's classes, shipping the package to workers, the errors for missing
-pyspark, Java or master.  Never: imports pyspark before a session is requested.
+for it, how pyspark finds Java's classes, the errors for missing pyspark, Java or master.  Never:
+writes what is shipped to workers (shipping.py), imports pyspark before a session is requested.
 Kafka: no counterpart.
 """
 
@@ -16,7 +16,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache
@@ -24,7 +23,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final
 
-import kcluster
+from kcluster.extras import how_to_install
+from kcluster.pipeline.shipping import ARCHIVE, write_archive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,9 +35,6 @@ _JAVA_HOW: Final = (
     " or `brew install openjdk@17`; set JAVA_HOME if it is elsewhere"
 )
 JAVA_HELP: Final = f"no Java found: {_JAVA_HOW}"
-PYSPARK_HELP: Final = "no pyspark found: pip install 'kcluster-sim[spark]'"
-ARCHIVE: Final = "kcluster_package"
-"""The directory in which an executor unpacks the shipped package."""
 TRIES: Final = 4
 """Attempts per task: Spark's default on a cluster (spark.task.maxFailures).  Local mode has 1."""
 
@@ -81,16 +78,20 @@ class SessionError(Exception):
 
 
 def open_session(
-    master: str = "local[*]", settings: dict[str, str] | None = None, verbose: bool = False
+    master: str = "local[*]",
+    settings: dict[str, str] | None = None,
+    verbose: bool = False,
+    ships_dependencies: bool = False,
 ) -> SparkSession:
     """A new session, or the existing one.  `settings` override the defaults; `verbose`: Spark logs
-    to stderr.  A task has TRIES attempts, on local masters too.  SessionError."""
+    to stderr.  `ships_dependencies`: workers of a cluster get the package's dependencies, too.  A
+    task has TRIES attempts, on local masters too.  SessionError."""
     if not has_java():
         raise SessionError(JAVA_HELP)
     try:
         import pyspark  # noqa: F401  # checks that it is installed
     except ModuleNotFoundError:
-        raise SessionError(PYSPARK_HELP) from None
+        raise SessionError(f"no pyspark found: {how_to_install('spark')}") from None
     _check_master(master)
     level = {"spark.log.level": "WARN" if verbose else "OFF"}
     chosen = {**_SETTINGS, **level, **(settings or {})}
@@ -102,7 +103,7 @@ def open_session(
     if is_local(master):
         spark.sparkContext.pythonExec = _worker_python()  # of an existing session, too
     else:
-        _ship(spark)
+        _ship(spark, ships_dependencies)
     _look_up_once(spark)
     return spark
 
@@ -136,6 +137,13 @@ def has_java() -> bool:
 def is_local(master: str) -> bool:
     """Whether tasks run on this machine, from this installation."""
     return _LOCAL.fullmatch(master) is not None
+
+
+def waits_for_executors(spark: SparkSession) -> bool:
+    """Whether a cluster has not given this session a single executor yet."""
+    context: Any = spark.sparkContext
+    # The driver is listed beside the executors; on a local master it is the only one.
+    return not is_local(context.master) and context._jsc.sc().getExecutorMemoryStatus().size() <= 1
 
 
 def why(error: Exception) -> str:
@@ -268,13 +276,8 @@ def _check_master(master: str) -> None:
         )
 
 
-def _ship(spark: SparkSession) -> None:
-    """Ship the package to the workers, which need its dependencies and the same Python.  Without
-    the C extension: their platform may be another one."""
+def _ship(spark: SparkSession, dependencies: bool) -> None:
+    """Ship the package to the workers, which need its dependencies and the same Python."""
     place = Path(mkdtemp(prefix="kcluster-")) / "package.zip"
-    root = Path(kcluster.__file__).parent
-    with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as packed:
-        for file in sorted(root.rglob("*")):
-            if file.is_file() and file.suffix not in (".pyc", ".so", ".pyd"):
-                packed.write(file, Path("kcluster") / file.relative_to(root))
+    write_archive(place, dependencies)
     spark.sparkContext.addArchive(f"{place}#{ARCHIVE}")

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from kcluster.cli.pipeline.sweep import report_errors
-from kcluster.pipeline.session import ARCHIVE
+from kcluster.pipeline.shipping import ARCHIVE
 from kcluster.pipeline.sweep.columns import Cell
 from kcluster.pipeline.sweep.grid import Grid, parse_grid, with_seeds
 from kcluster.pipeline.sweep.job import (

@@ -19,7 +19,7 @@ from kcluster.pipeline.sweep.plots import (
 from kcluster.pipeline.sweep.summary import CellSummary
 
 pytestmark = pytest.mark.skipif(
-    find_spec("matplotlib") is None, reason="pip install 'kcluster-sim[plots]'"
+    find_spec("matplotlib") is None, reason="the extra plots is not installed"
 )
 
 GRID = """

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 
 _SHOWN_ERRORS: Final = 20
+_LINE_EVERY_S: Final = 10
+_NO_EXECUTOR: Final = (
+    "no executor yet; Spark waits for a worker with memory for one (spark.executor.memory: 1 GB)"
+)
 
 
 @click.command("sweep")
@@ -38,6 +42,11 @@ _SHOWN_ERRORS: Final = 20
     "--out", metavar="DIR", default="sweep", show_default=True, help="The output directory."
 )
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
+@click.option(
+    "--ship-env",
+    is_flag=True,
+    help="Send the dependencies of kcluster to the workers of a cluster, too.",
+)
 @click.option(
     "--compare", nargs=2, metavar="A B", help="Compare two cells: numbers, or acks=all,brokers=3."
 )
@@ -55,6 +64,7 @@ def command(
     seeds: str | None,
     out: str,
     master: str,
+    ship_env: bool,
     compare: tuple[str, str] | None,
     mtbf_days: float,
     verbose: bool,
@@ -88,11 +98,18 @@ def command(
     try:
         pair = None if compare is None else (grid.find(compare[0]), grid.find(compare[1]))
         Path(out).mkdir(parents=True, exist_ok=True)
-        spark = open_session(master, SMALL, verbose)
+        spark = open_session(master, SMALL, verbose, ship_env)
     except (ValueError, SessionError) as error:
         refuse(str(error))
     except OSError as error:
         refuse(f"{error.filename}: {error.strerror}")
+    count = len(grid.cells) * len(grid.seeds)
+    print(
+        f"kcluster: {count:,} runs: {len(grid.cells):,} combinations of settings,"
+        f" {len(grid.seeds):,} seeds each",
+        file=sys.stderr,
+        flush=True,
+    )
     before = signal.signal(signal.SIGINT, _interrupt)
     try:
         with spark_errors_as_sweep_errors():
@@ -136,6 +153,7 @@ def _sweep(
     spark: SparkSession, grid: Grid, out: str, pair: tuple[int, int] | None, mtbf_ms: float
 ) -> None:
     from kcluster.pipeline.progress import Progress
+    from kcluster.pipeline.session import waits_for_executors
     from kcluster.pipeline.sweep.job import sweep
     from kcluster.pipeline.sweep.report import comparison, durability
     from kcluster.pipeline.sweep.summary import pair_of, summarize
@@ -143,14 +161,15 @@ def _sweep(
     if grid.left_out:
         print(f"{grid.left_out} impossible combinations left out, such as: {grid.reasons[0]}")
     began_s, done_before = time.monotonic(), -1
-    with Progress("runs") as bar:
+    with Progress("runs", line_every_s=_LINE_EVERY_S) as bar:
 
         def progress(done: int, all_: int) -> None:
             nonlocal done_before
             done_before = done if done_before < 0 else done_before
-            bar.update(
-                done, all_, _rate(done - done_before, time.monotonic() - began_s, all_ - done)
-            )
+            more = _rate(done - done_before, time.monotonic() - began_s, all_ - done)
+            if not more and waits_for_executors(spark):
+                more = _NO_EXECUTOR
+            bar.update(done, all_, more)
 
         swept = sweep(spark, grid, out, progress)
     for problem in swept.problems:
@@ -194,13 +213,14 @@ def _write(
     spark: SparkSession, grid: Grid, out: str, sums: list[CellSummary], mtbf_ms: float
 ) -> list[Path]:
     """The report's files."""
-    from kcluster.pipeline.sweep.plots import PLOTS_HELP, can_draw
+    from kcluster.extras import how_to_install
+    from kcluster.pipeline.sweep.plots import can_draw
     from kcluster.pipeline.sweep.report import write_report
     from kcluster.pipeline.sweep.summary import losses_of
 
     words = [word for word in sys.argv[1:] if word not in ("-v", "--verbose")]
     if not can_draw():
-        print(f"kcluster: {PLOTS_HELP}", file=sys.stderr)
+        print(f"kcluster: no plots: {how_to_install('plots')}", file=sys.stderr)
     losses = losses_of(spark, grid, out)
     return write_report(grid, sums, losses, "kcluster " + shlex.join(words), out, mtbf_ms)
 

@@ -22,5 +22,5 @@ class PipelineGroup(LazyGroup):
 def command() -> None:
     """Run Spark jobs: ingest, audit, timeline, sweep.
 
-    They need pip install 'kcluster-sim[spark]', and Java 17 or newer.
+    They need the extra `spark` (kcluster names the command if it is missing), and Java 17 or newer.
     """

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kcluster.pipeline.session import ARCHIVE, is_local
+from kcluster.pipeline.session import is_local
+from kcluster.pipeline.shipping import ARCHIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
 """The function that a Spark worker calls first: it finds the shipped package, then runs the cells.
 
-Owns: that function, which is pickled by value; all others are pickled by name.  Never: imports the
-package before `sys.path` has it.
+Owns: that function, which is pickled by value; all others are pickled by name; what it raises if
+the worker's Python lacks a module.  Never: imports the package before `sys.path` has it.
 Kafka: no counterpart.
 """
 
@@ -10,6 +10,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+
+
+class WorkerLacksModule(Exception):
+    """The worker's Python cannot import what a run needs; the text names it, and what to do."""
 
 
 def partition_function(
@@ -28,7 +32,17 @@ def partition_function(
             place = f"{SparkFiles.getRootDirectory()}/{archive}"
             if place not in sys.path:
                 sys.path.insert(0, place)
-        from kcluster.pipeline.sweep.worker import rows_of
+        try:
+            from kcluster.pipeline.sweep.worker import rows_of
+        except ImportError as error:
+            import platform
+
+            version, host = platform.python_version(), platform.node()
+            raise WorkerLacksModule(
+                f"a worker's Python ({sys.executable}, {version}, on {host}) cannot run the sweep:"
+                f" {error}; --ship-env sends what this installation has, or install kcluster's"
+                " dependencies there and name that Python in PYSPARK_PYTHON"
+            ) from None
 
         for first, end in ranges:
             yield from rows_of(first, end, done.value, cells.value, seeds.value, play)

@@ -26,7 +26,8 @@ from msgspec import Struct, field
 
 from kcluster.pipeline.progress import POLL_S
 from kcluster.pipeline.progress import tasks_of as tasks_of_spark
-from kcluster.pipeline.session import ARCHIVE, is_local, why
+from kcluster.pipeline.session import is_local, why
+from kcluster.pipeline.shipping import ARCHIVE
 from kcluster.pipeline.sweep import bootstrap
 from kcluster.pipeline.sweep.columns import Cell
 from kcluster.pipeline.sweep.grid import Grid
@@ -236,7 +237,9 @@ def spark_errors_as_sweep_errors() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise SweepError(why(error)) from None
+        text = why(error)
+        lacking = text.partition(f"{bootstrap.WorkerLacksModule.__name__}: ")[2]
+        raise SweepError(lacking or text) from None
 
 
 class _ProgressWatcher:

@@ -22,7 +22,6 @@ from kcluster.pipeline.sweep.summary import CellSummary
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PLOTS_HELP: Final = "no plots: pip install 'kcluster-sim[plots]'"
 MAX_NAMED: Final = 24
 """With more cells than this the trade-off plot has their numbers, but no list of names."""
 _DPI: Final = 110

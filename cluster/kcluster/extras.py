@@ -1,0 +1,45 @@
+"""How the optional parts of kcluster are installed, in words for messages.
+
+Owns: the command.  Never: installs anything.
+Kafka: no counterpart.  pip: direct_url.json (PEP 610).
+
+The distribution is on no index yet, so its name alone can be installed only where it came from one:
+from `pip install --find-links dist`, or from a mirror of a company.
+"""
+
+from __future__ import annotations
+
+import json
+import os.path
+import shlex
+from typing import Final
+
+DISTRIBUTION: Final = "kcluster-sim"
+
+
+def how_to_install(extra: str) -> str:
+    """The command that adds an extra to this installation: pip, and the place it came from."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        written = distribution(DISTRIBUTION).read_text("direct_url.json")
+    except PackageNotFoundError:  # the source is on the path, not installed
+        return _from_checkout(extra)
+    return command(extra, None if written is None else json.loads(written)["url"])
+
+
+def command(extra: str, url: str | None) -> str:
+    """The same for an installation from this URL; None: from an index."""
+    from urllib.parse import unquote, urlsplit
+
+    if url is None:
+        return f"pip install '{DISTRIBUTION}[{extra}]'"
+    parts = urlsplit(url)
+    path = unquote(parts.path)
+    if parts.scheme != "file" or not os.path.exists(path):
+        return _from_checkout(extra)
+    return f"pip install {shlex.quote(f'{path}[{extra}]')}"
+
+
+def _from_checkout(extra: str) -> str:
+    return f"pip install '.[{extra}]' in a checkout of kcluster"
