@@ -40,10 +40,10 @@ class OriginKind(StrEnum):
     PAUSED = "paused"
     CUT_OFF = "cut_off"
     CONTROLLER_DOWN = "controller_down"
-    SHAPED = "shaped"
-    RULE = "rule"
     ELECTION = "election"
     REASSIGNMENT = "reassignment"
+    RULE = "rule"
+    SHAPED = "shaped"
 
 
 class Origin(Struct, frozen=True):
@@ -70,7 +70,7 @@ _ORDER: Final = {kind: place for place, kind in enumerate(OriginKind)}
 
 def origin_of(facts: Facts, notes: Iterable[Note], until_ms: int) -> Origin | None:
     """What began what these notes report, before `until_ms`: the first operation on a broker's
-    process or links; without one, the first that shaped links, matched a rule, moved a leader."""
+    process or links; without one, that which moved a leader, matched a rule or shaped links."""
     found: dict[OriginKind, Note] = {}
     for note in notes:
         for each in (note, *facts.causes_of(note), *_behind(facts, note)):
@@ -82,8 +82,11 @@ def origin_of(facts: Facts, notes: Iterable[Note], until_ms: int) -> Origin | No
                 found[kind] = each
     if not found:
         return None
-    strong = [kind for kind in found if _ORDER[kind] < _ORDER[OriginKind.SHAPED]]
-    kind = min(strong or found, key=lambda each: (found[each].at_ms, _ORDER[each]))
+    strong = [kind for kind in found if _ORDER[kind] < _ORDER[OriginKind.ELECTION]]
+    if strong:
+        kind = min(strong, key=lambda each: (found[each].at_ms, _ORDER[each]))
+    else:
+        kind = min(found, key=lambda each: _ORDER[each])
     return _origin(facts, kind, found[kind].at_ms)
 
 
