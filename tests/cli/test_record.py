@@ -52,8 +52,13 @@ def test_verdict__of_a_live_cluster_is_valid_unknown_or_invalid(
     code, out, _ = kcluster("verdict")
     assert (code, out.splitlines()[-2][:17]) == (0, "sent 20  acked 20")
     assert kcluster("verdict", "--quiet")[1].startswith("valid: no anomaly")
+    assert kcluster("verdict", "--since", "10m")[0] == 0
+    code, _, err = kcluster("verdict", "--since", "soon")
+    assert (code, err[:32]) == (1, "kcluster: since: soon is not a t")
     # Broker 2 lacks what only broker 1 has acked, and is elected unclean.
     kcluster("kill", "2")
+    out = kcluster("verdict", "-q")[1]
+    assert out.endswith("broker 2 is down; first: kcluster start down\n"), out
     produce(lab.bootstrap, 5)
     kcluster("kill", "1")
     kcluster("start", "2")
