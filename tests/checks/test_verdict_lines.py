@@ -155,6 +155,29 @@ def test_verdict__of_a_broken_cluster_names_the_command_that_ends_the_unknown():
     assert unsettled_text(True, [], [Remedy(RemedyKind.REPAIR)]) == ""
 
 
+def test_verdict__since_a_moment_what_was_lost_before_is_no_matter_of_a_test():
+    stage = Stage(**{"unclean.leader.election.enable": "true"})
+    hand = stage.hand()
+    stage.cut(1, 2)
+    stage.cut(1, 3)
+    hand.produce(1, [b"lost"], acks=1)
+    stage.run_for(100)
+    stage.kill(1)
+    stage.heal()
+    stage.run_for(5_000)
+    since_ms = stage.now_ms
+    assert stage.verdict(healed=False).outcome == INVALID
+    stage.start(1)
+    hand.produce(2, [b"kept"])
+    stage.run_for(5_000)
+    hand.read(2, 0)
+    stage.run_for(100)
+    assert stage.verdict().counts()["lost-write"] == 1
+    verdict = stage.verdict(since_ms=since_ms)
+    assert (verdict.outcome, verdict.sent, verdict.acked) == (VALID, 1, 1), verdict.lines()
+    assert verdict.since_ms == since_ms
+
+
 @pytest.mark.parametrize(
     ("ms", "duration", "moment"),
     [

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Final
 
 import msgspec
@@ -154,7 +155,7 @@ def judge(
     whole = _joined(ledger, outside)
     finals = read_finals(recorder, names)
     facts = Facts(recorder, whole, clients, names)
-    present = _of_present_topics(recorder, whole)
+    present = _reads_since(_of_present_topics(recorder, whole), since_ms)
     anomalies = find_anomalies(present, finals.logs, drained) + find_in_groups(recorder)
     anomalies = explained(facts, [x for x in anomalies if x.at_ms < 0 or x.at_ms >= since_ms])
     anomalies += map(lost_range, recorder.missing(finals.logs, since_ms))
@@ -263,6 +264,15 @@ def _joined(inside: Ledger, outside: Ledger) -> Ledger:
     whole.commits = [*inside.commits, *outside.commits]
     whole.errors = [*inside.errors, *outside.errors]
     return whole
+
+
+def _reads_since(ledger: Ledger, since_ms: int) -> Ledger:
+    """With all that was sent: without it, the logs would hold records that nobody sent."""
+    if since_ms == FROM_THE_START:
+        return ledger
+    later = copy(ledger)
+    later.reads = [read for read in ledger.reads if read.at_ms >= since_ms]
+    return later
 
 
 def _since(ledger: Ledger, since_ms: int) -> Ledger:
