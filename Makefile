@@ -5,6 +5,7 @@
 #   make test          ruff, mypy and pytest on the pure Python source, on all cores
 #   make test-compiled pytest again, on the compiled build; .ci/run runs both
 #   make lint          ruff and mypy alone
+#   make fuzz          made-up input for SECONDS (60; 0: no end); see tests/fuzz/README.md
 #   make compat        kafka-python's own integration tests against kcluster
 #   make compare       compare with Apache Kafka, response by response; writes docs/explanation/differences.md
 #   make compiled      compile the hot modules to build/compiled; PYTHONPATH=build/compiled uses it
@@ -27,7 +28,7 @@
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled can-compile jars programs helpers tools lint compat compare compiled \
+.PHONY: help demo test fuzz test-compiled can-compile jars programs helpers tools lint compat compare compiled \
   docs reference wheels bench bench-micro renew clean
 
 CC ?= cc
@@ -39,7 +40,7 @@ WORKERS = $(shell $(BIN)/python -c 'import os; print(2 * (os.cpu_count() or 1) +
 PARALLEL = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol tests/network tests/faults \
   tests/runtime tests/operations tests/drivers tests/handle tests/invariants tests/evidence tests/checks \
-  tests/property tests/scenario/play tests/foreign_clients tests/cli tests/test_build.py scenarios
+  tests/property tests/fuzz tests/scenario/play tests/foreign_clients tests/cli tests/test_build.py scenarios
 KAFKA_LIBS := build/kafka-libs
 CONNECTOR_JARS := build/connector-jars
 ARCHIVES := build/archives
@@ -92,6 +93,10 @@ lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
+
+SECONDS ?= 60
+fuzz: $(VENV)/.dev
+	@$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(ARGS)
 
 compat: $(VENV)/.dev
 	@$(BIN)/python tests/compat/kafka_python/run.py $(ARGS)

@@ -8,7 +8,7 @@ new input each time takes it from a list of `CALLS` entries prepared in advance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from bench.wire import ACKS_ALL, batch_of
@@ -27,6 +27,7 @@ from kcluster.protocol.framing import (
     encode_response_frame,
 )
 from kcluster.protocol.records.batches import check_crc, parse_batches
+from kcluster.protocol.records.records import Record, build_batch
 from kcluster.runtime.build import build
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.process import Process
@@ -204,12 +205,14 @@ def checking_crc() -> Call:
     return lambda: check_crc(batch)
 
 
-def appending(records: int) -> Case:
-    """Validate one batch, assign its offsets and append it to a leader's log."""
+def appending(records: int, codec: str = "none", sizes: Sequence[int] = (100,)) -> Case:
+    """Validate one batch, assign its offsets and append it to a leader's log.  `sizes`: of values,
+    in turns."""
 
     def prepare() -> Call:
         config = TopicConfig.resolve(BrokerConfig.resolve("kafka"), {})
-        batch = batch_of(records, 100)
+        made = [Record(at, 0, None, bytes(sizes[at % len(sizes)])) for at in range(records)]
+        batch = bytes(build_batch(made, compression=codec))
         log = Log(_ID, 0)
         batches = _fresh(lambda: memoryview(bytearray(batch)))
         return lambda: log.append_as_leader(next(batches), 1, 1_000, config)
@@ -352,6 +355,8 @@ def all_cases() -> dict[str, Case]:
         "check CRC of a 1 MB batch": checking_crc,
         "append 1 record as leader": appending(1),
         "append 100 records as leader": appending(100),
+        "append 100 records of many sizes as leader": appending(100, sizes=(9, 80, 31, 250)),
+        "append 100 records in zstd as leader": appending(100, "zstd"),
         "produce 1 record: dispatch, 3 brokers, RF 3": producing(1, 100),
         "produce 100 records: dispatch, 3 brokers, RF 3": producing(100, 100),
         "produce 1 record: frame to answer": producing_from_bytes,

@@ -53,12 +53,6 @@ REASONS: Final[tuple[Reason, ...]] = (
     ),
     Reason(
         "produce",
-        "Records are decompressed only if that is needed, so a batch that claims a compression"
-        " codec but is not compressed is appended; its consumers get the error.",
-        ("produce: codec, but not compressed",),
-    ),
-    Reason(
-        "produce",
         "Bytes that contain no valid batch are CORRUPT_MESSAGE without an error message. Kafka"
         " checks them before it looks up the partition, and sends a message.",
         ("produce: format 3", "produce: length *"),

@@ -7,6 +7,8 @@ the modules do; the other tests run on both builds for that.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tomllib
 import traceback
 from importlib import import_module
@@ -73,3 +75,26 @@ def test_build__an_instance_has_only_the_attributes_that_its_class_names() -> No
         setattr(Timers(), Timers.set.__name__, None)
     with pytest.raises(TypeError, match="unhashable"):
         hash(PeerRequest(1, 2, None))
+
+
+DEEP = """
+from kcluster.contract import PeerRequest, Request
+from kcluster.network.fabric import Arrives
+
+kinds = (lambda at: Request(at, 0, 9, at, "a", None), lambda at: PeerRequest(1, at, None), Arrives)
+for make in kinds:
+    chain = None
+    for at in range(500):
+        chain = (make(at), make(at), chain)
+    del chain
+"""
+
+
+def test_build__values_that_end_deep_in_a_structure_leave_memory_sound() -> None:
+    """Beyond 50 levels CPython frees objects later, and links them in a header that instances of
+    mypyc's acyclic classes lack: the bytes before them were overwritten."""
+    environment = {**os.environ, "PYTHONMALLOC": "debug", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", DEEP], env=environment, capture_output=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode("utf-8", "replace")

@@ -30,6 +30,7 @@ _JUDGED = f"{_RUNNING} invariants evidence checks runs"
 LAYERS = {
     "version": "",
     "collector": "",
+    "plain_output": "",
     "contract": "",
     "packaged": "",
     "extras": "",
@@ -57,12 +58,12 @@ LAYERS = {
     "scenario": f"version {_JUDGED} handle",
     "learn": f"{_JUDGED} handle scenario",
     "world": "packaged version timers protocol operations drivers",
-    "testing": f"version {_JUDGED} handle scenario world",
+    "testing": f"plain_output version {_JUDGED} handle scenario world",
     "web": f"version {_JUDGED} handle scenario testing",
-    "pipeline": f"collector extras {_JUDGED} handle scenario",
-    "demo": f"version extras {_JUDGED} handle scenario pipeline",
-    "cli": f"collector extras {_JUDGED} handle importing scenario learn world testing web pipeline"
-    " demo",
+    "pipeline": f"plain_output collector extras {_JUDGED} handle scenario",
+    "demo": f"plain_output version extras {_JUDGED} handle scenario pipeline",
+    "cli": f"collector plain_output extras {_JUDGED} handle importing scenario learn world testing"
+    " web pipeline demo",
     "__main__": "collector cli",
 }
 """What each part of `kcluster` may import besides itself; no two of them import each other."""
@@ -104,6 +105,7 @@ ALLOWED = {
         "os",
     },  # the one file that it is given
     "cluster/kcluster/scenario/language/profiles.py": {"open", "os"},  # the profile it names
+    "cluster/kcluster/plain_output.py": {"io", "open", "os"},  # stdout and stderr themselves
     "cluster/kcluster/scenario/search.py": {"pathlib"},  # the files and directories it is given
     "cluster/kcluster/scenario/library.py": {"pathlib"},  # the files that ship with the package
     "cluster/kcluster/scenario/play/virtual.py": {"time"},  # how long a run took, for its report
@@ -256,7 +258,15 @@ def no_test_sleeps(module: Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, "sleeps; wait for what should happen (Cluster.wait_for, an Event)"
 
 
+def compiled_classes_are_collected(module: Module) -> Iterator[tuple[int, str]]:
+    for node in module.walk(ast.Call):
+        assert isinstance(node, ast.Call)
+        if any(keyword.arg == "acyclic" for keyword in node.keywords):
+            yield node.lineno, "acyclic: mypyc frees such objects wrongly (docs/decisions/003)"
+
+
 RULES: tuple[Rule, ...] = (
+    compiled_classes_are_collected,
     imports_point_one_way,
     the_core_touches_nothing,
     sets_are_not_iterated,
@@ -376,6 +386,7 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
     ),
     (imports_point_one_way, "broker/x.py", "from . import node", "relatively"),
     (imports_point_one_way, "config/x.py", "def f():\n import kcluster.cli.main", "see cli"),
+    (compiled_classes_are_collected, "contract.py", "@a(acyclic=True)\nclass A: ...", "frees"),
     (the_core_touches_nothing, "broker/x.py", "import time", "now_ms"),
     (the_core_touches_nothing, "broker/x.py", "def f():\n from random import random", "rng"),
     (the_core_touches_nothing, "network/fabric.py", "import gevent.event", "greenlets"),

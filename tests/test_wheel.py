@@ -18,6 +18,8 @@ ROOT = Path(__file__).parents[1]
 
 CLUSTER_OF_THE_PROJECT = 'NAME = "the project\'s own"\n'
 TESTS_OF_THE_PROJECT = """\
+from importlib.machinery import SourceFileLoader
+
 import cluster
 import pytest
 
@@ -31,6 +33,7 @@ def test_the_plugin_of_the_wheel_is_there(kafka_cluster):
     import kcluster
 
     assert "site-packages" in kcluster.__file__
+    assert type(kcluster.handle.cluster.__loader__) is SourceFileLoader, "pytest rewrites nothing"
     assert kafka_cluster.leader("orders", 0) in (1, 2, 3)
 """
 COMMANDS = {
@@ -70,13 +73,18 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "cluster.py").write_text(CLUSTER_OF_THE_PROJECT)
+    (tmp_path / "conftest.py").write_text("import kcluster.handle.cluster\n")
     (tmp_path / "test_project.py").write_text(TESTS_OF_THE_PROJECT)
     return tmp_path
 
 
-def test_wheel__every_file_is_below_kcluster(wheel: Path) -> None:
+def test_wheel__every_file_but_the_plugins_entry_is_below_kcluster(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert {name.split("/")[0].split("-")[0] for name in names} == {"kcluster", "kcluster_sim"}
+    assert {name.split("/")[0].split("-")[0] for name in names} == {
+        "kcluster",
+        "kcluster_sim",
+        "pytest_kcluster.py",
+    }
     assert {"kcluster/py.typed", "kcluster/protocol/codec/schema/Produce.txt"} <= set(names)
 
 
@@ -89,7 +97,7 @@ def test_wheel__it_has_every_file_of_the_package_and_of_the_scenarios(wheel: Pat
         if path.suffix == ".yaml"
     }
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert names == ours | shipped
+    assert names == ours | shipped | {"pytest_kcluster.py"}
 
 
 def tracked(folder: Path) -> list[Path]:
@@ -114,21 +122,40 @@ def test_wheel__a_scenario_runs_by_its_name_from_the_wheel(python: Path, tmp_pat
     assert (ended.returncode, ended.stdout) == (0, "True True True\n"), ended.stdout
 
 
-@pytest.mark.slow
-@pytest.mark.timeout_s(60)
-@pytest.mark.parametrize("command", COMMANDS)
-def test_wheel__a_project_with_a_cluster_module_keeps_it(
-    project: Path, python: Path, command: str
+@pytest.mark.parametrize("hiding", ["kcluster.py", "kcluster/__init__.py"])
+def test_wheel__a_project_that_hides_the_package_gets_one_line(
+    python: Path, tmp_path: Path, hiding: str
 ) -> None:
-    ended = subprocess.run(
+    own = tmp_path / hiding
+    own.parent.mkdir(exist_ok=True)
+    own.write_text("")
+    (tmp_path / "test_project.py").write_text("def test_it(): pass\n")
+    ended = session(python, tmp_path, "python -m pytest")
+    assert ended.returncode == 0, ended.stdout
+    assert f"PytestConfigWarning: {own} hides the package kcluster" in ended.stdout
+    assert "Traceback" not in ended.stdout
+
+
+def session(python: Path, project: Path, command: str) -> subprocess.CompletedProcess[str]:
+    """Run the tests of a project, where no bytecode may be written, as in a container."""
+    return subprocess.run(
         [python, *COMMANDS[command], "-q", "-p", "no:cacheprovider"],
         cwd=project,
-        env={"PATH": "/usr/bin:/bin"},
+        env={"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"},
         check=False,
         timeout=50,
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout_s(60)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_wheel__a_project_with_a_cluster_module_keeps_it(
+    project: Path, python: Path, command: str
+) -> None:
+    ended = session(python, project, command)
     assert ended.returncode == 0, ended.stdout
     assert "2 passed" in ended.stdout

@@ -35,17 +35,17 @@ _NOTED = frozenset(("note", "event", "entry", "change", "link", "anomaly", "wind
 are called."""
 _NAMES = frozenset(
     (
-        "api", "apis", "bug", "client", "client_host", "client_id", "client_instance_id", "clients",
-        "config", "configs", "distribution", "election", "entity", "error", "feature", "group",
-        "host", "instance_id", "member", "members", "quota", "rack", "resource", "rule", "topic",
-        "transactional_id",
+        "action", "api", "apis", "bug", "client", "client_host", "client_id", "client_instance_id",
+        "clients", "config", "configs", "distribution", "election", "entity", "error", "feature",
+        "group", "host", "instance_id", "member", "members", "quota", "rack", "resource", "rule",
+        "topic", "transactional_id",
     )
 )  # fmt: skip
 """Fields of events that are text because they are somebody's or something's name."""
 _WORDING = ("words", "render", "timeline")
 """Modules of events/ that make words."""
-_QUOTED = frozenset(("client_reason",))
-"""Fields of events that quote what a client wrote."""
+_QUOTED = frozenset(("client_reason", "refusal"))
+"""Fields of events that quote what a client wrote, or what an operation answered its caller."""
 _EMITTERS = ("broker", "controller", "metadata", "partition", "clients")
 
 

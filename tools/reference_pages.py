@@ -42,10 +42,10 @@ differs. *changes*: at a restart only (read-only), for one broker (per-broker), 
 brokers at once (cluster-wide). One default is not Kafka's: `default.replication.factor` is 3, or
 the number of brokers if there are fewer ([differences](../explanation/differences.md)).
 """
-REFUSED_INTRO: Final = """
-A topology that sets one of these is refused, so that no setting is ignored silently. Clients see
-them described with Kafka's defaults. They belong to what is not simulated: TLS, SASL, tiered
-storage, the KRaft quorum, two-phase commit, thread pools.
+UNUSED_INTRO: Final = """
+A topology may set these, so that production's configs can be pasted: they are checked, described to
+clients as Kafka describes them, and named when the cluster starts. They belong to what is not
+simulated: TLS, SASL, tiered storage, the KRaft quorum, two-phase commit, thread pools.
 """
 RUN_INTRO: Final = """
 A run directory is what `kcluster scenario run --out` and a failing test leave behind. `run.json` is
@@ -150,9 +150,9 @@ def configs_page() -> str:
         broker = scope == "broker"
         heads = ("config", "default", *(("fast", "changes") if broker else ()), "")
         lines += table(heads, (config_row(one, broker) for one in sorted_by_name(definitions)))
-    lines += ["## Without an effect", REFUSED_INTRO]
-    refused = [one for one in brokers if not one.obeyed] + list(not_simulated().values())
-    lines += [names(refused), ""]
+    lines += ["## Without an effect", UNUSED_INTRO]
+    unused = [one for one in brokers if not one.obeyed] + list(not_simulated().values())
+    lines += [names(unused), ""]
     lines += [f"- `{name}`: {reason}." for name, reason in WHY_NOT_SIMULATED.items()] + [""]
     stored = only(TOPIC_CONFIGS, obeyed=False)
     lines += [

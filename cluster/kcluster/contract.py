@@ -13,7 +13,8 @@ What every driver guarantees
   2. The effects of a step are carried out in list order.
   3. Messages from one node to another arrive in the order sent, whatever the delays, or not at all.
   4. Messages over a link without delay are delivered within the same dispatch, breadth first: all
-     nodes are quiet again before the driver reads the next bytes from a client.
+     nodes are quiet again before the driver reads the next bytes from a client.  In a dispatch
+     that takes long the live driver reads in between, but the time stands still until it is done.
   5. `now_ms` never goes back, and is the same for every step of one dispatch.
   6. Of one connection at most one Request is in a node; the next is delivered after its Reply.
      A node owes exactly one Reply to each Request, in this step or a later one, but none once its
@@ -46,7 +47,7 @@ NoteId = tuple[int, int]
 # ------------------------------------------------------------------------------------- inputs
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class Request:
     """One request of a client, decoded.
@@ -95,7 +96,6 @@ class Request:
         )
 
 
-@mypyc_attr(acyclic=True)
 class _PeerMessage:
     """A message between nodes."""
 
@@ -118,7 +118,7 @@ class _PeerMessage:
         )
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class PeerRequest(_PeerMessage):
     """A request from another node of the cluster, over the fabric.
@@ -130,7 +130,7 @@ class PeerRequest(_PeerMessage):
     __slots__ = ()
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class PeerResponse(_PeerMessage):
     """The answer to a PeerRequest."""
@@ -186,7 +186,7 @@ Input = (
 # ------------------------------------------------------------------------------------ effects
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class Reply:
     """The answer to a Request.  `body` None: nothing is sent (Produce with acks=0), but the
@@ -199,7 +199,7 @@ class Reply:
         self.body = body
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class Send:
     """Give `message` to node `to`, over the fabric."""

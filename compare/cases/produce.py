@@ -10,6 +10,8 @@ from compare.bodies import batch, configured, produce
 from compare.case import Ask, Case
 from compare.filling import Values
 from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.records import compression
+from kcluster.protocol.records.batches import HEADER_BYTES, LENGTH_END, seal
 from kcluster.protocol.records.crc import crc32c_of
 
 API = ApiKey.PRODUCE
@@ -44,6 +46,136 @@ def damaged(at: int, layout: str, value: int, fix_crc: bool = True, **more: Any)
 def changed(change: Callable[[bytes], bytes], **more: Any) -> Any:
     make = batch(**more)
     return lambda values: change(make(values))
+
+
+def records(
+    *made: bytes, codec: str = "none", claims: str | None = None, count: int = 3, **more: Any
+) -> Any:
+    """A batch that says it has `count` records, with these bytes as its records, compressed with
+    `codec`; `claims`: the codec in its header, if it lies."""
+    header = batch(count, **more)
+
+    def make(values: Values) -> bytes:
+        payload = compression.compress(compression.CODEC_IDS[codec], b"".join(made))
+        data = bytearray(header(values)[:HEADER_BYTES] + payload)
+        pack_into(">i", data, 8, len(data) - LENGTH_END)
+        pack_into(">h", data, 21, compression.CODEC_IDS[claims or codec])
+        seal(data)
+        return bytes(data)
+
+    return make
+
+
+def varint(value: int) -> bytes:
+    out, encoded = bytearray(), (value << 1) ^ (value >> 63)
+    while encoded > 0x7F:
+        out.append(encoded & 0x7F | 0x80)
+        encoded >>= 7
+    return bytes((*out, encoded))
+
+
+def record(
+    offset: int,
+    key: bytes = varint(1) + b"k",
+    value: bytes = varint(1) + b"v",
+    headers: bytes = varint(0),
+    length: int | None = None,
+    time: int = 0,
+) -> bytes:
+    """The bytes of a record, with a wrong length if one is given."""
+    body = b"\0" + varint(time) + varint(offset) + key + value + headers
+    return varint(len(body) if length is None else length) + body
+
+
+FIRST, SECOND, THIRD = record(0), record(1), record(2)
+WRONG_RECORDS: dict[str, tuple[bytes, ...]] = {
+    "deltas out of order": (FIRST, THIRD, SECOND),
+    "negative delta": (FIRST, record(-5), THIRD),
+    "a record less": (FIRST, SECOND),
+    "a record more": (FIRST, SECOND, THIRD, record(3)),
+    "a byte behind": (FIRST, SECOND, THIRD, b"\0"),
+    "the last byte missing": (FIRST, SECOND, THIRD[:-1]),
+    "length too high": (FIRST, record(1, length=9), THIRD),
+    "length too low": (FIRST, record(1, length=7), THIRD),
+    "length negative": (FIRST, record(1, length=-1), THIRD),
+    "length of gigabytes": (FIRST, record(1, length=2**31 - 1), THIRD),
+    "length in five bytes": (FIRST, b"\x90\x80\x80\x80\x00" + SECOND[1:], THIRD),
+    "delta in six bytes": (FIRST, varint(13) + b"\0\0\x82\x80\x80\x80\x80\x00" + SECOND[4:], THIRD),
+    "key null": (FIRST, record(1, key=varint(-1)), THIRD),
+    "key of length -2": (FIRST, record(1, key=varint(-2)), THIRD),
+    "key too long": (FIRST, record(1, key=varint(900) + b"k"), THIRD),
+    "value too long": (FIRST, record(1, value=varint(3) + b"v"), THIRD),
+    "value too short": (FIRST, record(1, value=varint(1) + b"vvv"), THIRD),
+    "header count -1": (FIRST, record(1, headers=varint(-1)), THIRD),
+    "header count too high": (FIRST, record(1, headers=varint(1)), THIRD),
+    "header count of millions": (FIRST, record(1, headers=varint(2**31 - 1)), THIRD),
+    "header without a key": (FIRST, record(1, headers=b"\x02\x01\x01"), THIRD),
+    "header key is no utf-8": (FIRST, record(1, headers=b"\x02\x02\xff\x01"), THIRD),
+    "a time in the future": (FIRST, record(1, time=2 * HOUR_MS), THIRD),
+    "a time that overflows": (FIRST, record(1, time=2**62), THIRD),
+    "a time in the future, then a broken record": (
+        record(0, time=2 * HOUR_MS),
+        SECOND,
+        record(2, length=3),
+    ),
+    "no bytes": (),
+    "random bytes": (bytes(range(7, 107)),),
+}
+"""What is in a batch whose header and crc are right."""
+
+
+def wrong_records(codec: str) -> tuple[Case, ...]:
+    """Batches whose header and crc are right, and whose records are not."""
+    cases = [
+        Case(f"records, {codec}: {name}", API, fresh(records(*parts, codec=codec)), "13")
+        for name, parts in WRONG_RECORDS.items()
+    ]
+    cases.append(
+        Case(
+            f"records, {codec}: 20 of random bytes",
+            API,
+            fresh(records(bytes(range(7, 107)), codec=codec, count=20)),
+            "13",
+        )
+    )
+    cases.append(
+        Case(
+            f"records, {codec}: no key in a compacted topic",
+            API,
+            fresh(records(FIRST, record(1, key=varint(-1)), THIRD, codec=codec)),
+            "13",
+            before=configured(cleanup_policy="compact"),
+        )
+    )
+    cases.append(
+        Case(
+            f"records, {codec}: broken, from an idempotent producer",
+            API,
+            fresh(
+                records(
+                    FIRST,
+                    SECOND,
+                    codec=codec,
+                    producer_id=PRODUCER,
+                    producer_epoch=0,
+                    base_sequence=9,
+                )
+            ),
+            "13",
+        )
+    )
+    return tuple(cases)
+
+
+def wrong_payloads(codec: str) -> tuple[Case, ...]:
+    """Batches that are not compressed as they say, or not only."""
+    whole = record(0) + record(1) + record(2)
+    packed = compression.compress(compression.CODEC_IDS[codec], whole)
+    made = {"not compressed": whole, "half": packed[: len(packed) // 2], "empty": b""}
+    return tuple(
+        Case(f"payload, {codec}: {name}", API, fresh(records(payload, claims=codec)), "13")
+        for name, payload in made.items()
+    )
 
 
 def of(producer_id: int, epoch: int, sequence: int, count: int = 1) -> dict[str, Any]:
@@ -147,6 +279,18 @@ CASES = (
     Case("max timestamp wrong", API, fresh(damaged(35, ">q", 5)), SOME),
 
     *(case for codec in ("gzip", "snappy", "lz4", "zstd") for case in compressed(codec)),
+
+    *(case for codec in ("none", "gzip", "zstd") for case in wrong_records(codec)),
+    *(case for codec in ("gzip", "snappy", "lz4", "zstd") for case in wrong_payloads(codec)),
+    Case("records, to be converted: deltas out of order", API,
+         fresh(records(record(0), record(2), record(1), codec="zstd")), "13",
+         before=configured(compression_type="gzip")),
+    Case("records, to be converted: length too high", API,
+         fresh(records(record(0), record(1, length=9), record(2), codec="zstd")), "13",
+         before=configured(compression_type="gzip")),
+    Case("records, to be converted: a time before 1970", API,
+         fresh(records(record(0), record(1, time=-(2**62)), record(2))), "13",
+         before=configured(compression_type="gzip")),
 
     Case("idempotent, first", API, of(PRODUCER, 0, 0)),
     Case("idempotent, next", API, of(PRODUCER, 0, 1), SOME, before=sent(of(PRODUCER, 0, 0))),

@@ -149,3 +149,33 @@ def test_cache__a_closed_connection_leaves_nothing_behind(channel: Channel) -> N
     receive(channel, metadata(1))
     channel.connection_closed(1)
     assert channel._questions == {}
+
+
+LONG = "d" * 32_767
+
+
+def test_answer__one_that_repeats_too_long_a_name_becomes_an_error(channel: Channel) -> None:
+    entry = m.AlterClientQuotasRequest.EntryData(
+        [m.AlterClientQuotasRequest.EntityData(LONG, None)], []
+    )
+    body = m.AlterClientQuotasRequest(entries=[entry])
+    request = receive(channel, frame_of(ApiKey.ALTER_CLIENT_QUOTAS, 0, 9, body))
+    answer = m.AlterClientQuotasResponse
+    named = [answer.EntityData(LONG, None)]
+    said = answer(entries=[answer.EntryData(42, f"{LONG} is not a kind of client", named)])
+    frame = b"".join(channel.answer(Reply(request, said)))
+    number, decoded = decode_response_frame(ApiKey.ALTER_CLIENT_QUOTAS, 0, frame[4:])
+    (entry,) = decoded.entries
+    assert number == 9
+    assert entry.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_answer__one_without_a_place_for_errors_closes_the_connection(
+    channel: Channel, version: int
+) -> None:
+    body = m.DescribeLogDirsRequest(topics=None)
+    request = receive(channel, frame_of(ApiKey.DESCRIBE_LOG_DIRS, version, 9, body))
+    directory = m.DescribeLogDirsResponse.DescribeLogDirsResult(log_dir=LONG + "d")
+    with pytest.raises(ProtocolError, match="a string of 32,768 bytes"):
+        channel.answer(Reply(request, m.DescribeLogDirsResponse(results=[directory])))

@@ -177,6 +177,10 @@ def test_name__an_invalid_file_name_is_refused(name: str) -> None:
         (b"[]\n", "an object with a verb"),
         (b'{"verb": 3}\n', "an object with a verb"),
         (b"\xff\xfe\n", "not JSON"),
+        (b'{"verb": "echo", "x": ' + b"9" * 5_000 + b"}\n", "not JSON"),
+        (b'{"verb": "\\ud800"}\n', "not text"),
+        (b'{"verb": "echo", "\\udfff\\ud800": 1}\n', "not text"),
+        (b"[" * 60_000 + b"\n", "nested too deeply"),
     ],
 )
 def test_protocol__bad_requests_are_answered_with_an_error(

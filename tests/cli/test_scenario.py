@@ -211,6 +211,40 @@ def test_scenario_new__writes_a_scenario_that_runs_and_overwrites_none(
     assert (again.exit_code, "mine.yaml exists; name another" in again.output) == (2, True)
 
 
+def test_scenario_new__a_drill_loses_a_rack_of_a_topology_under_load(
+    run: Callable[..., Result],
+) -> None:
+    Path("site").mkdir()
+    Path("site/t.yaml").write_text(
+        "profile: fast\nbrokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3, rack: c}]\n"
+        "topics: {orders: {partitions: 3, min.insync.replicas: 2}, 'no': {}}\n"
+    )
+    words = ("scenario", "new", "site/drill.yaml", "--topology", "site/t.yaml", "--lose")
+    assert run(*words, "rack b").exit_code == 0
+    result = run("scenario", "run", "site/drill.yaml", "-v")
+    assert result.exit_code == 0, result.output
+    assert "broker 2     power lost" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--lose", "rack b"), "--topology and --lose go together"),
+        (("--topology", "t.yaml", "--lose", "rack q"), "--lose 'rack q': rack q: no such rack"),
+        (("--topology", "t.yaml", "--lose", "rak a"), "--lose 'rak a': "),
+        (("--topology", "none.yaml", "--lose", "rack a"), "none.yaml: no such file"),
+    ],
+)
+def test_scenario_new__a_drill_that_cannot_be_is_refused(
+    words: tuple[str, ...], expected: str, run: Callable[..., Result]
+) -> None:
+    Path("t.yaml").write_text("brokers: [{id: 1, rack: a}]\n")
+    result = run("scenario", "new", *words)
+    assert result.exit_code == 2
+    assert expected in result.output
+    assert not Path("scenario.yaml").exists()
+
+
 def test_scenario_list_and_show(run: Callable[..., Result]) -> None:
     listed = run("scenario", "list").output
     assert "  zombie_leader                     A replaced leader, cut off" in listed

@@ -49,6 +49,14 @@ def metadata_v0(bootstrap: str) -> int:
     return int(brokers)
 
 
+def test_up__names_once_what_has_no_effect(start_up: Start, tmp_path: Path) -> None:
+    config = "config: {num.io.threads: 16, log.retention.hours: 1, num.network.threads: 8}\n"
+    (tmp_path / "topology.yaml").write_text(TOPOLOGY + config)
+    code, _, err = start_up().stop()
+    assert code == 0
+    assert err == "kcluster: no effect here: num.io.threads, num.network.threads\n"
+
+
 def test_up__serves_once_ready_and_stops_cleanly_on_sigterm(start_up: Start) -> None:
     up = start_up("--brokers", "3", "--base-port", "0", "--profile", "fast")
     assert up.ready.startswith("ready: 127.0.0.1:")

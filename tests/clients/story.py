@@ -107,7 +107,7 @@ class Story:
     def committed(self, is_commit: bool = True) -> list[int]:
         """Offsets of orders-0 that were committed, or fetched."""
         return [
-            offset
-            for _, partition, offset, was_commit in self.ledger.commits
-            if partition == (TOPIC, 0) and was_commit is is_commit
+            one.offset
+            for one in self.ledger.commits
+            if one.partition == (TOPIC, 0) and one.is_commit is is_commit
         ]

@@ -46,7 +46,7 @@ def test_group__a_dead_member_is_removed_after_its_session_timeout() -> None:
     a, b = (story.consumer(name, **SHORT) for name in "ab")
     story.run(12_000)
     (lost,) = a.assignment
-    committed = [x for x in story.ledger.commits if x[1] == lost and x[3]][-1][2]
+    committed = [x for x in story.ledger.commits if x.partition == lost and x.is_commit][-1].offset
     read = story.offsets("a", lost[1])[-1]
     assert 0 < committed < read
     a.abort(story.driver.now_ms)

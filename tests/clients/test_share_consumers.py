@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
 from kcluster.clients.share_consumer import ShareConsumer
 from kcluster.deaths import DeathKind
+from kcluster.protocol.apis import ApiKey
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.running import run_scenario
 from tests.clients.story import Story
 from tests.rig.cluster import TOPIC
 
@@ -62,3 +67,44 @@ def test_share_consumers__leave_and_give_back_what_they_have() -> None:
     assert story.until(lambda: len(accepted(story)) == 20)
     first.stop(story.driver.now_ms)
     assert story.until(lambda: first.is_done, 10_000)
+
+
+DEAF = """
+topology: {brokers: 1, profile: fast, topics: {orders: {partitions: 2}}}
+workload:
+  producers: {topic: orders, name: shop, rate: 200/s, keys: 20, start: 500ms, stop: 1s}
+  consumers: {topics: orders, name: packer, group: packing, members: 2, share: true}
+duration: 1500ms
+steps:
+  - {at: 0ms, rule: {api: ShareGroupHeartbeat, client: packer-2, nth: %d, drop: reply, close: true}}
+"""
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_share_consumers__an_assignment_in_a_lost_answer_comes_again(lost: int) -> None:
+    result = run_scenario(Scenario.parse(DEAF % lost), "virtual")
+    assert result.passed, result.failures
+    assert {one.consumer for one in result.ledger.deliveries} == {"packer-1", "packer-2"}
+
+
+EMPTY = """
+topology: {brokers: 3, profile: fast, topics: {orders: {assignment: [[1, 2, 3]]}}}
+workload:
+  producers: {topic: orders, name: shop, rate: 50/s}
+  consumers: {topics: orders, name: packer, group: packing, share: true}
+duration: 2s
+steps:
+  - {at: 1s, move: {partition: orders-0, to: 2}}
+"""
+
+
+def test_share_consumers__ask_the_last_leader_for_nothing() -> None:
+    result = run_scenario(Scenario.parse(EMPTY), "virtual")
+    assert result.passed, result.failures
+    moved_ms = result.began_ms + 1_000
+    asked = [
+        broker
+        for at_ms, broker, reply in result.recorder.answers
+        if reply.request.api_key == ApiKey.SHARE_FETCH and at_ms > moved_ms
+    ]
+    assert asked.count(1) <= 3 < asked.count(2)

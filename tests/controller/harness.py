@@ -22,8 +22,9 @@ from kcluster.contract import (
 )
 from kcluster.controller.node import ControllerNode
 from kcluster.events.words import text_of
+from kcluster.metadata.delta import MetadataFetchResponse
 from kcluster.metadata.image import MetadataImage
-from kcluster.metadata.records import MetadataFetch, MetadataFetchResponse, PartitionRegistration
+from kcluster.metadata.records import MetadataFetch, PartitionRegistration
 from kcluster.protocol import messages as m
 
 E = TypeVar("E", bound=Event)
@@ -145,9 +146,7 @@ class Controller:
         while image.offset + 1 < self.node.end_offset:
             answer = self.ask(broker, MetadataFetch(broker, image.offset + 1, 500))
             assert isinstance(answer, MetadataFetchResponse)
-            assert answer.first_offset == image.offset + 1
-            for record in answer.records:
-                image.apply(record)
+            answer.delta.apply_to(image)
         return image
 
     def heartbeat(self, broker: int, follow: bool = True, **wants: bool) -> Any:

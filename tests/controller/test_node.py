@@ -11,8 +11,10 @@ from kcluster.contract import (
     PeerResponse,
     Send,
 )
+from kcluster.controller.metadata_log import MAX_FETCHED_RECORDS, MetadataLog
 from kcluster.controller.partitions.partition_index import PartitionIndex
-from kcluster.metadata.records import MetadataFetch, MetadataFetchResponse
+from kcluster.metadata.delta import MetadataFetchResponse
+from kcluster.metadata.records import MetadataFetch, ProducerIdsRecord
 from kcluster.protocol import messages as m
 from tests.controller.harness import Controller
 
@@ -21,7 +23,7 @@ def metadata_answers(effects: object) -> list[tuple[int, int, int]]:
     """(broker, first offset, records) of each."""
     assert isinstance(effects, list)
     return [
-        (e.to, e.message.body.first_offset, len(e.message.body.records))
+        (e.to, e.message.body.delta.first_offset, len(e.message.body.delta.records))
         for e in effects
         if isinstance(e, Send) and isinstance(e.message.body, MetadataFetchResponse)
     ]
@@ -54,7 +56,8 @@ def test_node__metadata_wait_ends_empty() -> None:
     t.run(500)
     last = t.sent[-1].message
     assert isinstance(last, PeerResponse)
-    assert (last.request_id, last.body) == (900, MetadataFetchResponse(end, []))
+    assert last.request_id == 900
+    assert (last.body.delta.first_offset, last.body.delta.records) == (end, [])
 
 
 def test_node__a_newer_fetch_replaces_the_one_that_waits() -> None:
@@ -142,3 +145,18 @@ def test_node__ten_thousand_partitions_change_leader_in_one_step() -> None:
     t.die(1)
     assert not t.node.partitions.index.led_by[1]
     assert sum(isinstance(note, Note) for note in t.notes) > 10_000
+
+
+def test_log__a_fetch_gets_whole_batches_and_not_too_many() -> None:
+    """What was committed together is seen together, however much it is."""
+    log = MetadataLog()
+    ends = []
+    for size in (1, MAX_FETCHED_RECORDS - 1, 1, 3 * MAX_FETCHED_RECORDS, 5):
+        log.records.extend([ProducerIdsRecord(1, 1, 1)] * size)
+        log.end_batch()
+        ends.append(len(log.records))
+    assert log.fetch_end(0) == ends[1]
+    assert log.fetch_end(1) == ends[2]
+    assert log.fetch_end(ends[2]) == ends[3]
+    assert log.fetch_end(ends[3]) == log.fetch_end(ends[3] + 2) == ends[4]
+    assert log.fetch_end(ends[4]) == ends[4]

@@ -16,6 +16,8 @@ from kcluster.runs.moment import moment_of, recorded_until
 from kcluster.scenario.language.model import ProducerSpec
 from kcluster.scenario.play.virtual import VirtualStage
 from kcluster.scenario.play.workload import make_producer
+from tests.rig.cluster import Answer
+from tests.rig.requests import api_of, batch, commit_request, produce_request
 
 TOPICS = {"orders": {"partitions": 1, "replication_factor": 3}}
 
@@ -35,6 +37,10 @@ class Lab:
         producer = make_producer(spec, "kafka", Ledger())
         self.stage.add_client(producer.name, producer)
         self.driver.run_for(count * 10 + 2_000)
+
+    @property
+    def leader(self) -> int:
+        return self.driver.status().partitions[0].leader or 0
 
     def verdict(self) -> Verdict:
         return judge(self.recorder, Ledger(), healed=True)
@@ -78,6 +84,55 @@ def test_sampling__older_records_are_ranges_and_still_counted(lab: Callable[...,
     assert verdict.merged >= 100
     (ranges,) = cluster.recorder.ranges.values()
     assert [(one.epoch, one.first, one.acked) for one in ranges] == [(0, 0, True)]
+    assert "it was judged only whether they are in the log" in "\n".join(verdict.lines())
+
+
+def test_sampling__records_are_bounded_in_bytes_and_the_verdict_says_what_are_ranges(
+    lab: Callable[..., Lab],
+) -> None:
+    cluster = lab()
+    recorder = cluster.recorder
+    recorder.max_bytes = 5_000
+    cluster.produce(200)
+    verdict = cluster.verdict()
+    assert (verdict.outcome, verdict.sent, verdict.acked) == ("valid", 200, 200)
+    assert verdict.merged >= 100
+    held = [one.batch.size_bytes for x in recorder.partitions.values() for one in x.appends]
+    assert 0 < sum(held) == recorder._kept_bytes <= 5_000
+
+
+def test_sampling__refused_batches_and_large_commits_count(lab: Callable[..., Lab]) -> None:
+    cluster = lab(**{"message.max.bytes": 1_000, "offset.metadata.max.bytes": 1_000_000})
+    recorder, kept, stranger = cluster.recorder, [], Answer()
+    recorder.max_bytes = 300_000
+    cluster.driver.add_client(stranger)
+    for number in range(20):
+        for body in (
+            produce_request("orders", 0, batch(b"x" * 50_000)),
+            commit_request("g", number, metadata="y" * 30_000),
+        ):
+            stranger.wire.send(1, *api_of(body), body)
+        cluster.driver.run_for(200)
+        kept.append(recorder._kept_bytes)
+    assert 100_000 < max(kept) <= 300_000
+    assert len(recorder.answers) < 10
+
+
+def test_sampling__what_retention_deletes_between_two_looks_is_counted(
+    lab: Callable[..., Lab],
+) -> None:
+    cluster = lab(**{"log.retention.bytes": 1, "log.segment.bytes": 5 << 20})
+    cluster.produce(3)
+    stranger = Answer()
+    cluster.driver.add_client(stranger)
+    for _ in range(50):  # at one moment: no look between them
+        body = produce_request("orders", 0, batch(*[b"x" * 250_000] * 4), acks=1)
+        stranger.wire.send(cluster.leader, *api_of(body, 9), body)
+    cluster.driver.run_for(500)
+    verdict = cluster.verdict()
+    assert (verdict.outcome, verdict.sent, verdict.acked) == ("valid", 203, 203)
+    ranges = next(iter(cluster.recorder.ranges.values()))
+    assert sum(one.count for one in ranges) == verdict.merged > 80
     assert "it was judged only whether they are in the log" in "\n".join(verdict.lines())
 
 

@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from kcluster.config.topology.model import Topology
+from kcluster.config.topology.specs import TopicSpec
 from kcluster.drivers.live import prepare_watcher
 from kcluster.handle.cluster import Cluster
+from kcluster.handle.world_cluster import WorldCluster
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
 from kcluster.protocol import messages as m
@@ -162,6 +165,19 @@ def test_open__a_cluster_that_does_not_come_up_leaves_nothing_running() -> None:
         cluster.open(timeout_s=0.05)
     with socket.socket() as other:
         other.bind(cluster.plan.addresses[1])
+
+
+def test_open__a_topic_that_cannot_be_created_is_an_error() -> None:
+    topology = structs.replace(
+        Topology.of(brokers=1, profile="fast"), topics={"t": TopicSpec("t", assignment=((9,),))}
+    )
+    cluster = Cluster(topology)
+    with pytest.raises(ClusterError, match=r"topic t of the topology cannot be created: INVALID_R"):
+        cluster.open()
+    with socket.socket() as other:
+        other.bind(cluster.plan.addresses[1])
+    with pytest.raises(ClusterError, match=r"topic t of the topology cannot be created: INVALID_R"):
+        WorldCluster(topology, 1).open()
 
 
 def test_run__serves_in_the_calling_thread_whose_greenlets_may_use_the_handle() -> None:

@@ -35,6 +35,7 @@ def test_draft__everything_described__is_a_topology_with_the_same_replicas_and_c
         "default.replication.factor": "3",
         "log.retention.ms": "86400000",
         "message.max.bytes": "2000000",
+        "num.network.threads": "4",
         "min.insync.replicas": "1",
         "num.partitions": "4",
         "offsets.topic.num.partitions": "10",
@@ -43,7 +44,11 @@ def test_draft__everything_described__is_a_topology_with_the_same_replicas_and_c
         "transaction.state.log.min.isr": "2",
         "transaction.state.log.replication.factor": "3",
     }
-    assert topology.brokers[1].config == {"log.segment.bytes": "500000000"}
+    assert topology.brokers[1].config == {
+        "log.cleaner.threads": "2",
+        "log.segment.bytes": "500000000",
+        "num.io.threads": "9",
+    }
     assert sorted(topology.topics) == ["audit.log", "orders", "payments", "plain"]
     assert topology.topics["payments"].assignment == ((1, 2), (2, 3), (3, 1))
     assert topology.topics["orders"].config == {
@@ -61,10 +66,7 @@ def test_draft__everything_described__lists_what_is_not_simulated_with_the_reaso
     assert left_out(cluster) == [
         f"config controller.listener.names: {quorum}",
         f"config controller.quorum.voters: {quorum}",
-        "config log.cleaner.threads: nothing here would obey it",
         "config log.dirs: a path on that machine; here logs are kept in memory",
-        "config num.io.threads: nothing here would obey it",
-        "config num.network.threads: nothing here would obey it",
         f"config process.roles: {quorum}",
         "topic __consumer_offsets: created when it is first needed; how many partitions and"
         " replicas is a broker config",
@@ -184,7 +186,8 @@ def test_draft__a_topic_without_partitions__is_listed() -> None:
             DescribedConfig("remote.log.storage.system.enable", "true"),
             "tiered storage is not simulated",
         ),
-        (DescribedConfig("num.network.threads", "4"), "nothing here would obey it"),
+        (DescribedConfig("num.network.threads", "4"), None),
+        (DescribedConfig("num.network.threads", "none"), "value none refused: "),
         (DescribedConfig("confluent.balancer.enable", "true"), "no config of Apache Kafka 4.3"),
         (DescribedConfig("num.partitions", "many"), "value many refused: "),
         (DescribedConfig("num.partitions", "4"), None),

@@ -50,7 +50,7 @@ def test_registration__each_violation_is_named(changes: dict[str, Any], name: st
 def leader(broker: int) -> Replica:
     config = TopicConfig.resolve(BrokerConfig.resolve(), {})
     first = registration(leader=broker, isr=(broker,))
-    replica = Replica("t", first, broker, Log(b"t" * 16, 0), config, {}, {}, 30_000)
+    replica = Replica("t", first, broker, Log(b"t" * 16, 0), config, {}, {}, 30_000, {})
     replica.lead(first, 0)
     return replica
 
@@ -77,7 +77,8 @@ def two_replicas() -> tuple[Invariants, Replica, ObservedPartition]:
     invariants, config = Invariants(), TopicConfig.resolve(BrokerConfig.resolve(), {})
     both = registration(replicas=(1, 2))
     first, second = (
-        Replica("t", both, broker, Log(b"t" * 16, 0), config, {}, {}, 30_000) for broker in (1, 2)
+        Replica("t", both, broker, Log(b"t" * 16, 0), config, {}, {}, 30_000, {})
+        for broker in (1, 2)
     )
     first.lead(both, 0)
     second.follow(both)

@@ -28,6 +28,8 @@ def overdue(replies: Replies, at_ms: int) -> bool:
         (3, m.MetadataRequest(), 1_000),
         (0, m.ProduceRequest(acks=1, timeout_ms=30_000), 1_000),
         (0, m.ProduceRequest(acks=-1, timeout_ms=5_000), 6_000),
+        (0, m.ProduceRequest(acks=-1, timeout_ms=5_000, transactional_id="t"), 36_000),
+        (13, m.LeaveGroupRequest(), 31_000),
         (1, m.FetchRequest(max_wait_ms=500), 1_500),
         (19, m.CreateTopicsRequest(timeout_ms=10_000), 41_000),
         (8, m.OffsetCommitRequest(), 31_000),

@@ -44,7 +44,9 @@ class Leader:
         self.last_fetches: dict[int, int] = {}
         log = Log(b"t" * 16, 0)
         first = registration(**changes)
-        self.replica = Replica("t", first, 1, log, config, self.brokers, self.last_fetches, LAG_MS)
+        self.replica = Replica(
+            "t", first, 1, log, config, self.brokers, self.last_fetches, LAG_MS, {}
+        )
         self.replica.lead(first, 0)
 
     def append(self, count: int = 1, acks: int = ALL, now_ms: int = 0) -> ErrorCode:
@@ -280,3 +282,21 @@ def test_lead__again_after_others_forgets_the_offsets_of_followers():
     assert leader.replica.high_watermark == 0
     leader.fetch(2, 3, now_ms=20)
     assert leader.replica.high_watermark == 3
+
+
+def test_retention__a_log_far_above_its_size_is_shortened_at_once():
+    record = Record(0, 0, None, bytes(4 << 20), ())
+    size = len(build_batch([record]))
+    leader = Leader(isr=(1,), replicas=(1,)).replica
+    follower = Leader().replica
+    limit = TopicConfig(
+        max_message_bytes=2 * size, retention_bytes=2 * size, internal_segment_bytes=size
+    )
+    for replica in (leader, follower):
+        replica.configure(limit)
+    for end in range(1, 11):
+        (batch,) = leader.append_as_leader(memoryview(build_batch([record])), ALL, 0).batches
+        follower.append_as_follower([batch], 0)
+        follower.high_watermark = end
+        kept = [one.log.log_end_offset - one.log.log_start_offset for one in (leader, follower)]
+        assert kept == ([end, end] if end < 10 else [2, 2])

@@ -7,6 +7,7 @@ send, in the name of anybody but it, its transactions stay whole.
 from __future__ import annotations
 
 import os
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,11 +16,11 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from tests.broker.coordinator.transaction_rig import GROUP, RawProducer, TransactionRig
-from tests.property.test_any_request import Plausible
+from tests.fuzz.values import MadeUp
 from tests.rig.cluster import TOPIC
 from tests.rig.requests import batch, produce_request
 
-SEEDS = range(int(os.environ.get("KCLUSTER_ANY_REQUESTS", "4")))
+SEEDS = range(int(os.environ.get("KCLUSTER_ANY_TRANSACTIONS", "4")))
 REQUESTS = 120
 IDS = ("t1", "t2", "nobody", "")
 TOPICS = (TOPIC, TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, "nope", "")
@@ -31,7 +32,7 @@ class Mischief:
     def __init__(self, rig: TransactionRig, seed: int) -> None:
         (topic_id, _), *_ = rig.plan.disks[1].logs
         self.rig = rig
-        self.made_up = Plausible(f"any transaction/{seed}", topic_id)
+        self.made_up = MadeUp(Random(f"any transaction/{seed}"), (topic_id,), old_formats=False)
         self.rng = self.made_up.rng
         self.known = [(4711, 0)]
         """Producer ids and epochs that were given out to it."""

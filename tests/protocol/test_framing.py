@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 from random import Random
 
 import pytest
@@ -79,11 +80,18 @@ def test_frame_reader__a_big_frame_is_received_in_place():
 
 
 def test_frame_reader__memory_grows_with_received_bytes_not_with_the_claimed_size():
-    reader = FrameReader(100 << 20)
-    assert fed(reader, struct.pack(">i", 100 << 20) + b"x") == []
-    room = reader.buffer_for_rest()
-    assert room is not None
-    assert len(room) < 2 << 20
+    tracemalloc.start()
+    try:
+        readers = [FrameReader(100 << 20) for _ in range(50)]
+        for reader in readers:
+            assert fed(reader, struct.pack(">i", 100 << 20) + b"x") == []
+        assert tracemalloc.get_traced_memory()[0] < 50 * 5_000
+        assert fed(readers[0], bytes(1 << 20)) == []
+        assert tracemalloc.get_traced_memory()[0] < 5 << 20
+        readers[0].forget()
+        assert tracemalloc.get_traced_memory()[0] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("size", [-1, -(1 << 31), 101, (1 << 31) - 1])

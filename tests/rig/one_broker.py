@@ -11,7 +11,7 @@ from typing import Any
 
 from kcluster.broker.node import BrokerNode
 from kcluster.broker.versions import LATEST
-from kcluster.config.kafka.definitions import BrokerConfig
+from kcluster.config.kafka.definitions import BROKER_CONFIGS, BrokerConfig
 from kcluster.contract import (
     CONTROLLER_ID,
     Event,
@@ -23,6 +23,7 @@ from kcluster.contract import (
     Send,
     Tick,
 )
+from kcluster.metadata.delta import MetadataDelta
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import (
     BROKER_RESOURCE,
@@ -110,11 +111,13 @@ class OneBroker:
         **configs: str | int | bool,
     ) -> None:
         overrides = {name.replace("_", "."): value for name, value in configs.items()}
+        unused = {name: str(overrides.pop(name)) for name in overrides.keys() - BROKER_CONFIGS}
         self.config = BrokerConfig.resolve("kafka", overrides)
         self.disk = Disk() if disk is None else disk
         self.broker = BrokerNode(
-            1, self.config, self.disk, "127.0.0.1", 9091, "r1", Random(1), CLUSTER_ID, release
-        )
+            1, self.config, self.disk, "127.0.0.1", 9091, "r1", Random(1), CLUSTER_ID, release,
+            unused,
+        )  # fmt: skip
         self.now_ms = now_ms
         self.metadata: list[MetadataRecord] = []
         """All records published so far."""
@@ -131,8 +134,13 @@ class OneBroker:
         """As the controller: metadata records, which the broker puts into effect at once."""
         published = [record for some in records for record in some]
         self.metadata += published
-        self.broker.publisher.apply(published, self.now_ms)
+        self.apply(published, self.now_ms)
         self._step(Tick())
+
+    def apply(self, records: list[MetadataRecord], now_ms: int) -> None:
+        """The same, but the broker does not step yet."""
+        delta = MetadataDelta(self.broker.image.offset + 1, records)
+        self.broker.publisher.apply(delta, now_ms)
 
     def send(
         self, api_key: ApiKey, version: int, body: Any, client_id: str = "test", connection: int = 1

@@ -14,6 +14,8 @@ from typing import Any
 from kcluster.broker.registry import SERVED_APIS
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, ApiKey
+from kcluster.protocol.records.batches import HEADER_BYTES, LENGTH_END, seal
+from kcluster.protocol.records.compression import ZSTD, compress
 from kcluster.protocol.records.records import Record, build_batch
 
 ACKS_ALL = -1
@@ -110,3 +112,14 @@ def offset_fetch_request(
     request = m.OffsetFetchRequest
     wanted = request.OffsetFetchRequestTopics(name=topic, partition_indexes=[partition])
     return request(groups=[request.OffsetFetchRequestGroup(group_id=group, topics=[wanted])])
+
+
+def batch_with_wrong_lengths(records: list[Record]) -> bytes:
+    """A batch that Kafka appends and nobody can read: compressed, with a wrong length in it."""
+    sound = bytes(build_batch(records))
+    plain = sound[HEADER_BYTES:]
+    data = bytearray(sound[:HEADER_BYTES] + compress(ZSTD, bytes([plain[0] + 2]) + plain[1:]))
+    data[8:12] = (len(data) - LENGTH_END).to_bytes(4, "big")
+    data[22] = ZSTD
+    seal(data)
+    return bytes(data)

@@ -14,7 +14,9 @@ from kcluster.evidence.rows import (
     GroupRow,
     TransactionStateRow,
 )
-from kcluster.runs.directory import RunError, find_run, read_run, write_run
+from kcluster.runs.directory import INFO, SCENARIO, VERDICT, RunError, find_run, read_run, write_run
+from kcluster.runs.explain import explain
+from kcluster.runs.page import page_of
 from kcluster.runs.record import (
     ADDED_TABLES,
     FORMAT,
@@ -140,3 +142,69 @@ def test_directory__one_without_a_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("[]")
     with pytest.raises(RunError, match=r"run\.json: Expected `object`"):
         read_run(tmp_path)
+
+
+NESTED = b"[" * 200_000
+DAMAGE = {
+    "missing": None,
+    "binary": bytes(range(256)) * 4,
+    "no utf-8": b'{"at_ms": 5, "kind": "\xff", "name": "\xff", "reason": "\xff"}\n',
+    "nested": NESTED,
+    "nested inside": b'{"reason": ' + NESTED + b'\n{"event": ' + NESTED,
+    "cut": b'{"at_ms": 5, "ev',
+    "wrong types": b'{"at_ms": [], "windows": 5, "anomalies": [{}], "event": {"type": 5}}\n',
+    "another kind": b"7\n",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_directory__from_a_stranger_gives_lines_and_never_a_traceback(
+    tmp_path: Path, damage: str
+) -> None:
+    path = write_run(tmp_path, unclean_run())
+    files = [VERDICT, SCENARIO, *(file for file, _ in TABLES.values())]
+    for file in files:
+        (path / file).unlink(missing_ok=True)
+        if (content := DAMAGE[damage]) is not None:
+            (path / file).write_bytes(content)
+    record, problems = read_run(path)
+    assert {problem.split(": ")[0].split(":")[0] for problem in problems} >= {str(path / VERDICT)}
+    assert list(explain(record))
+    assert "<html" in page_of(record)
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_directory__whose_facts_are_damaged_is_refused_in_one_line(
+    tmp_path: Path, damage: str
+) -> None:
+    path = write_run(tmp_path, unclean_run())
+    (path / INFO).unlink()
+    if (content := DAMAGE[damage]) is not None:
+        (path / INFO).write_bytes(content)
+    with pytest.raises(RunError) as refused:
+        read_run(path)
+    assert "\n" not in str(refused.value)
+    assert str(refused.value).startswith(str(path))
+
+
+def test_directory__may_hold_other_things_than_files(tmp_path: Path) -> None:
+    path = write_run(tmp_path, unclean_run())
+    for file in (VERDICT, SCENARIO, "events.jsonl"):
+        (path / file).unlink(missing_ok=True)
+        (path / file).mkdir()
+    (path / "reads.jsonl").unlink()
+    (path / "reads.jsonl").symlink_to("/dev/zero")
+    problems = read_run(path)[1]
+    assert sorted(problem.rpartition("/")[2] for problem in problems) == [
+        f"{file}: not a regular file" for file in ("events.jsonl", "reads.jsonl", SCENARIO, VERDICT)
+    ]
+
+
+@pytest.mark.parametrize("change", [{"brokers": 5}, {"brokers": [{"id": "x"}]}, {"brokers": [7]}])
+def test_directory__of_a_wrong_topology_is_refused(tmp_path: Path, change: dict) -> None:
+    path = write_run(tmp_path, unclean_run())
+    info = json.loads((path / INFO).read_text())
+    info["topology"] |= change
+    (path / INFO).write_text(json.dumps(info))
+    with pytest.raises(RunError, match="brokers"):
+        read_run(path)

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from kcluster.config.topology.model import Topology
 from kcluster.contract import (
+    CONTROLLER_ID,
     Effect,
     Input,
     PeerDisconnected,
@@ -19,6 +21,8 @@ from kcluster.contract import (
 )
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import BrokerDown
+from kcluster.runtime.build import build
+from kcluster.runtime.dispatch import Dispatcher
 from tests.runtime.net import Echo, Net
 
 
@@ -190,3 +194,77 @@ def test_dispatch__a_node_that_ignores_its_ticks_is_detected(net: Net) -> None:
     net.dispatcher.deliver(1, PeerDisconnected(9))
     with pytest.raises(AssertionError, match="time stands still"):
         net.dispatcher.at(6_000)
+
+
+# ----------------------------------------------------------------------- a driver with little time
+
+
+def test_cut_short__one_step_at_a_time_the_same_happens(net: Net) -> None:
+    """A driver may stop after any step; the rest is delivered in the same order."""
+    net.dispatcher.is_time_up = lambda: True
+    node: Any = net.dispatcher.processes[1].node
+    node.to_send = [Send(to, PeerRequest(1, to, "hello")) for to in (2, 3)]
+    net.dispatcher.deliver(1, Tick())
+    turns = 1
+    while net.dispatcher.is_cut_short:
+        net.dispatcher.run()
+        turns += 1
+    assert turns == 5, "a tick, two requests, two answers"
+    assert net.got(1) == [PeerResponse(2, 2, "hello"), PeerResponse(3, 3, "hello")]
+
+
+def test_cut_short__the_time_stands_still_until_the_rest_is_delivered(net: Net) -> None:
+    dispatcher = net.dispatcher
+    dispatcher.is_time_up = lambda: True
+    for node_id, at_ms in ((1, 10), (2, 20)):
+        node: Any = dispatcher.processes[node_id].node
+        node.deadline_ms = dispatcher.processes[node_id].deadline_ms = at_ms
+        node.to_send = [Send(3, PeerRequest(node_id, 1, "ignore"))]
+    dispatcher.quiet_until_us = 10_000
+    seen = []
+    for _ in range(10):
+        dispatcher.at(30_000)
+        seen.append(dispatcher.now_ms)
+        if dispatcher.now_ms == 30:
+            break
+    assert seen == sorted(seen)
+    assert [(at_ms, node_id) for at_ms, node_id, _ in net.log] == [
+        (10, 1),
+        (10, 3),
+        (20, 2),
+        (20, 3),
+    ]
+    assert dispatcher.now_ms == 30
+
+
+def test_start_all__is_one_dispatch(net: Net) -> None:
+    for node_id in (1, 2, 3):
+        net.dispatcher.take_down(node_id, DeathKind.KILL)
+    net.log.clear()
+    net.dispatcher.start_all()
+    assert [node_id for _, node_id, event in net.log if isinstance(event, Start)] == [1, 2, 3]
+
+
+def inputs_to_ready(brokers: int) -> int:
+    """How many inputs nodes get until all brokers serve."""
+    net = Net()
+    plan = build(Topology.of(brokers=brokers), 1, {i: 9_000 + i for i in range(1, brokers + 1)})
+    dispatcher = Dispatcher(plan.fabric, plan.processes, net)
+    count = 0
+
+    def tap(_now_us: int, _node_id: int, _event: Input) -> None:
+        nonlocal count
+        count += 1
+
+    dispatcher.tap = tap
+    dispatcher.start_all()
+    controller: Any = dispatcher.processes[CONTROLLER_ID].node
+    assert len(controller.image.brokers) == brokers
+    assert not any(broker.fenced for broker in controller.image.brokers.values())
+    return count
+
+
+def test_start_all__each_broker_costs_the_same_however_many_there_are() -> None:
+    assert inputs_to_ready(80) - inputs_to_ready(40) <= 1.1 * 2 * (
+        inputs_to_ready(40) - inputs_to_ready(20)
+    )

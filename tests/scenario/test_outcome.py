@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kcluster.events.words import sentence_of
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import run_scenario
 
@@ -46,3 +47,31 @@ def test_outcome__writes_that_never_resume_have_not_resumed() -> None:
     )
     failures = run_scenario(scenario, "virtual").failures
     assert failures == ["writes_resume: writes of orders-0 did not resume"]
+
+
+TWO_DEATHS = """\
+topology: {brokers: 3, profile: fast, topics: {orders: {assignment: [[1, 2, 3]]}}}
+workload: {producers: {topic: orders, rate: 100/s}}
+steps: [{at: 500ms, kill: 1, for: 1s}, {at: 900ms..901ms, kill: 1}]
+duration: 3s
+"""
+
+
+@pytest.mark.parametrize("drawn", ["at: 900ms..901ms, kill: 1", "at: 900ms, kill: any controller"])
+def test_outcome__a_drawn_step_that_cannot_be_performed_is_skipped(drawn: str) -> None:
+    text = TWO_DEATHS.replace("at: 900ms..901ms, kill: 1", drawn)
+    if "controller" in drawn:
+        text = text.replace("kill: 1, for", "kill: controller, for")
+    result = run_scenario(Scenario.parse(text), "virtual")
+    assert result.failures == []
+    assert len(result.played) == 1
+    (skipped,) = [note for note in result.recorder.notes if note.event.kind == "step_skipped"]
+    assert 890 <= skipped.at_ms <= 910
+    assert "is down" in sentence_of(skipped.event)
+    assert sentence_of(skipped.event).startswith("kill (line 3)")
+
+
+def test_outcome__a_fixed_step_that_cannot_be_performed_fails_the_run() -> None:
+    text = TWO_DEATHS.replace("900ms..901ms", "900ms")
+    result = run_scenario(Scenario.parse(text), "virtual")
+    assert [each.check for each in result.failed] == ["steps"]

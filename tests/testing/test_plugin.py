@@ -144,9 +144,11 @@ WRONG_MARKS = {
     "topics={'orders': {'partition': 1}}": "topics.orders.partition: no such key of a topic; did"
     " you mean partitions?",
     "topics={'orders': {'min_insync_replica': 2}}": "topics.orders.min_insync_replica: no"
-    " such topic config; did you mean min.insync.replicas?",
+    " such topic config; did you mean min_insync_replicas?",
+    "topics={'orders': {'min_insync': 2}}": "topics.orders.min_insync: no such topic config; did"
+    " you mean min_insync_replicas?",
     "config={'min_insync_replica': 2}": "config.min_insync_replica: no such broker config; did you"
-    " mean min.insync.replicas?",
+    " mean min_insync_replicas?",
 }
 
 
@@ -165,6 +167,39 @@ def test_kafka_cluster__a_wrong_mark_is_one_line(pytester: pytest.Pytester, fixt
         for number, said in enumerate(WRONG_MARKS.values())
     ]
     assert "plugin.py" not in result.stdout.str()
+
+
+def test_kafka_cluster__a_shared_fixture_is_shown_the_shared_cluster(
+    pytester: pytest.Pytester,
+) -> None:
+    result = run(
+        pytester,
+        """
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def warehouse(kafka_cluster):
+            return kafka_cluster
+
+        @pytest.fixture(scope="class")
+        def shelf(kafka_cluster):
+            return kafka_cluster
+
+        def test_session(warehouse):
+            pass
+
+        def test_class(shelf):
+            pass
+        """,
+    )
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines(
+        [
+            "fixture warehouse has the scope session, and kafka_cluster is a new cluster for each"
+            " test: take kafka_cluster_session",
+            "fixture shelf has the scope class,* take kafka_cluster_module",
+        ]
+    )
 
 
 @pytest.mark.parametrize(

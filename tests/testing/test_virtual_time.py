@@ -244,3 +244,46 @@ def test_play__performs_the_steps_of_a_scenario_beside_the_test(pytester: pytest
     )
     result.assert_outcomes(passed=3, errors=1)
     result.stdout.fnmatch_lines(["E *kill (line 4): there is no topic 'orders'*"])
+
+
+def test_signals__a_test_handles_what_it_sends_itself(pytester: pytest.Pytester) -> None:
+    """As services do in main(); what the process does with signals is as before afterwards."""
+    result = run(
+        pytester,
+        """
+        import asyncio, os, signal, time
+        import pytest
+
+        pytestmark = pytest.mark.kafka_cluster(clock="virtual")
+
+        async def serve(deadline_s):
+            stop = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGTERM, stop.set)
+            loop.call_later(5, os.kill, os.getpid(), signal.SIGTERM)
+            await asyncio.wait_for(stop.wait(), deadline_s)
+            assert loop.remove_signal_handler(signal.SIGTERM)
+
+        def test_asyncio(kafka_cluster):
+            began_s = time.monotonic()
+            asyncio.run(serve(60))
+            assert 5 <= time.monotonic() - began_s < 6
+
+        def test_handlers(kafka_cluster):
+            seen = []
+            before = signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
+            assert before is signal.SIG_DFL
+            signal.raise_signal(signal.SIGTERM)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert seen == [signal.SIGTERM]
+
+        def test_interrupted(kafka_cluster):
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+
+        def test_afterwards():
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        """,
+    )
+    result.assert_outcomes(passed=4)

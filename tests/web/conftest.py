@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,14 @@ from tests.web.api import Api, serving
 
 
 @pytest.fixture(scope="module")
-def api() -> Iterator[Api]:
-    with serving() as (_, api):
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Below this directory the server may write."""
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def api(runs: Path) -> Iterator[Api]:
+    with serving(runs=runs) as (_, api):
         yield api
 
 

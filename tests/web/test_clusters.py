@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import socket
+import time
+from typing import Any
 
 import pytest
 
 from tests.web.api import FAST, Api, serving
+
+TOO_LONG = "not JSON that can be read: a number of more than 4300 digits"
 
 
 def test_clusters__ready_when_answered(api: Api) -> None:
@@ -65,6 +70,9 @@ def test_clusters__every_problem_of_a_topology_with_its_place(api: Api) -> None:
         (b"[" * 100_000, 400, "not JSON that can be read: nested too deeply"),
         (b'{"a": "\xff"}', 400, "line 1, column 8: not UTF-8"),
         (b"[]", 400, "the body must be a JSON object"),
+        (b'{"seed": ' + b"9" * 5_000 + b"}", 400, TOO_LONG),
+        (b'{"\\ud800": 1}', 400, "not text: \\ud800 is half of a character"),
+        (b'{"topology": "\\uDFFF"}', 400, "not text: \\udfff is half of a character"),
         (b'{"sed": 1}', 422, "sed: no such key; did you mean seed?"),
         (b'{"seed": -1}', 422, "seed: Expected `int` >= 0"),
         (b'{"lease": "60"}', 422, "lease: 60 what? Write 60ms, 60s or 60m"),
@@ -80,6 +88,24 @@ def test_clusters__every_problem_of_a_topology_with_its_place(api: Api) -> None:
 def test_clusters__a_wrong_body(api: Api, body: bytes, status: int, detail: str) -> None:
     answer = api.ask("POST", "/v1/clusters", body)
     assert (answer.status, answer.value["detail"]) == (status, detail)
+
+
+@pytest.mark.parametrize("place", ["", "topology"])
+def test_clusters__many_wrong_keys_cost_little(api: Api, place: str) -> None:
+    """As for files, a hundred problems are listed."""
+    keys: dict[str, Any] = {f"brokres_{number}": 1 for number in range(40_000)}
+    began_s = time.process_time()
+    answer = api.ask("POST", "/v1/clusters", {place: keys} if place else keys)
+    assert time.process_time() - began_s < 2
+    assert answer.status == 422
+    assert len(answer.value["problems"]) == 100
+    assert len(answer.body) < 50_000
+    assert re.search(r"and \d+ more problems$", answer.value["detail"])
+
+
+def test_clusters__more_yaml_than_a_file_may_have(api: Api) -> None:
+    large = b"# " + b"x" * (512 * 1024)
+    assert api.ask("POST", "/v1/clusters", large, Content_Type="application/yaml").status == 413
 
 
 def test_clusters__only_json_and_yaml(api: Api) -> None:
@@ -117,3 +143,14 @@ def test_clusters__only_with_the_token_and_by_its_own_name(api: Api) -> None:
 def test_clusters__names_that_are_allowed() -> None:
     with serving(names=("kafka.test",)) as (_, api):
         assert api.ask("GET", "/v1/clusters", Host="kafka.test:80").status == 200
+
+
+def test_query__raw_bytes_are_refused(api: Api) -> None:
+    head = (
+        f"GET /v1/clusters?x=\x80 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {api.token}"
+    )
+    with socket.create_connection(("127.0.0.1", api.port), timeout=10) as sock:
+        sock.sendall(f"{head}\r\nConnection: close\r\n\r\n".encode("latin-1"))
+        answer = b"".join(iter(lambda: sock.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"byte 3 of the query is not UTF-8" in answer

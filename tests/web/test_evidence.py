@@ -9,13 +9,21 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from bench.wire import Wire, address_of, produce_body
+from kcluster.config.files.problems import show
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.records import Record
 from kcluster.runs.directory import read_run
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.played import PlayedRun
 from kcluster.scenario.play.virtual import run_virtual
 from kcluster.web.held import HeldCluster
+from tests.rig.requests import batch_with_wrong_lengths
 from tests.web.api import Api, serving
 from tests.web.test_streams import next_event
+
+RECORDS = [Record(0, 1_000_000, b"k", b"v%d" % at) for at in range(12)]
 
 
 def send(api: Api, cluster: str, count: int, bootstrap: str = "") -> None:
@@ -28,7 +36,7 @@ def send(api: Api, cluster: str, count: int, bootstrap: str = "") -> None:
 
 
 @pytest.mark.clients
-def test_evidence__replicas_verdict_and_saved_run(api: Api, cluster: str, tmp_path: Path) -> None:
+def test_evidence__replicas_verdict_and_saved_run(api: Api, cluster: str, runs: Path) -> None:
     send(api, cluster, 5)
     api.ok("POST", f"{cluster}/wait", {"until": "high_watermark(orders-0) = 5"})
     found = api.ok("GET", f"{cluster}/replicas/orders-0")
@@ -37,14 +45,61 @@ def test_evidence__replicas_verdict_and_saved_run(api: Api, cluster: str, tmp_pa
     verdict = api.ok("GET", f"{cluster}/verdict")
     assert (verdict["outcome"], verdict["acked"]) == ("valid", 5)
     api.ok("POST", f"{cluster}/processed", {"topic": "orders", "offsets": [[0, 0], [0, 1]]})
-    saved = api.ok("POST", f"{cluster}/save", {"directory": str(tmp_path)})
+    saved = api.ok("POST", f"{cluster}/save", {"directory": str(runs)})
     record, problems = read_run(saved["run"])
     assert not problems
     assert [row.offset for row in record.processed] == [0, 1]
     assert b"<html" in api.ask("GET", f"{cluster}/timeline.html").body
-    deleted = api.ok("DELETE", f"{cluster}?out={tmp_path}")
-    assert deleted["run"] != saved["run"]
+    deleted = api.ok("DELETE", f"{cluster}?out=ci/last")
+    assert Path(deleted["run"]).parent == runs / "ci" / "last"
     assert deleted["outcome"] == "valid"
+
+
+def test_evidence__of_records_that_nobody_can_read(api: Api, cluster: str) -> None:
+    answers = []
+    for address in api.ok("GET", cluster)["bootstrap"].split(","):
+        with Wire(address_of(address)) as wire:
+            body = produce_body("orders", 0, batch_with_wrong_lengths(RECORDS))
+            (topic,) = wire.ask(ApiKey.PRODUCE, 7, body).responses
+            answers.append(topic.partition_responses[0].error_code)
+    assert answers.count(ErrorCode.NONE) == 1
+    verdict = api.ok("GET", f"{cluster}/verdict")
+    assert verdict["outcome"] == "unknown"
+    assert [(found["first"], found["last"]) for found in verdict["unreadable"]] == [(0, 11)]
+    assert b"<html" in api.ask("GET", f"{cluster}/timeline.html").body
+    api.ok("POST", f"{cluster}/processed", {"topic": "orders", "offsets": [[0, 0]]})
+    assert api.ask("GET", f"{cluster}/processed?topic=orders").status == 200
+    assert api.ok("DELETE", f"{cluster}?out=unreadable")["outcome"] == "unknown"
+
+
+def test_evidence__runs_are_written_below_one_directory_only(
+    api: Api, cluster: str, runs: Path, tmp_path: Path
+) -> None:
+    (runs / "link").symlink_to(tmp_path)
+    for wrong in (str(tmp_path), "..", f"{runs}/../x", "link", "link/below", "\0", "x" * 5_000):
+        answer = api.ask("POST", f"{cluster}/save", {"directory": wrong})
+        assert answer.status == 422, wrong
+        assert answer.value["problems"][0]["path"] == "directory"
+    answer = api.ask("DELETE", f"{cluster}?out={tmp_path}")
+    hint = f"not below {runs}, where this server writes runs (kcluster serve --runs DIR)"
+    assert (answer.status, answer.value["detail"]) == (422, f"out: {show(str(tmp_path))}: {hint}")
+    assert list(tmp_path.iterdir()) == []
+    assert api.ask("GET", cluster).status == 200
+
+
+def test_evidence__the_token_of_a_page_writes_nothing(tmp_path: Path) -> None:
+    """`up --page` and `learn --page` create no clusters, and show their token in an address."""
+    with serving() as (server, api):
+        cluster = api.cluster()
+        for method, path, body in (
+            ("POST", f"{cluster}/save", {"directory": str(tmp_path)}),
+            ("DELETE", f"{cluster}?out={tmp_path}", None),
+        ):
+            answer = api.ask(method, path, body)
+            assert answer.status == 403
+            assert "kcluster save DIR" in answer.value["detail"]
+        assert len(server.clusters.all()) == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.clients

@@ -63,3 +63,9 @@ def test_kafka_python_takes_seconds_for_milliseconds() -> None:
 def test_kafka_python_spins_in_poll_while_its_coordinator_is_silent() -> None:
     figures = counted(findings.silent_coordinator)
     assert figures["most in one poll, silent"] > 20, "without waiting"
+
+
+def test_kafka_python_never_sends_again_after_a_batch_expired_in_flight() -> None:
+    figures = counted(findings.expired_in_flight)
+    assert figures["waited s"] == findings.WATCHED_FLUSH_S
+    assert figures["never done"] > 30

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+import logging
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,6 +97,93 @@ def test_interleaving__reading_the_clock_may_interrupt_too() -> None:
     orders = [run(seed) for seed in range(30)]
     assert any(order[0] == order[-1] for order in orders), "one within the other"
     assert orders == [run(seed) for seed in range(30)]
+
+
+def run_in_two_threads(source: str, seed: int, **names: Any) -> list[Any]:
+    """What two threads that run a library's code append to `order`."""
+    order: list[Any] = []
+    work = compile(source, "<a library>", "exec")
+    with empty_world(seed=seed, schedule="random"):
+        threads = [
+            threading.Thread(target=exec, args=(work, {**names, "order": order, "name": name}))
+            for name in "ab"
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return order
+
+
+def test_interleaving__what_a_process_remembers_does_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module is imported, and a logger asked for its level, by the first world only."""
+    lines = ["import threading", "lock = threading.Lock()", *["with lock: pass"] * 20]
+    (tmp_path / "first_used.py").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(tmp_path)
+    source = """
+for turn in range(20):
+    import first_used
+    is_logged = log.isEnabledFor(turn + 1)
+    with lock: order.append((name, turn))
+"""
+    for seed in (3, 4):
+        importlib.invalidate_caches()
+        monkeypatch.delitem(sys.modules, "first_used", raising=False)
+        names = {"log": logging.getLogger(f"first used by {seed}"), "lock": threading.Lock()}
+        first, second = (run_in_two_threads(source, seed, **names) for _ in range(2))
+        assert first == second
+
+
+def test_interleaving__a_lock_of_coverage_does_not_matter() -> None:
+    tool: dict[str, Any] = {"__name__": "coverage.collector", "lock": threading.Lock()}
+    exec("def watch():\n  with lock: pass", tool)
+    source = """
+for turn in range(20):
+    watch()
+    with lock: order.append(name)
+"""
+    for seed in range(5):
+        watched, alone = (
+            run_in_two_threads(source, seed, watch=watch, lock=threading.Lock())
+            for watch in (tool["watch"], int)
+        )
+        assert watched == alone
+
+
+@contextmanager
+def covered() -> Iterator[None]:
+    """With coverage at work, in this process and its threads."""
+    coverage = pytest.importorskip("coverage")
+    watching = coverage.Coverage(data_file=None, config_file=False, include=[__file__])
+    watching.start()
+    try:
+        yield
+    finally:
+        watching.stop()
+
+
+one_line = functools.partial(lambda seen: sum(x for x in seen), [1])
+"""Functions on one line: their events are others with coverage."""
+
+
+def pay_in_by_lines(account: Account) -> None:
+    for _ in range(20):
+        one_line()
+        account.pay_in()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="no lines with coverage (sys.settrace)")
+@pytest.mark.skipif(sys.gettrace() is not None, reason="another tracer is at work")
+def test_interleaving__coverage_changes_nothing() -> None:
+    def paid_in(context: Callable[[], Any]) -> list[int]:
+        with context():
+            return [outcome(pay_in_by_lines, seed, "random").paid_in for seed in range(30)]
+
+    alone = paid_in(nullcontext)
+    assert min(alone) < 40
+    assert paid_in(covered) == alone
 
 
 def test_interleaving__whose_code_a_file_is() -> None:

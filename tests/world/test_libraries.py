@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import importlib
+import multiprocessing.pool
+import platform
 import subprocess
 import sys
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -133,3 +136,33 @@ assert isinstance(asyncio.new_event_loop().create_future(), asyncio.Future)
     serials = [int(number) for number in run.stdout.replace("[", "").replace("]", ",").split(",")]
     assert serials == sorted(serials)
     assert max(serials) < 20
+
+
+def test_a_thread_pool_of_multiprocessing_works() -> None:
+    def double(number: int) -> int:
+        time.sleep(1)
+        return number * 2
+
+    for _ in range(2):
+        with empty_world():
+            began_s = time.monotonic()
+            with multiprocessing.pool.ThreadPool(4) as pool:
+                assert pool.map(double, range(8)) == [*range(0, 16, 2)]
+                assert pool.apply_async(double, (21,)).get(timeout=5) == 42
+                with pytest.raises(multiprocessing.TimeoutError):
+                    pool.apply_async(time.sleep, (60,)).get(timeout=5)
+                pool.close()
+                pool.join()
+            assert time.monotonic() - began_s == pytest.approx(2 + 1 + 60, abs=0.1)
+    with multiprocessing.pool.ThreadPool(2) as pool:
+        assert pool.map(str, [1]) == ["1"]
+
+
+def test_platform_asks_no_other_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "_platform_cache", {})
+    monkeypatch.setattr(platform, "_uname_cache", None)
+    with empty_world() as world:
+        assert platform.architecture()[0] in ("64bit", "32bit")
+        assert platform.platform()
+        assert platform.processor() is not None
+        assert not world.refused

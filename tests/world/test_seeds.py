@@ -50,7 +50,7 @@ def test_run_seeds__a_child_that_raises_dies_or_hangs_fails_with_the_reason() ->
         return SeedResult(False)
 
     def failed(seed: int) -> SeedOutcome:
-        outcome = run_seeds([seed], run, real_limit_s=0.2 if seed == 4 else 60).first_failed
+        outcome = run_seeds([seed], run, limit_s=0.2 if seed == 4 else 60).first_failed
         assert outcome is not None
         return outcome
 
@@ -59,4 +59,31 @@ def test_run_seeds__a_child_that_raises_dies_or_hangs_fails_with_the_reason() ->
     assert b"a bug of mine" in raised.report
     assert failed(2).ended == "was ended by SIGKILL"
     assert failed(3).ended == "ended without a result, with exit code 7"
-    assert b"in run" in failed(4).output, "a child that hangs says where"
+    hung = failed(4)
+    assert hung.ended == "did nothing for 0.2 s"
+    assert b"in run" in hung.output, "a child that hangs says where"
+
+
+def compute_for(duration_s: float) -> None:
+    until_s = time.process_time() + duration_s
+    while time.process_time() < until_s:
+        pass
+
+
+def test_run_seeds__the_limit_is_of_cpu_time() -> None:
+    """One seed gets little of a busy machine, and takes four times as long as the limit."""
+
+    def run(seed: int) -> SeedResult:
+        if seed == 1:
+            for _ in range(8):
+                compute_for(0.002)
+                time.sleep(0.05)
+        else:
+            compute_for(60)
+        return SeedResult(False)
+
+    outcome = run_seeds([1, 2], run, limit_s=0.1)
+    assert outcome.passed == 1
+    assert outcome.first_failed is not None
+    assert outcome.first_failed.seed == 2
+    assert outcome.first_failed.ended == "did not end within 0.1 s of CPU time"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kcluster.world import watchdog
 from kcluster.world.errors import StandStill
 from tests.world.rig import empty_world
 
@@ -78,3 +79,16 @@ def test_ctrl_c_ends_a_run_in_which_another_thread_spins() -> None:
     outside.join()
     with empty_world():
         time.sleep(1)
+
+
+def compute_for_ever() -> None:
+    while True:
+        pass
+
+
+def test_a_thread_that_computes_for_ever_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the CPU time that it used: a busy machine makes no program stand still."""
+    monkeypatch.setattr(watchdog, "COMPUTING_S", 0.1)
+    monkeypatch.setattr(watchdog, "TICK_S", 0.02)
+    with empty_world(), pytest.raises(StandStill, match=r"MainThread has computed .* CPU time"):
+        compute_for_ever()

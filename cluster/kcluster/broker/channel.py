@@ -26,7 +26,8 @@ from kcluster.contract import Reply, Request
 from kcluster.metadata.image import MetadataImage
 from kcluster.protocol.apis import ApiKey, codec
 from kcluster.protocol.codec.compiler import Codec
-from kcluster.protocol.errors import ProtocolError
+from kcluster.protocol.error_answers import ErrorAnswers
+from kcluster.protocol.errors import ErrorCode, ProtocolError, StringTooLong
 from kcluster.protocol.framing import decode_request_header, encode_response_frame, frame_response
 from kcluster.protocol.releases import Release
 
@@ -143,18 +144,33 @@ class Channel:
         )
 
     def answer(self, reply: Reply) -> list[Buffer]:
-        """The bytes of an answer with its length; empty where the client expects none."""
+        """The bytes of an answer with its length; empty where the client expects none.  Raises
+        ProtocolError if the connection must be closed."""
         request = reply.request
         key = self._questions.pop(request.connection_id, None) if self._questions else None
         if reply.body is None:
             return []
         # The codec that `receive` read it with: only such requests are answered here.
         spoken = self._served[request.api_key << 16 | request.api_version & 0xFFFF].codec
-        body: list[Buffer] = spoken.encode_response(reply.body)
+        try:
+            body: list[Buffer] = spoken.encode_response(reply.body)
+        except StringTooLong as too_long:
+            key, body = None, self._answer_instead(request, spoken, str(too_long))
         buffers: list[Buffer] = frame_response(spoken, request.correlation_id, body)
         if key is not None and not _has_errors(reply.body) and self._is_for_all(request.api_key):
             self._keep(key, buffers)
         return buffers
+
+    def _answer_instead(self, request: Request, spoken: Codec, reason: str) -> list[Buffer]:
+        """The answer in place of one that cannot be written, because it repeats too long a name of
+        the client's.  Kafka: RequestHandlerHelper.handleError, after the writer's exception."""
+        error, names = ErrorCode.UNKNOWN_SERVER_ERROR, self._broker.image.topic_names
+        answers = ErrorAnswers(request.api_key, request.api_version, error, names.get)
+        instead = answers.answer(request.body)
+        if instead is None:
+            raise ProtocolError(f"the answer has {reason}", 0)
+        body: list[Buffer] = spoken.encode_response(instead)
+        return body
 
     def connection_closed(self, connection_id: int) -> None:
         """Forget a connection's pending answer."""

@@ -19,7 +19,8 @@ from kcluster.broker.publisher import MetadataPublisher
 from kcluster.broker.replication.maintenance import Maintenance
 from kcluster.contract import Rng, Stopped
 from kcluster.events.brokers import ControlledShutdown
-from kcluster.metadata.records import MetadataFetch, MetadataFetchResponse
+from kcluster.metadata.delta import MetadataFetchResponse
+from kcluster.metadata.records import MetadataFetch
 from kcluster.partition.disk import Disk
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
@@ -127,9 +128,8 @@ class Lifecycle:
             retry_ms = now_ms + max(1, view.config.broker_heartbeat_interval_ms // 100)
             self._timers.set(_METADATA, retry_ms, self._fetch_metadata)
             return
-        if response.records:
-            assert response.first_offset == view.image.offset + 1, (response, view.image.offset)
-            self._publisher.apply(response.records, now_ms)
+        if response.delta.records:
+            self._publisher.apply(response.delta, now_ms)
         self._fetch_metadata(now_ms)
         if not self._caught_up and view.image.offset >= view.epoch:
             # The registration itself has arrived: report it at once, to be unfenced.

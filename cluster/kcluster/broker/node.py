@@ -17,7 +17,7 @@ is about: fetchers, metadata publisher, maintenance, lifecycle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kcluster.broker import handlers as _handlers  # registers every handler
@@ -87,6 +87,7 @@ class BrokerNode(Broker):
         rng: Rng,
         cluster_id: str,
         release: Release = LATEST,
+        unused_configs: Mapping[str, str] = {},
     ) -> None:
         view = BrokerView(
             node_id=broker_id,
@@ -96,6 +97,7 @@ class BrokerNode(Broker):
             cluster_id=cluster_id,
             release=release,
             static_config=config,
+            unused_configs=unused_configs,
         )
         outbox = Outbox(broker_id, disk.runs * NOTES_OF_A_RUN)
         disk.runs += 1

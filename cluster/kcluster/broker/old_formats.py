@@ -20,6 +20,7 @@ from kcluster.broker.versions import error_of_release
 from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import NONE, ErrorCode
 from kcluster.protocol.records.batches import InvalidRecords
+from kcluster.protocol.records.compression import Allowance
 from kcluster.protocol.records.message_sets import down_convert, is_batch, up_convert
 from kcluster.protocol.releases import Release
 
@@ -36,9 +37,9 @@ FIRST_TO_TAKE_ONE_WRAPPER: Final = (2, 4)
 # ------------------------------------------------------------------------------------ Produce
 
 
-def take_message_set(release: Release, data: Any) -> ErrorCode:
+def take_message_set(release: Release, data: Any, allowance: Allowance | None) -> ErrorCode:
     """Convert the records of a partition in a ProduceRequest before v3 to a v2 batch; an error, or
-    NONE.
+    NONE.  `allowance`: what the request may decompress; None: this is all of it.
 
     A batch of format v2 is accepted as it is, as by Kafka.  A set without a whole message becomes
     empty, which is no error: nothing is appended.
@@ -47,7 +48,7 @@ def take_message_set(release: Release, data: Any) -> ErrorCode:
         return NONE
     try:
         takes_many = release.number < FIRST_TO_TAKE_ONE_WRAPPER
-        data.records = up_convert(data.records, takes_many)
+        data.records = up_convert(data.records, takes_many, allowance)
     except InvalidRecords as problem:
         return problem.error
     return NONE
@@ -65,9 +66,15 @@ def replace_newer_errors(release: Release, response: Any) -> None:
 
 
 def convert_fetched(
-    release: Release, replicas: Replicas, data: Any, read: PartitionRead, version: int
+    release: Release,
+    replicas: Replicas,
+    data: Any,
+    read: PartitionRead,
+    version: int,
+    allowance: Allowance,
 ) -> None:
-    """Convert `data`, a partition of a FetchResponse before v10, to what its version can hold."""
+    """Convert `data`, a partition of a FetchResponse before v10, to what its version can hold.
+    `allowance`: what may be decompressed for the whole response."""
     if read.error:
         data.error_code = error_of_release(release, read.error)
         return
@@ -77,11 +84,16 @@ def convert_fetched(
     if replica.config.compression_type == "zstd":
         _refuse(release, data, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     elif version < FIRST_FETCH_OF_BATCHES:
-        _down_convert(release, data, read, replica, version)
+        _down_convert(release, data, read, replica, version, allowance)
 
 
 def _down_convert(
-    release: Release, data: Any, read: PartitionRead, replica: Replica, version: int
+    release: Release,
+    data: Any,
+    read: PartitionRead,
+    replica: Replica,
+    version: int,
+    allowance: Allowance,
 ) -> None:
     wanted, batches = read.wanted, read.batches or []
     is_hard = version < FIRST_FETCH_WITH_A_SOFT_LIMIT
@@ -93,7 +105,7 @@ def _down_convert(
         return
     magic = 0 if version < FIRST_FETCH_OF_FORMAT_1 else 1
     try:
-        data.records = down_convert(batches, magic, wanted.fetch_offset)
+        data.records = down_convert(batches, magic, wanted.fetch_offset, allowance)
     except InvalidRecords as problem:
         _refuse(release, data, problem.error)
 

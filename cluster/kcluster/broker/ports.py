@@ -11,6 +11,7 @@ struct, where a Protocol's are looked up by name.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol, final
 
 from kcluster.config.kafka.definitions import BrokerConfig
@@ -28,7 +29,7 @@ class BrokerView:
 
     __slots__ = (
         "cluster_id", "config", "epoch", "host", "image", "node_id", "port", "rack", "release",
-        "static_config",
+        "static_config", "unused_configs",
     )  # fmt: skip
 
     def __init__(
@@ -41,6 +42,7 @@ class BrokerView:
         cluster_id: str,
         release: Release,
         static_config: BrokerConfig,
+        unused_configs: Mapping[str, str],
     ) -> None:
         self.node_id = node_id
         self.host = host
@@ -51,6 +53,8 @@ class BrokerView:
         """Whose APIs, versions and errors its clients see."""
         self.static_config = static_config
         """What the topology sets."""
+        self.unused_configs = unused_configs
+        """What it sets besides, as text by Kafka's name: described, and nothing more."""
         self.config = static_config
         """The same with the dynamic configs of the image over it."""
         self.epoch = -1

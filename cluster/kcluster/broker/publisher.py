@@ -20,19 +20,12 @@ from kcluster.broker.share.share_partitions import SharePartitions
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.contract import NoteId
 from kcluster.events.partitions import BecameFollower, BecameLeader
+from kcluster.metadata.delta import MetadataDelta
 from kcluster.metadata.records import (
     BROKER_RESOURCE,
     CLUSTER_DEFAULT,
     TOPIC_RESOURCE,
-    BrokerRegistrationChangeRecord,
-    ClientQuotaRecord,
-    ConfigRecord,
-    MetadataRecord,
-    PartitionRecord,
     PartitionRegistration,
-    RegisterBrokerRecord,
-    RemoveTopicRecord,
-    UnregisterBrokerRecord,
 )
 from kcluster.partition.disk import Disk
 from kcluster.partition.replica import Replica
@@ -63,44 +56,26 @@ class MetadataPublisher:
         self._throttles = throttles
         self._quotas = quotas
         self._share_partitions = share_partitions
+        self._topic_configs: dict[str, TopicConfig] = {}
+        """Those in force, by topic: all partitions of a topic share one object."""
         self._coordinators = {coordinator.topic: coordinator for coordinator in coordinators}
 
-    def apply(self, records: list[MetadataRecord], now_ms: int) -> None:
+    def apply(self, delta: MetadataDelta, now_ms: int) -> None:
         """Apply records to the image, then bring the replicas here in line with it."""
         image = self._view.image
-        partitions: dict[tuple[bytes, int], NoteId | None] = {}
-        removed: list[tuple[str, bytes]] = []
-        configured: dict[tuple[int, str], None] = {}
-        brokers_changed = quotas_changed = False
-        for record in records:
-            match record:
-                case PartitionRecord(registration=new):
-                    partitions[new.topic_id, new.partition] = record.cause
-                case RemoveTopicRecord(topic_id=topic_id):
-                    removed.append((image.topic_names[topic_id], topic_id))
-                case ClientQuotaRecord():
-                    quotas_changed = True
-                case ConfigRecord():
-                    configured[record.resource_type, record.resource_name] = None
-                case (
-                    RegisterBrokerRecord()
-                    | BrokerRegistrationChangeRecord()
-                    | UnregisterBrokerRecord()
-                ):
-                    brokers_changed = True
-            image.apply(record)
-        if quotas_changed:
+        delta.apply_to(image)
+        if delta.has_quotas:
             self._quotas.on_changed()
-        for name, topic_id in removed:
+        for name, topic_id in delta.removed:
             self._remove_topic(name, topic_id, now_ms)
-        for resource in configured:
+        for resource in delta.configured:
             self._reconfigure(*resource, now_ms)
-        for (topic_id, partition), cause in partitions.items():
+        for (topic_id, partition), cause in delta.partitions_of(self._view.node_id).items():
             topic = image.topic_by_id(topic_id)
             if topic is not None:
                 self._adopt(topic.name, topic.partitions[partition], cause, now_ms)
-        if brokers_changed:
-            self._fetchers.on_brokers_changed(self._replicas.all())
+        if delta.has_brokers:
+            self._fetchers.on_brokers_changed()
         self._fetchers.send(now_ms)
 
     # ------------------------------------------------------------------------------ replicas
@@ -126,6 +101,7 @@ class MetadataPublisher:
                 brokers=view.image.brokers,
                 last_fetches=self._replicas.last_fetches,
                 lag_time_max_ms=view.config.replica_lag_time_max_ms,
+                changed=self._replicas.changed,
             )
             self._replicas.add(replica)
         replica.cause = cause
@@ -178,6 +154,7 @@ class MetadataPublisher:
         for replica in self._replicas.all():
             if replica.topic_id == topic_id:
                 self._remove_replica(replica, now_ms)
+        self._topic_configs.pop(name, None)
         self._throttles.on_topic(name, bool(self._replicas.last_fetches), now_ms)
         for coordinator in self._coordinators.values():
             coordinator.on_topic_deleted(name, now_ms)
@@ -207,11 +184,16 @@ class MetadataPublisher:
     # ------------------------------------------------------------------------------- configs
 
     def _topic_config(self, topic: str) -> TopicConfig:
-        view = self._view
-        return TopicConfig.resolve(view.config, view.image.topic_configs(topic))
+        config = self._topic_configs.get(topic)
+        if config is None:
+            view = self._view
+            config = TopicConfig.resolve(view.config, view.image.topic_configs(topic))
+            self._topic_configs[topic] = config
+        return config
 
     def _reconfigure(self, resource_type: int, resource_name: str, now_ms: int) -> None:
         if resource_type == TOPIC_RESOURCE:
+            self._topic_configs.pop(resource_name, None)
             config = self._topic_config(resource_name)
             for replica in self._replicas.all():
                 if replica.topic == resource_name:
@@ -226,6 +208,7 @@ class MetadataPublisher:
                 configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {}),
                 configs.get((BROKER_RESOURCE, str(view.node_id)), {}),
             ).capped()
+            self._topic_configs.clear()
             for replica in self._replicas.all():
                 replica.configure(self._topic_config(replica.topic))
             self._throttles.on_rates()

@@ -28,6 +28,7 @@ class Setting(StrEnum):
     ACKS_0 = "acks=0"
     ACKS_1 = "acks=1"
     UNVERIFIED = "transaction.partition.verification.enable=false"
+    SHARE_RESET = "share.auto.offset.reset=latest"
     TRANSACTIONS_V1 = "a client with transactions of version 1"
 
 

@@ -33,9 +33,12 @@ from kcluster.checks.verdict_words import (
 )
 from kcluster.checks.violations import ExplainedViolation, explained_violations
 from kcluster.clients.ledger import Ledger, Outcome, Partition
+from kcluster.events.words.base import counted
 from kcluster.evidence.client_names import keeps_a_ledger
+from kcluster.evidence.contents import Unreadable
 from kcluster.evidence.finals import read_finals
-from kcluster.evidence.history import shown
+from kcluster.evidence.group_history import share_leaderships
+from kcluster.evidence.history import FinalLog, shown
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.outside import FROM_THE_START, IsInside, outside_ledger
 from kcluster.evidence.recorder import Judged, Recorder
@@ -58,12 +61,14 @@ PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50, "slow": 1_000}
 
 class Unsettled(Struct, frozen=True):
     """What keeps a run without a finding from being valid.  `offline`: partitions without a leader
-    at the end; `has_merged`: records were sent, and are known as ranges only."""
+    at the end; `has_merged`: records were sent, and are known as ranges only; `unreadable`: were
+    appended, and cannot be judged."""
 
     healed: bool
     offline: Sequence[str]
     remedies: Sequence[Remedy]
     has_merged: bool
+    unreadable: Sequence[Unreadable]
 
 
 class InvalidRunError(AssertionError):
@@ -155,10 +160,8 @@ def judge(
     whole = _joined(ledger, outside)
     finals = read_finals(recorder, names)
     facts = Facts(recorder, whole, clients, names)
-    present = _reads_since(_of_present_topics(recorder, whole), since_ms)
-    anomalies = find_anomalies(present, finals.logs, drained) + find_in_groups(recorder)
-    anomalies = explained(facts, [x for x in anomalies if x.at_ms < 0 or x.at_ms >= since_ms])
-    anomalies += map(lost_range, recorder.missing(finals.logs, since_ms))
+    whole.share_leaderships = share_leaderships(recorder)
+    anomalies = _anomalies(facts, finals.logs, drained, since_ms)
     broken = (*recorder.invariants.violations, *finals.violations)
     violations = explained_violations(facts, [x for x in broken if x.at_ms >= since_ms])
     windows = [x for x in _windows(facts, patience_ms) if x.from_ms >= since_ms]
@@ -166,7 +169,8 @@ def judge(
     whole = _since(whole, since_ms)
     recorder.judged = Judged(whole, finals.logs, names)
     merged, merged_acked = recorder.merged_counts(since_ms)
-    unsettled = Unsettled(healed, finals.offline, remedies, bool(merged))
+    unreadable = _unreadable(recorder)
+    unsettled = Unsettled(healed, finals.offline, remedies, bool(merged), unreadable)
     outcome, reason = _outcome(recorder, whole, anomalies, violations, unsettled)
     outcomes = Counter(send.outcome for send in whole.sends)
     different = len({(read.partition, read.offset, read.value) for read in whole.reads})
@@ -186,6 +190,7 @@ def judge(
         errors=tuple(_errors(whole)),
         deleted=(*(Deleted(*x) for x in finals.deleted), *_deleted_topics(recorder, since_ms)),
         offline=tuple(finals.offline),
+        unreadable=unreadable,
         read_again=len(whole.reads) - different,
         has_outside_readers=bool(outside.reads),
         merged=merged,
@@ -195,6 +200,16 @@ def judge(
         since_ms=None if since_ms == FROM_THE_START else since_ms,
         partition_counts=_partition_counts(recorder, [*windows, *degraded]),
     )
+
+
+def _anomalies(
+    facts: Facts, logs: Mapping[Partition, FinalLog], drained: bool, since_ms: int
+) -> list[Anomaly]:
+    recorder = facts.recorder
+    present = _reads_since(_of_present_topics(recorder, facts.ledger), since_ms)
+    found = find_anomalies(present, logs, drained) + find_in_groups(recorder)
+    anomalies = explained(facts, [x for x in found if x.at_ms < 0 or x.at_ms >= since_ms])
+    return [*anomalies, *map(lost_range, recorder.missing(logs, since_ms))]
 
 
 def _finish(recorder: Recorder, late_ms: int) -> None:
@@ -299,7 +314,7 @@ def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
     present = ledger.without_records()
     present.sends = [x for x in ledger.sends if x.value not in gone.get(x.partition, ())]
     present.reads = [x for x in ledger.reads if x.value not in gone.get(x.partition, ())]
-    present.commits = [x for x in ledger.commits if x[1] not in gone]
+    present.commits = [x for x in ledger.commits if x.partition not in gone]
     present.errors = ledger.errors
     return present
 
@@ -334,12 +349,24 @@ def _outcome(
             reasons.append(f"invariant {violation.name} broken")
     if reasons:
         return INVALID, ", ".join(reasons)
-    if not ledger.sends and not unsettled.has_merged:
+    if not (ledger.sends or unsettled.has_merged or unsettled.unreadable):
         return UNKNOWN, "nothing was sent"
     why = unsettled_text(unsettled.healed, unsettled.offline, unsettled.remedies)
     if why:
         return UNKNOWN, why
+    if unsettled.unreadable:
+        return UNKNOWN, f"{counted(len(unsettled.unreadable), 'batch')} of records cannot be read"
     return VALID, "no anomaly" + (", and every invariant held" if recorder.checks_steps else "")
+
+
+def _unreadable(recorder: Recorder) -> tuple[Unreadable, ...]:
+    """Everything that was appended and could not be read, in order of partition and offset."""
+    found: dict[Unreadable, None] = {}
+    for observed in recorder.partitions.values():
+        batches = [append.batch for append in observed.appends]
+        partition = (observed.topic, observed.partition)
+        found |= dict.fromkeys(recorder.contents.unreadable_in(partition, batches))
+    return tuple(sorted(found, key=lambda one: (one.partition, one.first)))
 
 
 def _errors(ledger: Ledger) -> list[ErrorCount]:

@@ -13,6 +13,7 @@ from kcluster.checks.availability import Window
 from kcluster.checks.degraded import Degraded
 from kcluster.checks.violations import ExplainedViolation
 from kcluster.clients.ledger import Partition
+from kcluster.evidence.contents import Unreadable
 
 
 class ErrorCount(Struct, frozen=True):
@@ -65,6 +66,8 @@ class VerdictFacts(Struct, frozen=True):
     in the log, not by value and not what was read of them."""
     merged_before_ms: int = -1
     """Until when; -1 for none."""
+    unreadable: tuple[Unreadable, ...] = ()
+    """What is in the logs, and cannot be read: it was not judged."""
     dropped_events: int = 0
     """How many events, the oldest, were no longer kept."""
     degraded: tuple[Degraded, ...] = ()

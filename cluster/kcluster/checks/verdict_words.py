@@ -25,6 +25,7 @@ from kcluster.checks.violations import ExplainedViolation
 from kcluster.clients.ledger import Partition
 from kcluster.events.words.base import counted
 from kcluster.evidence.history import Link
+from kcluster.protocol.errors import ErrorCode
 
 NOT_JUDGED: Final = "not judged: what applications did with the records that they read"
 MAX_SHOWN: Final = 20
@@ -122,6 +123,7 @@ def screen_lines(verdict: VerdictFacts) -> list[str]:
     after = _more_anomalies(anomalies[len(shown) :])
     if len(violations) > len(broken):
         after.append(f"... and {counted(len(violations) - len(broken), 'more violation')}")
+    after += _first(_unreadable_lines(verdict), MAX_OUTAGES_BESIDE, "more unreadable batch")
     after += _first(_deleted_lines(verdict), 1, "more deleted range")
     after += [*_errors_by_client(verdict), *_end_lines(verdict)]
     findings = [
@@ -147,6 +149,7 @@ def all_lines(verdict: VerdictFacts) -> list[str]:
     for violation in verdict.violations[:MAX_SHOWN]:
         lines += [violation_line(verdict, violation), *_chain(verdict, violation.chain)]
     lines += _more(len(verdict.violations), "violations")
+    lines += _first(_unreadable_lines(verdict), MAX_SHOWN, "more unreadable batch")
     lines += _deleted_lines(verdict)
     lines += [
         f"{error.client} got {error.error} for its {error.api}"
@@ -388,6 +391,16 @@ def _errors_by_client(verdict: VerdictFacts) -> list[str]:
         text = ", ".join(f"{name} {count:,}x" for name, count in named[:MAX_ERRORS])
         lines.append(f"{client} got {text}{more}")
     return _first(lines, MAX_OUTAGES_BESIDE, "more such client")
+
+
+def _unreadable_lines(verdict: VerdictFacts) -> list[str]:
+    lines = []
+    for one in verdict.unreadable:
+        topic, number = one.partition
+        line = f"cannot be read: {topic}-{number}, offsets {one.first} to {one.last}: {one.detail}"
+        is_noticed = one.error != ErrorCode.NONE.name
+        lines.append(f"{line}; consumers get {one.error}" if is_noticed else line)
+    return lines
 
 
 def _deleted_lines(verdict: VerdictFacts) -> list[str]:

@@ -154,10 +154,11 @@ def _field(span: Span) -> dict[str, Any]:
 
 def print_dumps(dumps: list[Dump], data: bytes, in_full: bool) -> None:
     """All frames as lines: offset, bytes, field, type, value."""
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False, soft_wrap=True)
+    from kcluster.plain_output import plain_console
+
+    console = plain_console(highlight=False, soft_wrap=True)
     for number, dump in enumerate(dumps):
         size = sum(span.size for span in dump.spans)
         title = f"{dump.title}, {size} bytes"

@@ -217,8 +217,10 @@ def progress(ledger: DemoLedger, quiet: bool) -> Iterator[Callable[[str], None]]
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+    from kcluster.plain_output import plain_console
+
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, transient=True) as bar:
+    with Progress(*columns, transient=True, console=plain_console()) as bar:
         task = bar.add_task("", total=len(ledger.lines))
         ended = threading.Event()
 

@@ -12,6 +12,7 @@ import gc
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,8 +26,9 @@ from kcluster.cli.control.directory import check_name, running_clusters
 from kcluster.cli.control.protocol import ControlError
 from kcluster.cli.control.server import ControlServer, EventFeed
 from kcluster.cli.control.session import ControlSession
-from kcluster.cli.stop_signals import on_stop_signals
-from kcluster.cli.topology_choice import choose_topology, require_free_ports
+from kcluster.cli.print_thread import PrintThread
+from kcluster.cli.stop_signals import leaving_within, on_stop_signals
+from kcluster.cli.topology_choice import choose_topology, require_free_ports, without_effect_line
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Note, Reply
@@ -117,25 +119,38 @@ def run(options: UpOptions, began_s: float) -> int:
     topology = choose_topology(options.file, options.brokers, options.base_port, options.profile)
     require_free_ports(topology)
     _require_writable(options)
+    ignored = without_effect_line(topology)
+    if ignored is not None and not options.quiet:
+        print(ignored, file=sys.stderr)
     inbox: SimpleQueue[Any] = SimpleQueue()
-    on_stop_signals(lambda: inbox.put(StopWanted()))
+    started, stopping, noticed = threading.Event(), threading.Event(), threading.Event()
+
+    def stop() -> None:
+        stopping.set()
+        inbox.put(StopWanted())
+
+    on_stop_signals(stop, started.is_set, noticed.is_set)
     feed = EventFeed()
-    with Cluster(topology, log=inbox.put, record=False) as cluster:
+    with Cluster(topology, log=inbox.put, record=not options.no_record) as cluster:
+        started.set()
         name = cluster.name = free_name(options.name, topology)
-        session = ControlSession(cluster, name, stop=lambda: inbox.put(StopWanted()))
+        session = ControlSession(cluster, name, stop=stop)
         server = ControlServer(name, session, feed)
         try:
             printer = Printer(options, session.origin_ms)
             _listen(cluster, inbox, feed, options.trace_requests)
+            directory = _write_run(cluster, options)
+            session.set_own_run(directory)
             with surviving_output():
                 printer.ready(cluster, name, time.monotonic() - began_s)
             gc.enable()
             gc.freeze()
-            directory = _record(cluster, options)
-            session.set_recorded(directory)
             if options.page:
                 _show_page(session, printer)
-            _print_until_stop(inbox, printer)
+            printing = PrintThread(lambda: _print_until_stop(inbox, printer))
+            stopping.wait()
+            noticed.set()
+            printing.finish()
             path = None if directory is None else directory.finish()
             if options.record is not None:
                 from kcluster.cli.recorded_scenario import write_scenario
@@ -150,7 +165,10 @@ def run(options: UpOptions, began_s: float) -> int:
                     printer.written(options.record)
         finally:
             server.close()
-            _close_page(session)
+            with leaving_within():
+                _close_page(session)
+                cluster.close()
+    printing.leave_if_stuck(0)
     return 0
 
 
@@ -339,11 +357,8 @@ class Printer:
         print(json.dumps(values, ensure_ascii=False))
 
 
-def _record(cluster: Cluster, options: UpOptions) -> LiveRunWriter | None:
-    """Record the cluster, which serves its clients already; the start does not wait for this."""
-    if options.no_record:
-        return None
-    cluster.start_recording()
+def _write_run(cluster: Cluster, options: UpOptions) -> LiveRunWriter | None:
+    """Write the run to a directory from now on, if `--out` asks for it."""
     if options.out is None:
         return None
     from kcluster.cli.run_directory import LiveRunWriter

@@ -15,6 +15,8 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kcluster.plain_output import escape_outputs
+
 STARTED_S: Final = time.monotonic()
 """When this process started, without the interpreter's own start."""
 
@@ -41,8 +43,8 @@ _PROFILES: Final = ("kafka", "fast", "slow")
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line `arguments`, by default the process's; never returns."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments is None and sys.stdout is not None:
-        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # not all know ♛
+    if arguments is None:
+        escape_outputs()
     try:
         _run(words)
     except OSError as error:
@@ -68,8 +70,7 @@ def _run(words: list[str]) -> None:
     try:
         kcluster.main(args=words, prog_name="kcluster")
     finally:
-        if sys.stdout is not None:  # it is None if the caller has closed it
-            sys.stdout.flush()  # a full disk is reported here, not by the interpreter at its exit
+        sys.stdout.flush()  # a full disk is reported here, not by the interpreter at its exit
 
 
 def quick_up_options(words: Sequence[str]) -> dict[str, Any] | None:

@@ -40,7 +40,6 @@ def _start(session: ControlSession, port: int) -> WebServer:
     from kcluster.web.held import HeldCluster
     from kcluster.web.server import WebServer
 
-    session.wait_until_recorded()
     server = WebServer(can_create=False, port=port)
     server.clusters.add(HeldCluster(session.name, session.cluster, stop=session.stop))
     server.start()

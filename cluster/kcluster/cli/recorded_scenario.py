@@ -9,10 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from kcluster.handle.cluster import Cluster
+from kcluster.runs.whole_files import SHARED, replacing
 
 
 def write_scenario(cluster: Cluster, file: str) -> None:
-    """Write what was done so far; OSError if that is not possible."""
+    """Write what was done so far; OSError, and the file that was there before, if that is not
+    possible."""
     from kcluster.scenario.recorded import scenario_of
     from kcluster.scenario.started import recorded_clients
 
@@ -23,4 +25,5 @@ def write_scenario(cluster: Cluster, file: str) -> None:
     text = cluster.call(
         lambda: scenario_of(recorder.notes, cluster.topology, name, began_ms, clients)
     )
-    Path(file).write_text(text, "utf-8")
+    with replacing(Path(file), SHARED) as out:
+        out.write(text.encode())

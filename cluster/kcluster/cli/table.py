@@ -74,10 +74,11 @@ def print_tables(tables: Sequence[TextTable]) -> None:
         for table in tables:
             print("\n" + "\n".join(plain_lines(table)))
         return
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False, soft_wrap=True)
+    from kcluster.plain_output import plain_console
+
+    console = plain_console(highlight=False, soft_wrap=True)
     for table in tables:
         shown = fitted(table, console.width)
         head, *lines = plain_lines(shown)

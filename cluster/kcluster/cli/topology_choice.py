@@ -42,6 +42,12 @@ def choose_topology(
     )
 
 
+def without_effect_line(topology: Topology) -> str | None:
+    """The line that names the configs that the topology sets and nothing here obeys, or None."""
+    names = topology.without_effect
+    return f"kcluster: no effect here: {', '.join(names)}" if names else None
+
+
 def require_free_ports(topology: Topology) -> None:
     """Raise TopologyError, with a line for each port that is in use."""
     problems = check_ports(topology, why_port_is_taken)

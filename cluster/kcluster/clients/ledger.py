@@ -12,6 +12,7 @@ The application sends each value once, so the value identifies the record.  A se
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -25,6 +26,10 @@ class Outcome(StrEnum):
     ACKED = "acked"
     FAILED = "failed"
     UNKNOWN = "unknown"
+
+
+_NOT_STORED: Final = ("INVALID_RECORD_STATE", "INVALID_REQUEST")
+"""Errors of an acknowledgement with which a leader refuses it before it stores anything."""
 
 
 class TransactionOutcome(StrEnum):
@@ -119,7 +124,8 @@ class ReadRecord(Struct, frozen=True):
 class SharedRecord(Struct):
     """One record that a share consumer's application received.  `count`: the delivery count that
     the leader gave.  `is_accepted`: the application accepts it; else it releases it.
-    `is_acknowledged`: the leader has answered that it took the acceptance."""
+    `is_acknowledged`: the leader has answered that it took the acceptance.  `ended_ms`: when the
+    acknowledgement was answered, -1 for never."""
 
     group: str
     consumer: str
@@ -133,11 +139,56 @@ class SharedRecord(Struct):
     ended_ms: int = -1
     is_sent: bool = False
     """Its acknowledgement was sent, whether it arrived or not."""
+    broker: int = -1
+    """The leader that gave it, and that gets the acknowledgement."""
+    asked_ms: int = -1
+    asked: int = 0
+    """When the fetch was sent that brought it; as a step of the ledger, which orders what happened
+    within a millisecond."""
+    sent: int = 0
+    """When its acknowledgement was sent, as a step of the ledger."""
+    ended: int = 0
+    """When the acknowledgement was answered, as a step of the ledger."""
+    error: str = ""
+    """Kafka's name of the error with which the acknowledgement was refused."""
 
     @property
     def may_be_acknowledged(self) -> bool:
-        """An acceptance was sent, and no answer has come."""
-        return self.is_accepted and self.is_sent and self.ended_ms < 0
+        """An acceptance was sent that may have been stored: it has no answer, or an error that does
+        not exclude it."""
+        return self.is_accepted and self.is_sent and self.error not in _NOT_STORED
+
+    def is_behind(self, settled: SharedRecord) -> bool:
+        """Whether the leader had settled that delivery of the record before it made this one: the
+        fetch was sent after the answer, or brought the acknowledgement itself."""
+        return settled.ended < self.asked or settled.sent == self.asked
+
+    @property
+    def is_released(self) -> bool:
+        """The leader has answered that it took the release."""
+        return not self.is_accepted and self.ended_ms >= 0 and not self.error
+
+
+class ShareLeadership(NamedTuple):
+    """A broker leads a partition for a share group from now on, in this leader epoch."""
+
+    group: str
+    partition: Partition
+    broker: int
+    leader_epoch: int
+    at_ms: int
+
+
+class GroupOffset(NamedTuple):
+    """An offset of a group as a client knows it: an acked commit, or the answer to an OffsetFetch
+    (`offset` -1: there is none).  `known`: the offset of the last commit that had been acked when
+    the fetch was sent, -1 for none: commits that were acked later may be in the answer or not."""
+
+    group: str
+    partition: Partition
+    offset: int
+    is_commit: bool
+    known: int = -1
 
 
 class ClientError(Struct, frozen=True):
@@ -157,8 +208,10 @@ class Ledger:
     def __init__(self) -> None:
         self.sends: list[SentRecord] = []
         self.reads: list[ReadRecord] = []
-        self.commits: list[tuple[str, Partition, int, bool]] = []
-        """(group, partition, offset, True for an acked commit or False for a fetched one)."""
+        self.commits: list[GroupOffset] = []
+        """Acked commits and fetched offsets; `add_commit` and `add_fetched` append to it."""
+        self._acked: dict[tuple[str, Partition], int] = {}
+        """By group and partition, the offset of the last acked commit."""
         self.transactions: list[ClientTransaction] = []
         self.read_committed: dict[str, None] = {}
         """The consumers with isolation level read_committed."""
@@ -166,6 +219,10 @@ class Ledger:
         """What share consumers received, in order."""
         self.delivery_limit = 5
         """How often a record may be delivered to a share group."""
+        self.lock_duration_ms = 30_000
+        """How long a member of a share group may keep a record."""
+        self.share_leaderships: list[ShareLeadership] = []
+        """Those of all share groups, in order of time."""
         self.present_share_groups: dict[str, None] = {}
         """Share groups that had members when the run should have come to rest."""
         self.unowned: list[tuple[str, Partition]] = []
@@ -173,6 +230,25 @@ class Ledger:
         rest."""
         self.errors: list[ClientError] = []
         """Errors that clients received."""
+        self._step = 0
+
+    def next_step(self) -> int:
+        """Number what happens now, behind all that happened before."""
+        self._step += 1
+        return self._step
+
+    def add_commit(self, group: str, partition: Partition, offset: int) -> None:
+        """A commit was acked."""
+        self._acked[group, partition] = offset
+        self.commits.append(GroupOffset(group, partition, offset, True))
+
+    def acked_offset(self, group: str, partition: Partition) -> int:
+        """The offset of the last acked commit, -1 for none."""
+        return self._acked.get((group, partition), -1)
+
+    def add_fetched(self, group: str, partition: Partition, offset: int, known: int) -> None:
+        """An OffsetFetch was answered; `known`: `acked_offset` when it was sent."""
+        self.commits.append(GroupOffset(group, partition, offset, False, known))
 
     def without_records(self) -> Ledger:
         """A ledger of the same clients and transactions, without what they sent and read."""
@@ -182,5 +258,7 @@ class Ledger:
         other.unowned = self.unowned
         other.deliveries = self.deliveries
         other.delivery_limit = self.delivery_limit
+        other.lock_duration_ms = self.lock_duration_ms
+        other.share_leaderships = self.share_leaderships
         other.present_share_groups = self.present_share_groups
         return other

@@ -7,6 +7,8 @@ Kafka: an application with KafkaConsumer and KafkaProducer as in KIP-447; Kafka 
 exactly_once_v2 does the same.
 
 After an abort the application reads again from the committed offsets.  After a fatal error it ends.
+DIFFERS: after an abort because of an error it waits for retry.backoff.ms first.  With Kafka's
+clients each try takes time anyway.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from kcluster.clients.consumer.consumer import Consumer
 from kcluster.clients.consumer.positions import Position
 from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
 from kcluster.clients.ledger import (
+    ClientTransaction,
     Ledger,
     Partition,
     SentRecord,
@@ -28,15 +31,26 @@ from kcluster.clients.ledger import (
 from kcluster.clients.producer.sender import Sender
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
 from kcluster.clients.producer.transactional import TransactionalProducer
-from kcluster.clients.producer.transactional_workload import TransactionalApplication
+from kcluster.clients.producer.transactional_workload import (
+    TRANSACTION_ABORTED,
+    TransactionalApplication,
+)
 from kcluster.clients.producer.transactions import Transactions
 from kcluster.clients.wire import PRODUCER_CONNECTION, Wire
 from kcluster.contract import Rng
+from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.records import Record
 from kcluster.timers import NEVER_MS
 
 BUSY_US: Final = NEVER_MS * 1_000
 """The application is in a transaction: it does not call poll()."""
+
+_MEMBERSHIP_ERRORS: Final = (
+    ErrorCode.UNKNOWN_MEMBER_ID.name,
+    ErrorCode.ILLEGAL_GENERATION.name,
+    ErrorCode.FENCED_INSTANCE_ID.name,
+)
+"""Errors by which a group says that the member is none, or was one of an older generation."""
 
 Input = tuple[Partition, int, int]
 """(partition, offset, leader epoch) of a record to be processed."""
@@ -86,15 +100,28 @@ class ProcessorConsumer(Consumer):
             self.inputs += [(position.key, record.offset, epoch) for record in records]
             self._busy_until_us = BUSY_US
 
-    def continue_polling(self, now_ms: int, *, rewind: bool) -> None:
-        """The transaction is over.  `rewind`: to the committed offsets."""
+    def continue_polling(self, ended: ClientTransaction, now_ms: int) -> None:
+        """The transaction is over.  If it was not committed: read again from the committed
+        offsets."""
         self._busy_until_us = 0
-        if rewind:
+        if ended.outcome is not TransactionOutcome.COMMITTED:
             assigned = list(self.positions)
             self.positions.assign([])
             self.positions.assign(assigned)
             self.commits.fetch_committed_ms = 0
+            if ended.error != TRANSACTION_ABORTED:
+                self._on_failed(ended, now_ms)
         self._turn(now_ms)
+
+    def _on_failed(self, ended: ClientTransaction, now_ms: int) -> None:
+        """The transaction was aborted because of an error.  If the group refused the offsets, the
+        member joins again, as after a refused OffsetCommit.  Kafka Streams: TaskMigratedException,
+        after which it subscribes again."""
+        self._busy_until_us = (now_ms + self.settings.retry_backoff_ms) * 1_000
+        offsets, error = ended.offsets, ended.error
+        if offsets is not None and error in _MEMBERSHIP_ERRORS:
+            generation = (offsets.generation, offsets.member)
+            self.commits.refused(ErrorCode[error], generation, now_ms)
 
     def offsets_of(self, inputs: list[Input]) -> TransactionOffsets:
         """The offsets after these records, as a member of the group commits them."""
@@ -110,7 +137,7 @@ class ProcessorConsumer(Consumer):
 
 
 class ProcessorApplication(TransactionalApplication):
-    """Makes one record of each input.  `on_ended(is_committed, now_ms)`: a transaction is over."""
+    """Makes one record of each input.  `on_ended(transaction)`: it is over."""
 
     def __init__(
         self,
@@ -122,7 +149,7 @@ class ProcessorApplication(TransactionalApplication):
     ) -> None:
         super().__init__(name, ledger, plan, sender, transactions)
         self.inputs: deque[Input] = deque()
-        self.on_ended: Callable[[bool, int], None] | None = None
+        self.on_ended: Callable[[ClientTransaction], None] | None = None
         self._offsets: TransactionOffsets | None = None
         self._source: Input | None = None
         self._has_sent_offsets = False
@@ -168,11 +195,11 @@ class ProcessorApplication(TransactionalApplication):
         return send
 
     def _close_transaction(self, outcome: TransactionOutcome, error: str, now_ms: int) -> None:
-        was_open = self.transaction is not None
+        ended = self.transaction
         super()._close_transaction(outcome, error, now_ms)
-        if was_open and self.on_ended is not None:
+        if ended is not None and self.on_ended is not None:
             self.inputs = deque()
-            self.on_ended(outcome is TransactionOutcome.COMMITTED, now_ms)
+            self.on_ended(ended)
 
 
 class ProcessorProducer(TransactionalProducer):
@@ -205,8 +232,8 @@ class Processor:
         self.application = application
         application.on_ended = self._on_ended
         self.plan, self.settings = reads
-        self._ended: bool | None = None
-        """Whether the last transaction was committed, until the consumer knows."""
+        self._ended: ClientTransaction | None = None
+        """The last transaction, until the consumer knows that it is over."""
 
     # ------------------------------------------------------------------------- callbacks
 
@@ -283,17 +310,17 @@ class Processor:
 
     # ----------------------------------------------------------------------- application
 
-    def _on_ended(self, is_committed: bool, now_ms: int) -> None:
-        self._ended = is_committed
+    def _on_ended(self, ended: ClientTransaction) -> None:
+        self._ended = ended
 
     def _hand_over(self, now_ms: int) -> None:
         """Pass records from the consumer to the producer, and the end of the transaction back."""
         consumer, producer, application = self.consumer, self.producer, self.application
         while True:
             if self._ended is not None and not producer.transactions.is_busy:
-                is_committed, self._ended = self._ended, None
+                ended, self._ended = self._ended, None
                 if not consumer.is_done:
-                    consumer.continue_polling(now_ms, rewind=not is_committed)
+                    consumer.continue_polling(ended, now_ms)
             elif consumer.inputs and application.transaction is None and not producer.is_done:
                 inputs, consumer.inputs = consumer.inputs, deque()
                 application.process(inputs, consumer.offsets_of(list(inputs)), now_ms)

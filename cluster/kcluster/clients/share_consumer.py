@@ -10,7 +10,7 @@ What a poll returned is acknowledged with the next fetch of the same broker.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from kcluster.clients.base import ClientBase
@@ -22,7 +22,7 @@ from kcluster.clients.metadata import NO_BROKER, backoff_ms, is_stale_metadata
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
-from kcluster.protocol.records.batches import Batch, parse_batches
+from kcluster.protocol.records.batches import Batch, InvalidRecords, parse_batches
 from kcluster.protocol.records.records import read_records
 from kcluster.timers import NEVER_MS
 
@@ -48,18 +48,31 @@ class SessionOfMember:
 
     def __init__(self) -> None:
         self.epoch = 0
-        self.partitions: dict[Partition, None] = {}
-        """Those that the broker knows of."""
+        self.partitions: dict[Partition, bytes] = {}
+        """Those that the broker knows of, each with the id of its topic."""
         self.acks: dict[Partition, list[SharedRecord]] = {}
         """To be sent with the next fetch."""
         self.is_in_flight = False
         self.fetch_at_ms = 0
+        self.answered_ms = -1
+        """When the last fetch was sent that was answered without an error."""
 
     def reset(self) -> None:
         """The session is over: what was not acknowledged will be delivered again."""
         self.epoch = 0
         self.partitions = {}
         self.acks = {}
+
+
+class _Asked(NamedTuple):
+    """A request of a session: its acknowledgements, when it was sent, also as a step of the
+    ledger."""
+
+    session: SessionOfMember
+    acks: dict[Partition, list[SharedRecord]]
+    broker: int
+    at_ms: int
+    step: int
 
 
 class ShareConsumer(ClientBase):
@@ -92,6 +105,8 @@ class ShareConsumer(ClientBase):
         self._heartbeat_at_ms = 0
         self._is_heartbeat_in_flight = False
         self._failures = 0
+        self._sends_all = True
+        """The next heartbeat has every field: it joins, or the last one had no good answer."""
         self._assigned: list[tuple[bytes, list[int]]] = []
         self._sessions: dict[int, SessionOfMember] = {}
         self._start_ms = 0
@@ -115,6 +130,13 @@ class ShareConsumer(ClientBase):
     def is_idle(self) -> bool:
         """Whether everything that it received is acknowledged."""
         return not any(session.acks or session.is_in_flight for session in self._sessions.values())
+
+    def has_asked_since(self, since_ms: int) -> bool:
+        """Whether the leaders of all its partitions have answered a fetch that it sent then or
+        later."""
+        leaders = {self.metadata.leader(*one): None for one in self.assignment}
+        sessions = [self._sessions.get(leader) for leader in leaders]
+        return all(one is not None and one.answered_ms >= since_ms for one in sessions)
 
     def position(self, topic: str, partition: int) -> int:
         """A share consumer has none: the group's leaders do."""
@@ -197,13 +219,13 @@ class ShareConsumer(ClientBase):
         if leaves and not self._epoch:
             self._has_left = True
             return
-        joins = not self._epoch
+        sends_all, self._sends_all = self._sends_all or not self._epoch, False
         body = m.ShareGroupHeartbeatRequest(
             self.settings.group_id,
             self._member_id,
             LEAVE_EPOCH if leaves else self._epoch,
-            self.settings.client_rack or None if joins else None,
-            list(self.plan.topics) if joins else None,
+            self.settings.client_rack or None if sends_all else None,
+            list(self.plan.topics) if sends_all else None,
         )
         self._is_heartbeat_in_flight = True
         self._has_left = leaves
@@ -227,6 +249,9 @@ class ShareConsumer(ClientBase):
                     for topic in response.assignment.topic_partitions
                 ]
             return
+        # An assignment in an answer that was lost comes again in the answer to a full request.
+        # Kafka: AbstractHeartbeatRequestManager.resetHeartbeatState.
+        self._sends_all = True
         if not failure:
             self.network.record_error(now_ms, _HEARTBEAT, error.name)
         if error in _FENCED:
@@ -264,8 +289,8 @@ class ShareConsumer(ClientBase):
         for leader in (*by_leader, *(x for x in self._sessions if x not in by_leader)):
             wanted = by_leader.get(leader, {})
             session = self._sessions.setdefault(leader, SessionOfMember())
-            if session.is_in_flight or not (wanted or session.epoch):
-                continue
+            if session.is_in_flight or not (wanted or session.partitions or session.acks):
+                continue  # an empty session costs nothing; the broker ends it with the connection
             if session.fetch_at_ms > now_ms:
                 due_ms = min(due_ms, session.fetch_at_ms)
             elif self.network.is_ready(leader, now_ms):
@@ -278,16 +303,20 @@ class ShareConsumer(ClientBase):
         self, leader: int, session: SessionOfMember, wanted: dict[Partition, None], now_ms: int
     ) -> None:
         acks, session.acks = session.acks, {}
+        step = self.ledger.next_step()
         kind = m.ShareFetchRequest
-        added = [one for one in wanted if one not in session.partitions]
+        ids = {one: self.metadata.topic_id(one[0]) for one in wanted}
+        added = [one for one in wanted if session.partitions.get(one) != ids[one]]
         topics = {
             one: kind.FetchPartition(
                 partition_index=one[1],
-                acknowledgement_batches=_batches(kind.AcknowledgementBatch, acks.get(one, [])),
+                acknowledgement_batches=_batches(
+                    kind.AcknowledgementBatch, acks.get(one, []), step
+                ),
             )
             for one in (*added, *(x for x in acks if x not in added))
         }
-        removed = [one for one in session.partitions if one not in wanted]
+        removed = [(one, old) for one, old in session.partitions.items() if ids.get(one) != old]
         settings = self.settings
         body = kind(
             group_id=settings.group_id,
@@ -300,20 +329,21 @@ class ShareConsumer(ClientBase):
             batch_size=settings.max_poll_records,
             topics=self._by_topic(topics, kind.FetchTopic),
             forgotten_topics_data=[
-                kind.ForgottenTopic(self.metadata.topic_id(topic), [number])
-                for topic, number in removed
+                kind.ForgottenTopic(topic_id, [number]) for (_, number), topic_id in removed
             ],
         )
-        session.partitions = dict(wanted)
+        session.partitions = ids
         session.is_in_flight = True
-        self.network.send(leader, _FETCH, body, now_ms, self._on_fetched, context=(session, acks))
+        context = _Asked(session, acks, leader, now_ms, step)
+        self.network.send(leader, _FETCH, body, now_ms, self._on_fetched, context=context)
 
     def _acknowledge(self, broker_id: int, session: SessionOfMember, now_ms: int) -> None:
         """The last acknowledgements of a session, which ends it."""
         acks, session.acks = session.acks, {}
+        step = self.ledger.next_step()
         kind = m.ShareAcknowledgeRequest
         topics = {
-            one: kind.AcknowledgePartition(one[1], _batches(kind.AcknowledgementBatch, some))
+            one: kind.AcknowledgePartition(one[1], _batches(kind.AcknowledgementBatch, some, step))
             for one, some in acks.items()
         }
         body = kind(
@@ -324,9 +354,8 @@ class ShareConsumer(ClientBase):
         )
         session.epoch = 0
         session.is_in_flight = True
-        self.network.send(
-            broker_id, _ACKNOWLEDGE, body, now_ms, self._on_fetched, context=(session, acks)
-        )
+        context = _Asked(session, acks, broker_id, now_ms, step)
+        self.network.send(broker_id, _ACKNOWLEDGE, body, now_ms, self._on_fetched, context=context)
 
     def _by_topic(self, partitions: dict[Partition, Any], kind: Any) -> list[Any]:
         topics: dict[str, list[Any]] = {}
@@ -337,9 +366,8 @@ class ShareConsumer(ClientBase):
     def _on_fetched(
         self, request: InFlightRequest, response: Any, failure: str, now_ms: int
     ) -> None:
-        session: SessionOfMember
-        acks: dict[Partition, list[SharedRecord]]
-        session, acks = request.context
+        asked: _Asked = request.context
+        session, acks = asked.session, asked.acks
         session.is_in_flight = False
         error = ErrorCode.NETWORK_EXCEPTION if failure else error_of(response.error_code)
         if error:
@@ -352,6 +380,7 @@ class ShareConsumer(ClientBase):
         is_fetch = request.api_key == _FETCH
         if is_fetch:
             session.epoch += 1
+            session.answered_ms = asked.at_ms
         has_any = False
         for topic in response.responses:
             name = self.metadata.topic_name(topic.topic_id) or ""
@@ -360,7 +389,7 @@ class ShareConsumer(ClientBase):
                 refusal = data.acknowledge_error_code if is_fetch else data.error_code
                 self._settle(acks.pop(key, []), error_of(refusal), request.api_key, key, now_ms)
                 if is_fetch:
-                    has_any = self._take(session, key, data, now_ms) or has_any
+                    has_any = self._take(asked, key, data, now_ms) or has_any
         for key, deliveries in acks.items():
             self._settle(deliveries, ErrorCode.NONE, request.api_key, key, now_ms)
         if request.sent_ms == now_ms and not has_any:
@@ -380,15 +409,16 @@ class ShareConsumer(ClientBase):
             self.network.record_error(now_ms, api_key, error.name, key)
         for delivery in deliveries:
             delivery.is_acknowledged = not error and delivery.is_accepted
-            delivery.ended_ms = now_ms
+            delivery.ended_ms, delivery.ended = now_ms, self.ledger.next_step()
+            delivery.error = error.name if error else ""
             self.active_ms = now_ms
 
-    def _take(self, session: SessionOfMember, key: Partition, data: Any, now_ms: int) -> bool:
+    def _take(self, asked: _Asked, key: Partition, data: Any, now_ms: int) -> bool:
         """Deliver what was acquired to the application.  Returns whether there was any."""
+        session = asked.session
         error = error_of(data.error_code)
         if error:
             self.network.record_error(now_ms, _FETCH, error.name, key)
-            session.partitions.pop(key, None)
             session.fetch_at_ms = now_ms + self.settings.retry_backoff_ms
             if is_stale_metadata(error):
                 self.metadata.request_update()
@@ -405,11 +435,17 @@ class ShareConsumer(ClientBase):
         self.active_ms = now_ms
         seen: dict[int, None] = {}
         for batch in batches:
-            for record in () if batch.is_control else read_records(batch):
+            try:
+                opened = [] if batch.is_control else read_records(batch)
+            except InvalidRecords as problem:
+                self.network.record_error(now_ms, _FETCH, problem.error.name, key)
+                continue
+            for record in opened:
                 if record.offset in counts and record.offset not in seen:
                     seen[record.offset] = None
-                    self._deliver(session, key, record.offset, record.value, counts, now_ms)
-        # DIFFERS: offsets without a record are accepted; Kafka's client sends them as gaps.
+                    self._deliver(asked, key, record.offset, record.value, counts, now_ms)
+        # DIFFERS: offsets without a readable record are accepted; Kafka's client sends gaps for
+        # offsets without a record, and rejects records that it cannot read.
         for offset in counts:
             if offset not in seen:
                 gap = SharedRecord(self.settings.group_id, self.name, key, offset, None, 0, True)
@@ -418,7 +454,7 @@ class ShareConsumer(ClientBase):
 
     def _deliver(
         self,
-        session: SessionOfMember,
+        asked: _Asked,
         key: Partition,
         offset: int,
         value: bytes | None,
@@ -437,16 +473,19 @@ class ShareConsumer(ClientBase):
             count=counts[offset],
             is_accepted=not is_released,
             at_ms=now_ms,
+            broker=asked.broker,
+            asked_ms=asked.at_ms,
+            asked=asked.step,
         )
         self.ledger.deliveries.append(delivery)
-        session.acks.setdefault(key, []).append(delivery)
+        asked.session.acks.setdefault(key, []).append(delivery)
 
 
-def _batches(kind: Any, deliveries: list[SharedRecord]) -> list[Any]:
+def _batches(kind: Any, deliveries: list[SharedRecord], step: int) -> list[Any]:
     """To be sent: one acknowledgement batch for each run of offsets, with a type for each."""
     batches: list[Any] = []
     for delivery in sorted(deliveries, key=lambda one: one.offset):
-        delivery.is_sent = True
+        delivery.is_sent, delivery.sent = True, step
         ack = ACCEPT if delivery.is_accepted else RELEASE
         if batches and batches[-1].last_offset == delivery.offset - 1:
             batches[-1].last_offset = delivery.offset

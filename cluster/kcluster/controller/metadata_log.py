@@ -10,25 +10,36 @@ Kafka: __cluster_metadata, KafkaRaftClient's quorum state; KIP-595.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 from kcluster.contract import CONTROLLER_ID
 
 if TYPE_CHECKING:
     from kcluster.config.topology.specs import TopicSpec
+    from kcluster.controller.outcome import ApiError
     from kcluster.metadata.records import MetadataRecord
 
 VOTERS: Final = (CONTROLLER_ID, CONTROLLER_ID + 1, CONTROLLER_ID + 2)
 
 
-class PendingTopics:
-    """The topology's topics that are still to be created, and the brokers to wait for."""
+MAX_FETCHED_RECORDS: Final = 2_000
+"""A broker that is behind reads no more in one fetch, so that no step of a broker takes long.
+Kafka's bound is in bytes: KafkaRaftClient.MAX_FETCH_SIZE_BYTES."""
 
-    __slots__ = ("expected_brokers", "timed_out", "topics")
+
+class PendingTopics:
+    """The topology's topics that are still to be created, and the brokers to wait for.
+
+    `refused`: by topic, why it could not be created with the brokers that were active then.
+    """
+
+    __slots__ = ("expected_brokers", "refused", "timed_out", "topics")
 
     def __init__(self, topics: tuple[TopicSpec, ...], expected_brokers: tuple[int, ...]) -> None:
         self.topics = topics
         self.expected_brokers = expected_brokers
+        self.refused: dict[str, ApiError] = {}
         self.timed_out = False
         """The first session timeout has passed: missing brokers are not waited for any more."""
 
@@ -36,15 +47,29 @@ class PendingTopics:
 class MetadataLog:
     """See the module's head.  `epoch`: 0 before the first controller has led."""
 
-    __slots__ = ("epoch", "note_count", "pending_topics", "records")
+    __slots__ = ("_batch_ends", "epoch", "note_count", "pending_topics", "records")
 
     def __init__(self) -> None:
         self.records: list[MetadataRecord] = []
+        self._batch_ends: list[int] = []
+        """The end offset of each batch.  What was committed together is seen together."""
         self.epoch = 0
         self.note_count = 0
         """How many notes all controllers have made, so that no two of them share an id."""
         self.pending_topics: PendingTopics | None = None
         """None before the first controller's start."""
+
+    def end_batch(self) -> None:
+        """The records appended since the last call are one batch."""
+        self._batch_ends.append(len(self.records))
+
+    def fetch_end(self, offset: int) -> int:
+        """Where a fetch from `offset` ends: whole batches, of MAX_FETCHED_RECORDS in all, but at
+        least one."""
+        ends = self._batch_ends
+        following = bisect_right(ends, offset)
+        last = bisect_right(ends, offset + MAX_FETCHED_RECORDS) - 1
+        return ends[max(following, last)] if following < len(ends) else len(self.records)
 
     @property
     def leader(self) -> int:

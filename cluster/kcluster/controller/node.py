@@ -13,6 +13,7 @@ delay has seen the change when it gets the answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -51,6 +52,7 @@ from kcluster.controller.registry import Part, handlers_of
 from kcluster.controller.topics.create_partitions import PartitionAdditions
 from kcluster.controller.topics.mutation_quotas import MutationQuotas
 from kcluster.controller.topics.topics import Topics
+from kcluster.metadata.delta import MetadataDelta, MetadataFetchResponse
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import (
     BROKER_RESOURCE,
@@ -58,13 +60,15 @@ from kcluster.metadata.records import (
     ConfigRecord,
     Envelope,
     MetadataFetch,
-    MetadataFetchResponse,
     MetadataRecord,
     PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
 from kcluster.timers import NEVER_MS, Timers
+
+DELTAS_KEPT: Final = 8
+"""Brokers are mostly at one offset, or at two."""
 
 
 class _WaitingFetch(Struct, gc=False):
@@ -101,6 +105,10 @@ class ControllerNode:
         """`config` with the cluster-wide dynamic configs applied."""
         self._log: list[MetadataRecord] = self.log.records
         self._waiting: dict[int, _WaitingFetch] = {}
+        self._news_end = 0
+        """End of the log when its news were last sent: who still waits has all before it."""
+        self._deltas: dict[tuple[int, int], MetadataDelta] = {}
+        """By first and end offset: the newest that were sent, the same object to all brokers."""
         self._effects: list[Effect] = []
         self._answers: list[Effect] = []
         self._now_ms = 0
@@ -110,7 +118,8 @@ class ControllerNode:
         self.partitions = Partitions(self)
         self.leader_elections = LeaderElections(self, self.partitions)
         self.topics = Topics(self, self.mutation_quotas)
-        self.bootstrap = Bootstrap(self, self.topics, bootstrap_topics, expected_brokers)
+        additions = PartitionAdditions(self, self.mutation_quotas)
+        self.bootstrap = Bootstrap(self, self.topics, additions, bootstrap_topics, expected_brokers)
         self.membership = Membership(self, self.partitions, self.bootstrap.on_broker_unfenced)
         parts: tuple[Part, ...] = (
             self.membership,
@@ -119,7 +128,7 @@ class ControllerNode:
             self.leader_elections,
             Reassignments(self, self.partitions),
             self.topics,
-            PartitionAdditions(self, self.mutation_quotas),
+            additions,
             Configs(self, self.partitions),
             ClientQuotaControl(self),
             ScramCredentials(self),
@@ -156,7 +165,7 @@ class ControllerNode:
                 # PeerResponse: the controller asks nothing.  Request: it has no clients.  Shutdown:
                 # its process is killed, never shut down.
                 pass
-        if self._waiting:
+        if self._waiting and self._news_end != len(self._log):
             self._send_news()
         self._effects += self._answers
         effects, self._effects, self._answers = self._effects, [], []
@@ -195,6 +204,8 @@ class ControllerNode:
         for record in records:
             self._log.append(record)
             self._apply(record)
+        if records:
+            self.log.end_batch()
 
     def _apply(self, record: MetadataRecord) -> None:
         match record:
@@ -232,7 +243,9 @@ class ControllerNode:
         self.membership.on_metadata_applied(request.source, fetch.offset - 1)
         self._stop_waiting(request.source)
         self._waiting[request.source] = _WaitingFetch(request.request_id, fetch.offset)
-        if fetch.offset >= len(self._log):
+        if fetch.offset < len(self._log):
+            self._news_end = fetch.offset
+        else:
             self.timers.set(
                 ("metadata fetch", request.source),
                 now_ms + fetch.max_wait_ms,
@@ -247,15 +260,34 @@ class ControllerNode:
         return expire
 
     def _send_news(self) -> None:
-        end = len(self._log)
+        end = self._news_end = len(self._log)
         for broker_id, waiting in list(self._waiting.items()):
             if waiting.offset < end:
                 self._stop_waiting(broker_id)
                 self._send_records(broker_id, waiting)
 
     def _send_records(self, broker_id: int, waiting: _WaitingFetch) -> None:
-        body = MetadataFetchResponse(waiting.offset, self._log[waiting.offset :])
+        delta = self._delta(waiting.offset, self._fetch_end(broker_id, waiting.offset))
+        body = MetadataFetchResponse(delta)
         self._effects.append(Send(broker_id, PeerResponse(self.node_id, waiting.request_id, body)))
+
+    def _fetch_end(self, broker_id: int, offset: int) -> int:
+        """Where the answer to a broker's fetch ends.  It gets the records up to its registration at
+        once: roles that it had before must not take effect.  Kafka: MetadataLoader, which publishes
+        nothing until it has caught up."""
+        session = self.membership.sessions.get(broker_id)
+        if session is not None and offset <= session.registration_offset:
+            return len(self._log)
+        return self.log.fetch_end(offset)
+
+    def _delta(self, first_offset: int, end_offset: int) -> MetadataDelta:
+        deltas, key = self._deltas, (first_offset, end_offset)
+        delta = deltas.get(key)
+        if delta is None:
+            delta = deltas[key] = MetadataDelta(first_offset, self._log[first_offset:end_offset])
+            if len(deltas) > DELTAS_KEPT:
+                del deltas[next(iter(deltas))]
+        return delta
 
     def _stop_waiting(self, broker_id: int) -> None:
         if self._waiting.pop(broker_id, None) is not None:

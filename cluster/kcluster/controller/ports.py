@@ -8,7 +8,7 @@ Kafka: what QuorumController passes to its managers, and ControllerResult, by wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from kcluster.config.kafka.definitions import BrokerConfig
@@ -62,6 +62,10 @@ class MetadataPort(Protocol):
         """Report what was decided; the result names the note as a cause of others."""
 
 
+PartitionKey = tuple[bytes, int]
+"""(topic id, partition)."""
+
+
 class PartitionsOfBrokers(Protocol):
     """What becomes of partitions when a broker comes or goes.  Partitions implements it.
 
@@ -71,10 +75,16 @@ class PartitionsOfBrokers(Protocol):
     def led_by(self, broker_id: int) -> int:
         """How many partitions a broker leads."""
 
+    def in_sync_on(self, broker_id: int) -> list[PartitionKey]:
+        """The partitions whose ISR a broker is in, by topic and number."""
+
     def on_broker_leaving(
-        self, reason: Fenced | ShuttingDown | Restarted, cause: NoteId | None
+        self,
+        reason: Fenced | ShuttingDown | Restarted,
+        cause: NoteId | None,
+        partitions: Iterable[PartitionKey],
     ) -> list[MetadataRecord]:
-        """The records that take a broker out of every ISR and leadership."""
+        """The records that take a broker out of the ISRs and leaderships of these partitions."""
 
     def on_broker_restarted(self, reason: Restarted, cause: NoteId | None) -> list[MetadataRecord]:
         """The records that take a broker's previous incarnation out of ISRs and, after an unclean

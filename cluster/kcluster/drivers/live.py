@@ -5,9 +5,11 @@ Never: yields inside a step; patches the standard library, so clients in the sam
 affected.  Kafka: the machines that brokers run on.
 
 Time is the wall clock at the start plus the progress of a monotonic clock since then: it never goes
-back, and record timestamps are real.  If this process gets no CPU for a while, everything that was
-due meanwhile still happens at its own time and in order (Dispatcher.at), so on a busy machine no
-broker is fenced because the simulator was late with its heartbeats.
+back, and record timestamps are real.  A loop that is late ages nobody.  What has arrived is read
+before what is due happens.  What is due happens at its own time and in order (Dispatcher.at).  And
+time in which this process got no CPU is no time of the cluster: its clock falls behind
+(live_clock.counted_us).  So on a busy machine no broker is fenced, no ISR shrinks and no consumer
+loses its partitions because the simulator was late.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from gevent.event import Event
 from gevent.hub import Hub
 
 from kcluster.contract import Note
-from kcluster.drivers.live_clock import LiveClock
+from kcluster.drivers.live_clock import LiveClock, counted_us
 from kcluster.drivers.outside import Outside
 from kcluster.drivers.serving import SocketDriver
 from kcluster.drivers.sockets.acceptor import ReservedPort, SocketAcceptor
@@ -38,8 +40,14 @@ __all__ = ["ClusterError", "LiveDriver"]
 
 T = TypeVar("T")
 
-MAX_LATE_US: Final = 2_000_000
-"""A driver that is later than this does not catch up; the cluster's clock falls behind instead."""
+AFTER_SOCKETS: Final = -1
+"""The priority of the timer's watcher: in a turn of the loop, sockets come first."""
+
+TURN_NS: Final = 50_000_000
+"""How long one dispatch may take before sockets are read again."""
+
+MAX_TURNS_CUT: Final = 100
+"""After so many, one takes as long as it needs."""
 
 LONGEST_SLEEP_S: Final = 3600.0
 IDLE_SWEEPS: Final = 8
@@ -77,6 +85,13 @@ class LiveDriver(SocketDriver):
         self._alarm: Any = None
         self._timer: Any = None
         self._armed_us = NEVER_US
+        self._computed_us = 0
+        """CPU time of the driver's thread when deadlines were last passed."""
+        self._turn_ends_ns = 0
+        """When the dispatcher is to stop, so that sockets are read, commands taken and signals
+        obeyed whatever there is to do."""
+        self._turns_cut = 0
+        """How many turns in a row it was stopped."""
         self._stopped: Event | None = None
         self.thread_id: int | None = None
 
@@ -104,9 +119,9 @@ class LiveDriver(SocketDriver):
         sweep = gevent.spawn(self._close_idle)
         try:
             self.wake()
-            for process in self.plan.processes:
-                self.dispatcher.start(process.node_id)
+            self.dispatcher.start_all()
             self.settle()
+            self.dispatcher.is_time_up = self._is_turn_over  # no client waits before
             with self._commands_lock:
                 self._accepts_commands = True
             self._run_commands()
@@ -135,6 +150,11 @@ class LiveDriver(SocketDriver):
 
     # ---------------------------------------------------------------------------- other threads
 
+    @property
+    def is_running(self) -> bool:
+        """Whether `call` is possible."""
+        return self._accepts_commands
+
     def call(self, function: Callable[[], T]) -> Future[T]:
         """Run `function` in the driver's thread between two dispatches; from any thread.  A
         ClusterError that it raises goes to the future."""
@@ -158,6 +178,7 @@ class LiveDriver(SocketDriver):
             greenlet.start()
 
     def _run_command(self, function: Callable[[], T]) -> T:
+        self._begin_turn()
         self.wake()
         result = function()
         self.settle()
@@ -182,24 +203,35 @@ class LiveDriver(SocketDriver):
     # ------------------------------------------------------------------------ time and dispatch
 
     def clock_ms(self) -> int:
-        """The cluster's clock at this moment, whatever the last dispatch; from any thread."""
-        return self.clock.at(time.monotonic_ns() // 1000) // 1000
+        """The cluster's clock at this moment, whatever the last dispatch; from any thread.  While
+        the loop is late, it shows when something was due."""
+        dispatcher = self.dispatcher
+        reached_us = max(dispatcher.now_us, dispatcher.quiet_until_us)
+        return min(self.clock.at(time.monotonic_ns() // 1000), reached_us) // 1000
 
     def wake(self) -> None:
-        clock = self.clock
+        """Bring the clock up to date, after bytes or a command have arrived.  What is due by now
+        waits for the timer: bytes of others may have arrived too, and are read first."""
+        clock, dispatcher = self.clock, self.dispatcher
         now_us = time.monotonic_ns() // 1000 + clock.offset_us
         if clock.is_steered:
             now_us = clock.at(now_us - clock.offset_us)
-        late_us = now_us - self.dispatcher.quiet_until_us
-        if late_us > MAX_LATE_US:
-            # A broker that is resumed has deadlines long past, which nobody was late for.
-            late_us = min(late_us, now_us - self.dispatcher.now_us)
-        if late_us > MAX_LATE_US:
-            # This process got no CPU: the cluster's clock stands still for that long.
-            clock.fall_behind(late_us - MAX_LATE_US)
-            now_us -= late_us - MAX_LATE_US
+        due_us = dispatcher.quiet_until_us
+        dispatcher.at(now_us if now_us < due_us else due_us - 1)
+
+    def pass_deadlines(self) -> None:
+        """Bring the clock up to date, and let everything happen that is due by then."""
+        dispatcher = self.dispatcher
+        now_us = self.clock.at(time.monotonic_ns() // 1000)
+        computed_us = time.thread_time_ns() // 1000
+        # A broker that is resumed has deadlines long past, which nobody was late for.
+        late_us = now_us - max(dispatcher.quiet_until_us, dispatcher.now_us)
+        if (lost_us := late_us - counted_us(late_us, computed_us - self._computed_us)) > 0:
+            self.clock.fall_behind(lost_us)
+            now_us -= lost_us
+        self._computed_us = computed_us
         if self._step is None:
-            self.dispatcher.at(now_us)
+            dispatcher.at(now_us)
         else:
             self._advance_stepwise(now_us)
 
@@ -211,6 +243,20 @@ class LiveDriver(SocketDriver):
             dispatcher.at(due_us)
             if due_us >= now_us:
                 return
+
+    def _is_turn_over(self) -> bool:
+        if time.monotonic_ns() <= self._turn_ends_ns:
+            return False
+        # Clients must not add for ever to what is left: then the time would stand still.
+        return self._turns_cut < MAX_TURNS_CUT
+
+    def _begin_turn(self) -> None:
+        self._turn_ends_ns = time.monotonic_ns() + TURN_NS
+        self._turns_cut = self._turns_cut + 1 if self.dispatcher.is_cut_short else 0
+
+    def settle(self) -> None:
+        self._begin_turn()
+        super().settle()
 
     def settle_soon(self) -> None:
         if not self._settle_is_due:
@@ -228,19 +274,22 @@ class LiveDriver(SocketDriver):
         self._timer.stop()
         if self.clock.is_paused:
             return
-        due_us = self._armed_us = self.dispatcher.quiet_until_us
+        dispatcher = self.dispatcher
+        due_us = dispatcher.now_us if dispatcher.is_cut_short else dispatcher.quiet_until_us
+        self._armed_us = due_us
         if due_us != NEVER_US:
             delay_s = self.delay_s(due_us)
             hub = self._hub
             assert hub is not None
             self._timer.close()
-            self._timer = hub.loop.timer(min(delay_s, LONGEST_SLEEP_S))
+            self._timer = hub.loop.timer(min(delay_s, LONGEST_SLEEP_S), 0.0, True, AFTER_SOCKETS)
             self._timer.start(self._on_timer, update=True)
 
     def _on_timer(self) -> None:
         self._armed_us = NEVER_US
+        self._begin_turn()
         try:
-            self.wake()
+            self.pass_deadlines()
             self.settle()
         finally:
             # Also when a step raised: the other nodes continue.

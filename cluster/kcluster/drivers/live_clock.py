@@ -1,9 +1,12 @@
 """The clock of a live cluster: the machine's, slowed down or paused on demand.
 
-Owns: what time it is in the cluster at a time of the machine's monotonic clock.  Never: reads a
-clock, arms a timer (live.py does).  Kafka: System.nanoTime, which nobody can stop.
+Owns: what time it is in the cluster at a time of the machine's monotonic clock, and how much of a
+delay of the loop counts as time.  Never: reads a clock, arms a timer (live.py does).
+Kafka: System.nanoTime, which nobody can stop.
 
-For nodes, time never goes back and never jumps: after a pause it continues where it stood.
+For nodes, time never goes back and never jumps: after a pause it continues where it stood.  While
+the process gets no CPU the clock stands still, as nobody's heartbeat could be read meanwhile
+(docs/decisions/017).
 """
 
 from __future__ import annotations
@@ -12,6 +15,20 @@ from typing import Final, final
 
 SLOWEST: Final = 0.01
 """The lowest speed: a second of the cluster then takes a hundred seconds."""
+
+GRACE_US: Final = 5_000
+"""A loop may be this late on any machine: the grain of timers, a thread that holds the GIL.  It is
+small beside the shortest timeout of a client, 450 ms for a session under profile `fast`."""
+
+MAX_COMPUTED_US: Final = 100_000
+"""Time that the loop spent computing passes for the cluster too, up to this: beyond it, clients
+would be judged by more time than there was to read their requests in."""
+
+
+def counted_us(late_us: int, computed_us: int) -> int:
+    """How much time has passed in the cluster since something was due, if the loop comes `late_us`
+    after it and has computed for `computed_us` since it last set the time."""
+    return min(late_us, GRACE_US + min(computed_us, MAX_COMPUTED_US))
 
 
 @final

@@ -145,6 +145,10 @@ class SocketDriver(ABC):
                 dispatcher.run()
                 if not dirty:
                     self._flush()
+                if dispatcher.is_cut_short:
+                    self._flush()
+                    self._arm()  # to continue after other sockets were read
+                    return
         finally:
             self._settling = False
         if self._conditions:

@@ -25,6 +25,7 @@ from kcluster.drivers.wires.virtual import ClientConnection
 from kcluster.network.fabric import Fabric, Link
 from kcluster.network.transit import Transit
 from kcluster.runtime.dispatch import MAX_IDLE, Dispatcher
+from kcluster.runtime.livelock import LivelockError
 from kcluster.runtime.process import Outlet, Process
 from kcluster.timers import NEVER_US
 
@@ -86,7 +87,8 @@ class VirtualTime:
             if due_us > limit_us:
                 return False
             idle = 0 if due_us > dispatcher.now_us else idle + 1
-            assert idle < MAX_IDLE, f"time stands still at {self.now_ms} ms: a client is always due"
+            if idle >= MAX_IDLE:
+                raise LivelockError(self.now_ms, "a client is always due")
             dispatcher.at(due_us)
             self._run_scheduled()
             now_ms = dispatcher.now_us // 1000

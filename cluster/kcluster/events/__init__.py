@@ -27,6 +27,7 @@ from kcluster.events.brokers import (
     ControllerElected,
     DiskFull,
     RecordsLost,
+    RegistrationRefused,
 )
 from kcluster.events.clients import (
     ClientThrottled,
@@ -61,6 +62,7 @@ from kcluster.events.partitions import (
     ReassignmentStarted,
 )
 from kcluster.events.share_groups import ShareLocksExpired, SharePartitionLoaded
+from kcluster.events.steps import StepSkipped
 from kcluster.events.topics import (
     ConfigChanged,
     FeatureChanged,
@@ -78,6 +80,7 @@ AnyEvent = (
     | BrokerPaused
     | BrokerResumed
     | BrokerRegistered
+    | RegistrationRefused
     | BrokerFenced
     | BrokerUnfenced
     | ControlledShutdown
@@ -119,6 +122,7 @@ AnyEvent = (
     | NetworkCut
     | NetworkHealed
     | NetworkShaped
+    | StepSkipped
 )
 """Every kind of event; msgspec decodes a record of one into its type."""
 
@@ -174,11 +178,13 @@ __all__ = [
     "ReassignmentCompleted",
     "ReassignmentStarted",
     "RecordsLost",
+    "RegistrationRefused",
     "RuleAdded",
     "RuleHit",
     "RuleRemoved",
     "ShareLocksExpired",
     "SharePartitionLoaded",
+    "StepSkipped",
     "TopicCreated",
     "TopicDeleted",
     "TransactionCompleted",

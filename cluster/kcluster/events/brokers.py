@@ -70,6 +70,13 @@ class BrokerRegistered(BrokerEvent, frozen=True):
     rack: str | None = None
 
 
+class RegistrationRefused(BrokerEvent, frozen=True):
+    """The controller refused to register its new process, for the first time: the session of the
+    previous one is valid for `session_left_ms` more.  The broker asks again until then."""
+
+    session_left_ms: int
+
+
 class BrokerFenced(BrokerEvent, frozen=True):
     """It may not lead or be in an ISR.  `silent_ms`: the time without a heartbeat, if that is the
     reason."""

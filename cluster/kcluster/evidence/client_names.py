@@ -7,8 +7,12 @@ Kafka: client.id.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from kcluster.network.node_ids import FIRST_CLIENT_ID
+
+NAME_CHARS: Final = 200
+"""Of a client's name in the record; Kafka takes ids of 32,767 bytes."""
 
 
 def keeps_a_ledger(client_id: str | None) -> bool:
@@ -22,9 +26,9 @@ def keeps_a_ledger(client_id: str | None) -> bool:
 
 def client_name(client_id: str | None, simulated: Mapping[int, str]) -> str:
     """The name of a client: of a simulated one its own, else its id.  `simulated`: the names of
-    such clients, by node id."""
+    such clients, by node id.  Of an id of thousands of characters, the beginning."""
     if client_id is None:
         return ""
     if keeps_a_ledger(client_id):
         return simulated.get(int(client_id.rpartition("-")[2])) or client_id
-    return client_id
+    return client_id if len(client_id) <= NAME_CHARS else f"{client_id[:NAME_CHARS]}…"

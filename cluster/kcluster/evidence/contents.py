@@ -1,43 +1,99 @@
 """The values of records, decoded once per batch for all replicas that share it.
 
-Owns: the decoded values.  Never: decodes a batch while the cluster runs.
+Owns: the decoded values, and which batches cannot be decoded.  Never: decodes a batch while the
+cluster runs; raises for any bytes.
 Kafka: no counterpart; DefaultRecordBatch.iterator, for values alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from kcluster.clients.ledger import Partition
+from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records import compression as codecs
-from kcluster.protocol.records.batches import HEADER_BYTES, Batch
-from kcluster.protocol.records.records import read_records, read_varint
+from kcluster.protocol.records.batches import HEADER_BYTES, Batch, InvalidRecords
+from kcluster.protocol.records.records import read_records, read_varint, read_varlong
+from kcluster.protocol.records.walk import RECORD_MIN_BYTES, invalid
 
 Value = tuple[int, bytes | None]
 """(offset, value)."""
 
 
+class Unreadable(Struct, frozen=True):
+    """Records that nobody can read, or place.  `error`: what a reader gets, NONE if it does not
+    care; `detail`: what is wrong with their bytes."""
+
+    partition: Partition
+    first: int
+    last: int
+    error: str
+    detail: str
+
+
 class Contents:
-    """Values by batch object: replicas share batches, so a batch is looked up by identity."""
+    """Values by batch object: replicas share batches, so a batch is looked up by identity.
+
+    `unreadable`: why the records of these batches cannot be read.  Kafka appends batches of some
+    kinds that nobody can read (partition/log/validation.py), and disks decay.
+    """
 
     def __init__(self) -> None:
         self._decoded: dict[Batch, list[Value]] = {}
+        self.unreadable: dict[Batch, InvalidRecords] = {}
 
     def of(self, batch: Batch) -> list[Value]:
-        """(offset, value) of each record; none of control batches."""
+        """(offset, value) of each record; none of control batches, and of what is unreadable."""
         values = self._decoded.get(batch)
         if values is None:
-            if batch.is_control:
+            try:
+                values = _decode(batch)
+            except InvalidRecords as problem:
+                self.unreadable[batch] = problem
                 values = []
-            elif batch.codec == codecs.NONE:
-                values = _values(batch)
-            else:
-                values = [(record.offset, record.value) for record in read_records(batch)]
             self._decoded[batch] = values
         return values
 
+    def unreadable_in(self, partition: Partition, batches: Iterable[Batch]) -> Iterator[Unreadable]:
+        """Those of `batches` that were found to be unreadable."""
+        for batch in batches if self.unreadable else ():
+            problem = self.unreadable.get(batch)
+            if problem is not None:
+                first, last = batch.base_offset, batch.last_offset
+                yield Unreadable(partition, first, last, problem.error.name, problem.text)
+
+
+def _decode(batch: Batch) -> list[Value]:
+    if batch.is_control:
+        return []
+    if batch.codec == codecs.NONE:
+        try:
+            return _values(batch)
+        except IndexError:
+            raise invalid("the bytes end inside a record") from None
+    values = [(record.offset, record.value) for record in read_records(batch)]
+    least = batch.base_offset
+    for offset, _ in values:
+        if offset < least:
+            raise _misplaced(offset)
+        least = offset + 1
+    return values
+
+
+def _misplaced(offset: int) -> InvalidRecords:
+    """Kafka appends uncompressed batches with any offset deltas."""
+    return InvalidRecords(ErrorCode.NONE, f"a record claims offset {offset}, out of order")
+
 
 def _values(batch: Batch) -> list[Value]:
-    """Decodes values alone: the log has validated the records.  Most varints have one byte."""
+    """Decodes values alone.  Most varints have one byte."""
     data = bytes(memoryview(batch.buffer)[HEADER_BYTES:])
+    if not 0 <= batch.record_count <= len(data) // RECORD_MIN_BYTES:
+        raise invalid(f"{batch.record_count} records are not in {len(data)} bytes")
     base, position = batch.base_offset, 0
+    least = 0
     values: list[Value] = []
     for _ in range(batch.record_count):
         size = data[position]
@@ -51,17 +107,27 @@ def _values(batch: Batch) -> list[Value]:
         if data[position] < 0x80:
             position += 1
         else:
-            _, position = read_varint(data, position)
+            _, position = read_varlong(data, position)
         delta = data[position]
         if delta < 0x80:
-            delta >>= 1
+            delta = (delta >> 1) ^ -(delta & 1)
             position += 1
         else:
             delta, position = read_varint(data, position)
+        if delta < least:
+            raise _misplaced(base + delta)
+        least = delta + 1
         size, position = read_varint(data, position)
         if size > 0:
             position += size
         size, position = read_varint(data, position)
-        values.append((base + delta, None if size < 0 else data[position : position + size]))
+        stop = position + size
+        if stop >= end:
+            raise invalid(f"a value of {size} bytes does not fit into its record")
+        values.append((base + delta, None if size < 0 else data[position:stop]))
         position = end
+    if base + least > batch.last_offset + 1:
+        raise _misplaced(base + least - 1)
+    if position != len(data):
+        raise invalid(f"{len(data) - position} bytes are behind the {batch.record_count} records")
     return values

@@ -4,8 +4,9 @@ Owns: which coordinator counts if two brokers take themselves for it, and what i
 reads a log, asks a coordinator anything: it reads the fields that handlers read.
 Kafka: no counterpart; kafka-consumer-groups and kafka-transactions show the latest state only.
 
-A look costs a comparison per group and per transaction.  It happens from time to time, and when an
-event or an answer of a coordinator says that something has changed.
+A look costs a comparison per group and per transaction, however many members a consumer group has.
+It happens from time to time, and when an event or an answer of a coordinator says that something
+has changed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from msgspec import Struct
 
 from kcluster.broker.coordinator.classic_group import ClassicGroup
 from kcluster.broker.coordinator.consumer.group import ConsumerGroup
+from kcluster.broker.coordinator.consumer.member import ConsumerMember
 from kcluster.broker.coordinator.group import Group
 from kcluster.broker.coordinator.log_shard import LogShard
 from kcluster.broker.coordinator.shard import GroupShard
@@ -68,6 +70,13 @@ class _Known(Struct):
     state: Fingerprint
 
 
+class _MembersRead(Struct):
+    """What was made of each member, at this metadata offset: of deleted topics nothing is shown."""
+
+    metadata_offset: int
+    values: dict[str, tuple[ConsumerMember, GroupMemberValue]]
+
+
 class CoordinatorStates:
     """All groups and transactional ids of a cluster.  `simulated`: names of simulated clients."""
 
@@ -80,6 +89,8 @@ class CoordinatorStates:
         )
         self._groups: dict[str, _Known] = {}
         self._transactions: dict[str, _Known] = {}
+        self._members_read: dict[str, _MembersRead] = {}
+        """By consumer group."""
         self._simulated = simulated
 
     def look(self, now_ms: int, node: BrokerNode) -> None:
@@ -125,9 +136,7 @@ class CoordinatorStates:
             for one in group.roster.members.values():
                 yield self._member(one.member_id, one.client_id, assigned.get(one.member_id, ()))
         elif isinstance(group, ConsumerGroup):
-            for member in group.members.values():
-                held = _pairs(group, member.assigned, member.revoking)
-                yield self._member(member.member_id, member.client_id, held)
+            yield from self._consumers(group)
         elif isinstance(group, ShareGroup):
             for sharer in group.members.values():
                 held = _pairs(group, sharer.assigned)
@@ -137,6 +146,23 @@ class CoordinatorStates:
                 tasks = sorted(worker.progress.assigned.active)
                 held = [(task.subtopology_id, task.partition) for task in tasks]
                 yield self._member(worker.member_id, worker.details.client_id, held)
+
+    def _consumers(self, group: ConsumerGroup) -> Iterable[GroupMemberValue]:
+        """Members as they were read before, unless they have changed since: of two thousand, mostly
+        one has."""
+        metadata_offset = group.broker.image.offset
+        read = self._members_read.get(group.group_id)
+        if read is None or read.metadata_offset != metadata_offset:
+            read = self._members_read[group.group_id] = _MembersRead(metadata_offset, {})
+        known, values = read.values, {}
+        for member_id, member in group.members.items():
+            value = known.get(member_id)
+            if value is None or value[0] is not member:
+                held = _pairs(group, member.assigned, member.revoking)
+                value = member, self._member(member_id, member.client_id, held)
+            values[member_id] = value
+        read.values = values
+        return [value for _, value in values.values()]
 
     def _member(self, member_id: str, client_id: str, held: Iterable[Pair]) -> GroupMemberValue:
         return GroupMemberValue(member_id, client_name(client_id, self._simulated), tuple(held))
@@ -149,6 +175,7 @@ class CoordinatorStates:
                 continue
             if _leader_epoch(shard) >= known.leader_epoch:
                 del self._groups[name]
+                self._members_read.pop(name, None)
                 old = self.groups.newest.get(name)
                 kind, epoch = ("classic", 0) if old is None else (old.kind, old.epoch)
                 self.groups.add(GroupRow(name, kind, DEAD, epoch, node.node_id, (), now_ms))
@@ -223,6 +250,8 @@ def _fingerprint(group: Group) -> Fingerprint:
         roster = group.roster
         members = tuple((one.member_id, one.assignment) for one in roster.members.values())
         return (roster.generation, group.state_name, group.kind, members)
+    if isinstance(group, ConsumerGroup):
+        return (group.epoch, group.revision, group)
     known: Any = group
     return (known.epoch, group.state_name, group.kind, tuple(known.members.values()))
 

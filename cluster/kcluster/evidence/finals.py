@@ -102,7 +102,7 @@ def _read(
     finals.logs[partition] = FinalLog(
         start_offset=start,
         records=records,
-        clean_offset=log.first_dirty_offset,
+        clean_offset=max(log.first_dirty_offset, observed.clean_offset()),
         names=named,
         end_offset=log.log_end_offset,
         epochs=log.epochs.entries,
@@ -153,6 +153,7 @@ def _differing(
         other.log_start_offset,
         log.first_dirty_offset,
         other.first_dirty_offset,
+        observed.clean_offset(),
     )
     end = min(observed.committed.end, log.log_end_offset, other.log_end_offset)
     if start >= end:

@@ -15,7 +15,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from kcluster.clients.ledger import Partition
+from kcluster.broker.coordinator.group_log import OffsetRecord
+from kcluster.broker.coordinator.group_records import decode_batch
+from kcluster.clients.ledger import Partition, ShareLeadership
 from kcluster.contract import Note, Request
 from kcluster.events.clients import (
     GroupAssigned,
@@ -23,12 +25,15 @@ from kcluster.events.clients import (
     GroupMemberLeft,
     GroupRebalanced,
 )
+from kcluster.events.share_groups import SharePartitionLoaded
 from kcluster.evidence.client_names import client_name
 from kcluster.evidence.exchanges import error_codes
 from kcluster.evidence.recorder import Answer, Recorder
+from kcluster.metadata.placement import coordinator_partition
 from kcluster.operations.status import controller_image
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -55,6 +60,14 @@ class Commit(Struct, frozen=True, gc=False):
     @property
     def is_accepted(self) -> bool:
         return not self.error
+
+
+class WrittenOffset(Struct, frozen=True, gc=False):
+    """A coordinator wrote a group's offset of a partition to its log; -1: a tombstone."""
+
+    at_ms: int
+    broker: int
+    offset: int
 
 
 class OffsetLookup(Struct, frozen=True, gc=False):
@@ -160,6 +173,38 @@ def commits_of(recorder: Recorder, answers: Iterable[Answer] | None = None) -> I
                     offset=offsets.get(partition, -1),
                     error=_error(entry.error_code),
                 )
+
+
+def offsets_written(
+    recorder: Recorder, group: str, partition: Partition
+) -> Iterator[WrittenOffset]:
+    """Every offset that coordinators wrote for this group and partition, in order of time, also by
+    commits whose answer was lost."""
+    observed = [x for x in recorder.partitions.values() if x.topic == GROUP_METADATA_TOPIC]
+    if not observed:
+        return
+    number = coordinator_partition(group, len(observed))
+    for home in observed:
+        for append in home.appends if home.partition == number else ():
+            for record in decode_batch(append.batch):
+                if isinstance(record, OffsetRecord) and record.key == (group, *partition):
+                    offset = -1 if record.committed is None else record.committed.offset
+                    yield WrittenOffset(append.at_ms, append.broker, offset)
+
+
+def share_leaderships(recorder: Recorder) -> list[ShareLeadership]:
+    """Which brokers led partitions for share groups, in order of time."""
+    return [
+        ShareLeadership(
+            event.group,
+            (event.topic, event.partition),
+            event.broker,
+            event.leader_epoch,
+            note.at_ms,
+        )
+        for note in recorder.notes
+        if isinstance(event := note.event, SharePartitionLoaded)
+    ]
 
 
 def lookups_of(recorder: Recorder) -> Iterator[OffsetLookup]:

@@ -6,8 +6,10 @@ Kafka: no counterpart; ConsumerGroup.currentPartitionEpoch keeps it while a grou
 
 A member holds a partition from the answer that assigns it, until it owns it no more by its own next
 word, leaves, or is fenced.  Its own word is the heartbeat of a group with epochs, and the JoinGroup
-of a classic member, whose subscription has what it keeps (nothing, if its assignor is eager).  A
-member of a streams group holds the partitions that its active tasks read.
+of a classic member, whose subscription has what it keeps (nothing, if its assignor is eager).  It
+counts when the coordinator begins to process it, whatever becomes of the answer.  An answer counts
+unless its member has said more, or has left, since it asked.  A member of a streams group holds the
+partitions that its active tasks read.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from msgspec import Struct
 
 from kcluster.broker.node import BrokerNode
 from kcluster.clients.ledger import Partition
-from kcluster.contract import Reply
+from kcluster.contract import Reply, Request
 from kcluster.events.clients import GroupMemberExpired, GroupMemberLeft
-from kcluster.evidence.recorder import Recorder
+from kcluster.evidence.recorder import MEMBERSHIP_APIS, MembershipStep, Recorder
 from kcluster.operations.status import controller_image
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.consumer_protocol import (
@@ -32,6 +34,8 @@ from kcluster.protocol.consumer_protocol import (
 )
 from kcluster.protocol.errors import ErrorCode, error_of
 
+_CLASSIC: Final = (int(ApiKey.JOIN_GROUP), int(ApiKey.SYNC_GROUP))
+"""Their answers start the session's time again."""
 _FENCING: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
 _FENCING_CLASSIC: Final = (
     ErrorCode.UNKNOWN_MEMBER_ID,
@@ -55,6 +59,16 @@ class HeldTwice(Struct, frozen=True):
 
 _Member = tuple[str, str]
 """(group, member id)."""
+
+
+class _Said(Struct, frozen=True):
+    """What a request alone says about its member."""
+
+    member: _Member
+    lets_go: bool = False
+    """It has nothing: it joins or leaves."""
+    owned: list[Partition] | None = None
+    """What it has; None: as before."""
 
 
 class _Word(Struct, frozen=True):
@@ -102,8 +116,19 @@ class _Holdings:
     def drop(self, group: str, member: str) -> None:
         self._held.get(group, {}).pop(member, None)
 
-    def take(self, word: _Word, at_ms: int) -> Iterator[tuple[Partition, str, int]]:
-        """Obey a word; (partition, its holder, since when) of each that is held by two now."""
+    def hear(self, said: _Said) -> None:
+        """Obey a member's own word: it has no more than that."""
+        group, member = said.member
+        held = self._held.get(group, {})
+        if said.lets_go:
+            held.pop(member, None)
+        elif said.owned is not None and member in held:
+            own = held[member]
+            held[member] = {one: own[one] for one in said.owned if one in own}
+
+    def take(self, word: _Word, at_ms: int, heard_ms: int) -> Iterator[tuple[Partition, str, int]]:
+        """Obey a word; (partition, its holder, since when) of each that is held by two now.
+        `heard_ms`: when its coordinator heard from the member."""
         group, member = word.member
         if word.lets_go:
             self.drop(group, member)
@@ -118,7 +143,7 @@ class _Holdings:
         fence = self._fences.setdefault(word.member, _Fence(max(word.session_ms, 0)))
         if word.session_ms >= 0:
             fence.session_ms = word.session_ms
-        fence.heard_until_ms = at_ms + fence.session_ms
+        fence.heard_until_ms = heard_ms + fence.session_ms
         if word.rebalance_timeout_ms >= 0:
             fence.rebalance_timeout_ms = word.rebalance_timeout_ms
         self._replace(word)
@@ -147,23 +172,54 @@ class _Holdings:
 
 def held_twice(recorder: Recorder) -> Iterator[HeldTwice]:
     """Every partition of a group that was assigned while another member held it."""
+    holdings, words = _Holdings(), _Words(recorder)
+    said_at: dict[_Member, int] = {}
+    """By member: the step by which it said something new, or was gone."""
+    asked_at: dict[Request, tuple[int, int]] = {}
+    """(step, when) of requests that have no answer yet."""
+    for at, step in enumerate(_steps(recorder)):
+        what = step.what
+        if isinstance(what, Request):
+            asked_at[what] = (at, step.at_ms)
+            said = words.said(what)
+            if said is not None:
+                said_at[said.member] = at
+                holdings.hear(said)
+        elif isinstance(what, Reply):
+            word = words.answered(what)
+            asked, asked_ms = asked_at.pop(what.request, (at, step.at_ms))
+            if word is None or said_at.get(word.member, -1) > asked:
+                continue
+            group, member = word.member
+            if step.is_withheld:
+                if word.lets_go:
+                    holdings.drop(group, member)
+                continue
+            heard_ms = step.at_ms if what.request.api_key in _CLASSIC else asked_ms
+            for partition, holder, since_ms in holdings.take(word, step.at_ms, heard_ms):
+                yield HeldTwice(step.at_ms, step.broker, group, partition, holder, member, since_ms)
+        else:
+            said_at[what.group, what.member] = at
+            holdings.drop(what.group, what.member)
+
+
+def _steps(recorder: Recorder) -> Iterable[MembershipStep]:
+    """The membership steps of a run.  A recorder that sees no single steps has answers and
+    departures; at equal times a departure comes before and after the answers."""
+    if recorder.membership:
+        return recorder.membership
     departures = [
-        (note.at_ms, note.event)
+        (note.at_ms, MembershipStep(note.at_ms, note.note_id[0], note.event))
         for note in recorder.notes
         if isinstance(note.event, GroupMemberExpired | GroupMemberLeft)
     ]
-    holdings, words = _Holdings(), _Words(recorder)
-    for at_ms, broker, reply in recorder.answers:
-        read = words.readers.get(reply.request.api_key)
-        word = None if read is None or reply.body is None else read(reply)
-        if word is None:
-            continue
-        while departures and departures[0][0] <= at_ms:
-            _, event = departures.pop(0)
-            holdings.drop(event.group, event.member)
-        group, member = word.member
-        for partition, holder, since_ms in holdings.take(word, at_ms):
-            yield HeldTwice(at_ms, broker, group, partition, holder, member, since_ms)
+    answers = [
+        (at_ms, MembershipStep(at_ms, broker, reply))
+        for at_ms, broker, reply in recorder.answers
+        if reply.request.api_key in MEMBERSHIP_APIS
+    ]
+    merged = sorted([*departures, *answers, *departures], key=lambda entry: entry[0])
+    return [step for _, step in merged]
 
 
 # ------------------------------------------------------------------------- requests and answers
@@ -187,13 +243,36 @@ class _Words:
         """By streams group and subtopology: the topics that its tasks read."""
         self._consumers: set[_Member] = set()
         """Classic members whose assignments are partitions."""
-        self.readers: dict[int, Callable[[Reply], _Word | None]] = {
+        self._readers: dict[int, Callable[[Reply], _Word | None]] = {
             ApiKey.CONSUMER_GROUP_HEARTBEAT: self._consumer,
             ApiKey.STREAMS_GROUP_HEARTBEAT: self._streams,
             ApiKey.JOIN_GROUP: self._join,
             ApiKey.SYNC_GROUP: self._sync,
             ApiKey.HEARTBEAT: self._classic_heartbeat,
         }
+
+    def said(self, request: Request) -> _Said | None:
+        """What a request says about its member; None if nothing."""
+        body, api_key = request.body, request.api_key
+        if not body.member_id:
+            return None
+        member = (body.group_id, body.member_id)
+        if api_key == ApiKey.JOIN_GROUP:
+            is_consumer = body.protocol_type == CONSUMER_PROTOCOL_TYPE
+            return _Said(member, owned=_kept_by(body)) if is_consumer else None
+        if api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
+            owned = body.topic_partitions
+            kept = None if owned is None else self._partitions(owned)
+        elif api_key == ApiKey.STREAMS_GROUP_HEARTBEAT:
+            kept = self._read_by(body.group_id, body.active_tasks)
+        else:
+            return None
+        return _Said(member, body.member_epoch <= 0, kept)
+
+    def answered(self, reply: Reply) -> _Word | None:
+        """What an answer says about the member that asked; None if nothing."""
+        read = self._readers.get(reply.request.api_key)
+        return None if read is None or reply.body is None else read(reply)
 
     def _consumer(self, reply: Reply) -> _Word:
         body, answer = reply.request.body, reply.body
@@ -254,13 +333,11 @@ class _Words:
         member = (body.group_id, answer.member_id or body.member_id)
         self._consumers.add(member)
         error = error_of(answer.error_code)
-        kept = next((one.metadata for one in body.protocols), b"")
-        subscription = decode_consumer_message(SUBSCRIPTION, bytes(kept))
         return _Word(
             member=member,
             lets_go=error in _FENCING_CLASSIC,
             is_refused=bool(error),
-            owned=[] if subscription is None else _named(subscription.owned_partitions),
+            owned=_kept_by(body),
             instance=body.group_instance_id or "",
             session_ms=body.session_timeout_ms,
             rebalance_timeout_ms=body.rebalance_timeout_ms,
@@ -282,6 +359,13 @@ class _Words:
             return None
         is_heard = not error or error is ErrorCode.REBALANCE_IN_PROGRESS
         return _Word(member, lets_go=error in _FENCING_CLASSIC, is_refused=not is_heard)
+
+
+def _kept_by(body: Any) -> list[Partition]:
+    """What a classic member that joins again keeps."""
+    subscribed = next((one.metadata for one in body.protocols), b"")
+    subscription = decode_consumer_message(SUBSCRIPTION, bytes(subscribed))
+    return [] if subscription is None else _named(subscription.owned_partitions)
 
 
 def _named(topics: Iterable[Any]) -> list[Partition]:

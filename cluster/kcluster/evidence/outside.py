@@ -4,24 +4,34 @@ Owns: the ledger of outside clients, and the names of their records.  Never: add
 keeps its own ledger.  Kafka: no counterpart.
 
 An outside client is assumed to have received every answer of a broker; whether it did is not known.
-Its values may be equal: a record whose value was sent before is named by its value and a number.  A
-batch that arrives again byte for byte, over another connection or after an attempt that was not
-acked, is a retry of the same records.
+Its values may be equal: a record whose value was sent before is named by its value and a number.
+Its sends are in the order in which brokers first saw their batches, refused ones too (attempts.py).
+Several producers under one client id are one producer here, whose sends are in the log's order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from kcluster.broker.serving.reading import READ_COMMITTED
 from kcluster.clients.consumer.completed_fetch import AbortedTransactions
 from kcluster.clients.ledger import ClientError, Ledger, Outcome, Partition, ReadRecord, SentRecord
+from kcluster.contract import Request
+from kcluster.evidence.attempts import (
+    NOT_REFUSED,
+    Attempt,
+    SentBatch,
+    arrival,
+    batches_by_request,
+    crcs_in,
+    shared_client_ids,
+)
 from kcluster.evidence.recorder import Answer, PartitionAnswer, Recorder
 from kcluster.invariants.observed import Append, ObservedPartition
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
-from kcluster.protocol.records.batches import CRC_AT, CRC_START, Batch
+from kcluster.protocol.records.batches import CRC_AT, CRC_START, Batch, InvalidRecords
 
 FROM_THE_START: Final = -(1 << 62)
 
@@ -45,17 +55,11 @@ def outside_ledger(
     if not _has_any(recorder, is_inside):
         return ledger, names
     _attribute_verified(recorder)
-    of_produce = list(
-        recorder.partition_answers(
-            ApiKey.PRODUCE, lambda entry: not is_inside(entry[2].request.client_id)
-        )
-    )
+    asked = _Asked(recorder, is_inside)
     taken: Taken = dict.fromkeys(((send.partition, send.value) for send in inside.sends), 1)
     for observed in recorder.partitions.values():
-        partition = (observed.topic, observed.partition)
-        own = [answer for answer in of_produce if answer.partition == partition]
-        _add_sends(recorder, observed, own, ledger, names, taken, is_inside)
-    for answer in of_produce:
+        _add_sends(recorder, observed, asked, ledger, names, taken)
+    for answer in asked.answers:
         if answer.error_code:
             _add_error(ledger, answer, "Produce")
     _add_reads(recorder, ledger, is_inside)
@@ -110,61 +114,97 @@ def _is_transactional(answer: Answer) -> bool:
     return answer[2].request.body.transactional_id is not None
 
 
+class _Asked:
+    """The Produce requests of outside clients, and their answers.
+
+    `answers`: in order of time; `of_partition`: the same by partition; `refused`: by partition, the
+    attempts that were refused before an append; `shared`: client ids of several producers.
+    """
+
+    def __init__(self, recorder: Recorder, is_inside: IsInside) -> None:
+        self.is_inside = is_inside
+        self.answers = list(
+            recorder.partition_answers(
+                ApiKey.PRODUCE, lambda entry: not is_inside(entry[2].request.client_id)
+            )
+        )
+        self.of_partition: dict[Partition, list[PartitionAnswer]] = {}
+        for answer in self.answers:
+            self.of_partition.setdefault(answer.partition, []).append(answer)
+        self.shared = shared_client_ids(
+            dict.fromkeys((answer.broker, answer.reply.request) for answer in self.answers)
+        )
+        self.refused = self._refused(recorder)
+
+    def _refused(self, recorder: Recorder) -> dict[Partition, list[Attempt]]:
+        appended = {
+            (append.request, (observed.topic, observed.partition))
+            for observed in recorder.partitions.values()
+            for append in observed.appends
+        }
+        ended_ms: dict[Request, dict[Partition, int]] = {}
+        for answer in self.answers:
+            request = answer.reply.request
+            if answer.error_code and (request, answer.partition) not in appended:
+                ended_ms.setdefault(request, {})[answer.partition] = answer.at_ms
+        topic_names = {key[0]: observed.topic for key, observed in recorder.partitions.items()}
+        found: dict[Partition, list[Attempt]] = {}
+        for request, times in ended_ms.items():
+            for partition, crc in crcs_in(request, topic_names):
+                if partition in times:
+                    attempt = Attempt(request, crc, refused_ms=times[partition])
+                    found.setdefault(partition, []).append(attempt)
+        return found
+
+
 def _add_sends(
     recorder: Recorder,
     observed: ObservedPartition,
-    answers: list[PartitionAnswer],
+    asked: _Asked,
     ledger: Ledger,
     names: Names,
     taken: Taken,
-    is_inside: IsInside,
 ) -> None:
     partition = (observed.topic, observed.partition)
+    answers = asked.of_partition.get(partition, [])
     acked = {
         (answer.client, answer.base_offset): answer for answer in answers if not answer.error_code
     }
-    refused = {
-        (answer.reply.request.connection_id, answer.reply.request.correlation_id): answer
-        for answer in answers
-        if answer.error_code
-    }
-    before: dict[tuple[str, bytes], tuple[Append, list[SentRecord]]] = {}
+    errors = {answer.reply.request: answer for answer in answers if answer.error_code}
+    carried: list[tuple[Append, Request, PartitionAnswer | None, bool]] = []
+    attempts = list(asked.refused.get(partition, ()))
     for append in observed.appends:
         request = append.request
-        if request is None or is_inside(request.client_id):
+        if request is None or asked.is_inside(request.client_id):
             continue
-        client = request.client_id or ""
-        own = (client, bytes(append.batch.buffer[CRC_AT:CRC_START]))
-        again = before.get(own)
-        if again is not None and (
-            again[1][0].outcome is not Outcome.ACKED
-            or _connection(again[0]) != request.connection_id
-        ):
-            names[append.batch] = [send.value for send in again[1]]
-            continue
-        sends = _sends(recorder, append, client, partition, taken)
-        names[append.batch] = [send.value for send in sends]
-        answer = acked.get((client, append.base_offset))
-        if request.body.acks == 0 or (answer is not None and answer.at_ms >= append.at_ms):
-            _end(sends, append, answer)
-        else:
-            error = refused.get((request.connection_id, request.correlation_id))
-            if error is not None:
-                for send in sends:
-                    send.error = error_of(error.error_code).name
-                    send.ended_ms = error.at_ms
-        before[own] = (append, sends)
-        ledger.sends += sends
-
-
-def _connection(append: Append) -> int:
-    return -1 if append.request is None else append.request.connection_id
+        answer = acked.get((request.client_id or "", append.base_offset))
+        if answer is not None and answer.at_ms < append.at_ms:
+            answer = None
+        is_acked = request.body.acks == 0 or answer is not None
+        error = errors.get(request)
+        refused_ms = NOT_REFUSED if error is None else error.at_ms
+        crc = bytes(append.batch.buffer[CRC_AT:CRC_START])
+        attempts.append(Attempt(request, crc, is_acked, refused_ms))
+        carried.append((append, request, answer if is_acked else error, is_acked))
+    batches = batches_by_request(attempts)
+    sent: dict[str, list[SentBatch]] = {}
+    for append, request, answer, is_acked in carried:
+        batch = batches[request]
+        if not batch.sends:
+            batch.sends = _sends(recorder, append, batch, partition, taken)
+            _end(batch.sends, append, answer, is_acked)
+            sent.setdefault(request.client_id or "", []).append(batch)
+        names[append.batch] = [send.value for send in batch.sends]
+    for client, own in sent.items():
+        if client not in asked.shared:
+            own.sort(key=lambda batch: arrival(batch.first))
+        for batch in own:
+            ledger.sends += batch.sends
 
 
 def _sends(
-    recorder: Recorder, append: Append, client: str, partition: Partition, taken: Taken
+    recorder: Recorder, append: Append, batch: SentBatch, partition: Partition, taken: Taken
 ) -> list[SentRecord]:
-    assert append.request is not None
     sends = []
     for _, value in recorder.contents.of(append.batch):
         name = value or b""
@@ -177,24 +217,30 @@ def _sends(
         taken[key] = number
         sends.append(
             SentRecord(
-                client,
+                batch.first.client_id or "",
                 partition,
                 name,
-                append.request.body.acks,
+                batch.first.body.acks,
                 append.batch.producer_id >= 0,
-                sent_ms=append.at_ms,
-                attempts=1,
+                sent_ms=batch.first.arrived_ms,
+                attempts=batch.attempts,
             )
         )
     return sends
 
 
-def _end(sends: list[SentRecord], append: Append, answer: PartitionAnswer | None) -> None:
+def _end(
+    sends: list[SentRecord], append: Append, answer: PartitionAnswer | None, is_acked: bool
+) -> None:
+    """How the first attempt that was appended ended; without an answer it is not known, unless none
+    was asked for."""
     for index, send in enumerate(sends):
-        send.outcome = Outcome.ACKED
+        if is_acked:
+            send.outcome = Outcome.ACKED
+            send.offset = append.base_offset + index if answer is not None else -1
         if answer is not None:
-            send.offset = append.base_offset + index
             send.ended_ms = answer.at_ms
+            send.error = error_of(answer.error_code).name if answer.error_code else ""
 
 
 def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
@@ -214,7 +260,10 @@ def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
             hiding = AbortedTransactions(list(answer.aborted))
         for batch in answer.batches:
             if hiding is not None and batch.is_control:
-                hiding.pass_marker(batch)
+                try:
+                    hiding.pass_marker(batch)
+                except InvalidRecords as problem:
+                    recorder.contents.unreadable[batch] = problem
             elif hiding is not None and hiding.hides(batch):
                 continue
             for offset, value in recorder.contents.of(batch):
@@ -239,12 +288,14 @@ def _add_error(ledger: Ledger, answer: PartitionAnswer, api: str) -> None:
 
 
 def _add_commits(recorder: Recorder, ledger: Ledger, is_inside: IsInside, since_ms: int) -> None:
+    acked = _AckedCommits()
     for at_ms, _, reply in recorder.answers:
         request, body = reply.request, reply.body
         if at_ms < since_ms or body is None or is_inside(request.client_id):
             continue
         if request.api_key == ApiKey.OFFSET_COMMIT:
-            _add_commit(recorder, ledger, request.body, body)
+            for commit in _add_commit(recorder, ledger, request.body, body):
+                acked.add(*commit, at_ms)
         elif request.api_key == ApiKey.OFFSET_FETCH:
             for group in getattr(body, "groups", None) or (body,):
                 group_id = getattr(group, "group_id", None) or request.body.group_id
@@ -252,17 +303,31 @@ def _add_commits(recorder: Recorder, ledger: Ledger, is_inside: IsInside, since_
                     name = _topic_name(recorder, topic)
                     for entry in topic.partitions:
                         if not entry.error_code and entry.committed_offset >= 0:
-                            ledger.commits.append(
-                                (
-                                    group_id,
-                                    (name, entry.partition_index),
-                                    entry.committed_offset,
-                                    False,
-                                )
-                            )
+                            partition = (name, entry.partition_index)
+                            known = acked.known(group_id, partition, request.arrived_ms)
+                            ledger.add_fetched(group_id, partition, entry.committed_offset, known)
 
 
-def _add_commit(recorder: Recorder, ledger: Ledger, asked: Any, answered: Any) -> None:
+class _AckedCommits:
+    """The acked commits so far, by group and partition."""
+
+    def __init__(self) -> None:
+        self._acked: dict[tuple[str, Partition], list[tuple[int, int]]] = {}
+        """(when it was acked, offset)."""
+
+    def add(self, group: str, partition: Partition, offset: int, at_ms: int) -> None:
+        self._acked.setdefault((group, partition), []).append((at_ms, offset))
+
+    def known(self, group: str, partition: Partition, before_ms: int) -> int:
+        """The offset of the last one that was acked before this time, -1 for none."""
+        acked = self._acked.get((group, partition), ())
+        return next((offset for at_ms, offset in reversed(acked) if at_ms < before_ms), -1)
+
+
+def _add_commit(
+    recorder: Recorder, ledger: Ledger, asked: Any, answered: Any
+) -> Iterator[tuple[str, Partition, int]]:
+    """Add an acked commit; (group, partition, offset) of each partition."""
     good = {
         (_topic_name(recorder, topic), entry.partition_index)
         for topic in answered.topics
@@ -274,7 +339,8 @@ def _add_commit(recorder: Recorder, ledger: Ledger, asked: Any, answered: Any) -
         for entry in topic.partitions:
             key = (name, entry.partition_index)
             if key in good:
-                ledger.commits.append((asked.group_id, key, entry.committed_offset, True))
+                ledger.add_commit(asked.group_id, key, entry.committed_offset)
+                yield asked.group_id, key, entry.committed_offset
 
 
 def _topic_name(recorder: Recorder, topic: Any) -> str:

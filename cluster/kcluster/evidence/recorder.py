@@ -16,15 +16,17 @@ from msgspec import Struct
 
 from kcluster.broker.node import BrokerNode
 from kcluster.clients.ledger import Ledger, Partition
-from kcluster.contract import Note, Reply
-from kcluster.events.clients import GroupEvent
+from kcluster.contract import Note, Reply, Request
+from kcluster.events.clients import GroupEvent, GroupMemberExpired, GroupMemberLeft
 from kcluster.events.transactions import TransactionEvent
+from kcluster.evidence.client_names import client_name
 from kcluster.evidence.contents import Contents
 from kcluster.evidence.coordinator_states import CHANGING_APIS, CoordinatorStates
 from kcluster.evidence.exchanges import AppendEnds, Exchanges
 from kcluster.evidence.history import FinalLog
 from kcluster.evidence.rows import ExchangeRow
 from kcluster.invariants.invariants import Invariants
+from kcluster.invariants.livelock import StepsAtOnce
 from kcluster.invariants.observed import ObservedPartition, PartitionKey
 from kcluster.invariants.watch import Watch
 from kcluster.protocol.apis import ApiKey
@@ -34,8 +36,31 @@ from kcluster.runtime.dispatch import Dispatcher
 
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 MAX_EXCHANGES: Final = 200_000
+MEMBERSHIP_APIS: Final = frozenset(
+    map(
+        int,
+        (
+            ApiKey.CONSUMER_GROUP_HEARTBEAT,
+            ApiKey.HEARTBEAT,
+            ApiKey.JOIN_GROUP,
+            ApiKey.STREAMS_GROUP_HEARTBEAT,
+            ApiKey.SYNC_GROUP,
+        ),
+    )
+)
+"""What members of groups say, and are told, about their partitions."""
 Answer = tuple[int, int, Reply]
 """(at_ms, broker, reply)."""
+
+
+class MembershipStep(Struct, frozen=True, gc=False):
+    """A request of a member that a coordinator begins to process, its answer, or that a member is
+    no longer in its group.  `is_withheld`: a rule drops or delays the answer."""
+
+    at_ms: int
+    broker: int
+    what: Request | Reply | GroupMemberExpired | GroupMemberLeft
+    is_withheld: bool = False
 
 
 class PartitionAnswer(Struct, frozen=True, gc=False):
@@ -98,6 +123,8 @@ class Recorder(Watch):
         self.plan = plan
         self.answers: list[Answer] = []
         self.notes: list[Note] = []
+        self.membership: list[MembershipStep] = []
+        """In the order in which they happened; empty if single steps are not recorded."""
         self.contents = Contents()
         self.judged: Judged | None = None
         """What the last verdict was made from."""
@@ -122,7 +149,21 @@ class Recorder(Watch):
 
     def _keep_note(self, note: Note) -> None:
         self.notes.append(note)
+        event = note.event
+        if isinstance(event, GroupMemberExpired | GroupMemberLeft):
+            self.membership.append(MembershipStep(note.at_ms, note.note_id[0], event))
         self._look_at_coordinator_of(note)
+
+    def _on_request(self, node_id: int, request: Request, now_ms: int) -> None:
+        super()._on_request(node_id, request, now_ms)
+        if request.api_key in MEMBERSHIP_APIS:
+            self.membership.append(MembershipStep(now_ms, node_id, request))
+
+    def _on_withheld(self, reply: Reply) -> None:
+        super()._on_withheld(reply)
+        if reply.request.api_key in MEMBERSHIP_APIS:
+            now_ms = self._dispatcher.now_ms
+            self.membership.append(MembershipStep(now_ms, -1, reply, is_withheld=True))
 
     def _look_at_coordinator_of(self, note: Note) -> None:
         """See what has changed, if this is an event of a coordinator: also what lasts for no time,
@@ -157,6 +198,8 @@ class Recorder(Watch):
         super()._on_reply(node_id, reply, now_ms)
         self.answers.append((now_ms, node_id, reply))
         api_key = reply.request.api_key
+        if api_key in MEMBERSHIP_APIS:
+            self.membership.append(MembershipStep(now_ms, node_id, reply))
         if api_key in CHANGING_APIS:
             self._look_at_coordinator(node_id, now_ms)
         elif api_key == _PRODUCE and reply.request.body.transactional_id is not None:
@@ -166,6 +209,11 @@ class Recorder(Watch):
     def _look_around(self, now_ms: int) -> None:
         super()._look_around(now_ms)
         self.look_at_coordinators()
+
+    def guard_time(self, limit: int) -> None:
+        """From now on raise LivelockError after this many steps in one millisecond."""
+        simulated = self.plan.fabric.clients
+        self.steps_at_once = StepsAtOnce(limit, lambda known: client_name(known, simulated))
 
     # -------------------------------------------------------------------------- afterwards
 

@@ -8,15 +8,16 @@ A reply costs one list entry when it is sent.  A tenth of a second later, or whe
 a partition or a broker has changed, `_look` reads the logs' ends and takes from the replies what a
 verdict needs.  Invariants of single steps are not checked.
 
-The newest records are kept with their requests.  Older ones are merged to ranges: per leader epoch,
-which offsets were acked.  A leader epoch writes an offset only once, so these show whether an acked
-record is still in the log, but not which value it had, nor who has read it.
+The newest records, up to a number and a size, are kept with their requests.  Older ones are merged
+to ranges: per leader epoch, which offsets were acked.  A leader epoch writes an offset only once,
+so these show whether an acked record is still in the log, but not which value it had, nor who has
+read it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -35,7 +36,7 @@ from kcluster.evidence.recorder import Answer, Missing, Recorder, RequestTimes
 from kcluster.evidence.rows import ExchangeRow
 from kcluster.evidence.standing_notes import standing_notes
 from kcluster.evidence.traffic import TrafficCounts
-from kcluster.invariants.observed import Append, Move, ObservedPartition
+from kcluster.invariants.observed import Append, Move, ObservedPartition, PartitionKey
 from kcluster.operations.status import controller_image
 from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Replica
@@ -45,6 +46,12 @@ from kcluster.protocol.names import has_internal_prefix
 
 MAX_RECORDS: Final = 100_000
 """Records, sent or read, that are kept with their requests; beyond it the older half is merged."""
+MAX_BYTES: Final = 256 << 20
+"""Bytes of records, sent or read, and of requests for offsets, that are kept in the same way."""
+OFFSET_BYTES: Final = 200
+"""What an offset of a request takes beside its text."""
+MAX_CLIENTS: Final = 30_000
+"""Client ids, and producer ids, of which more is known than their latest requests."""
 MAX_ANSWERS: Final = 30_000
 """Answers to clients that are kept."""
 MAX_EXCHANGES: Final = 30_000
@@ -88,9 +95,10 @@ class SamplingRecorder(Recorder):
         dispatcher = self._dispatcher
         self.checks_steps = False
         self.max_records = MAX_RECORDS
+        self.max_bytes = MAX_BYTES
         self.max_notes = MAX_NOTES
         self.max_epoch_runs = MAX_EPOCH_RUNS
-        self.ranges: dict[tuple[bytes, int], list[AckedRange]] = {}
+        self.ranges: dict[PartitionKey, list[AckedRange]] = {}
         self.traffic = TrafficCounts()
         self._times: RequestTimes = Counter()
         self._pending: list[Answer] = []
@@ -109,11 +117,16 @@ class SamplingRecorder(Recorder):
         """By partition and leader epoch: where the recorded appends end."""
         self._unclaimed: dict[tuple[int, bytes, int, int], Append] = {}
         """By broker, partition and base offset: appends without an answer so far."""
+        self._gone: dict[PartitionKey, tuple[int, int]] = {}
+        """By partition: which offsets its log deleted last before they were seen here."""
+        self._gone_acked: dict[PartitionKey, dict[int, int]] = {}
+        """By partition: first offset -> when it was sent, of each acked batch among these."""
         self._clients: dict[int, str] = {}
         """By producer id: the client id in its last request."""
         self._failing: dict[str, None] = {}
         """Clients whose last Fetch had an error."""
         self._kept_records = 0
+        self._kept_bytes = 0
         self._kept_moves = 0
         self._kept_epoch_runs = 0
         self._replicas = 0
@@ -195,13 +208,17 @@ class SamplingRecorder(Recorder):
         pending, self._pending = self._pending, []
         for answer in pending:
             self._take(answer)
+        if self._gone_acked:
+            self._add_gone()
         if self._unanswered:
             self._take_unanswered(len(pending))
         self.look_at_coordinators()
         self._exchanges.trim()
         self.states.trim()
-        if self._kept_records > self.max_records or len(self.answers) > MAX_ANSWERS:
-            self._merge_older_half()
+        while self._is_full() and self._merge_older_half():
+            pass
+        for known in (self._clients, self._failing, self._times):
+            _drop_oldest(known, MAX_CLIENTS)
         if len(self.notes) > self.max_notes:
             self._drop_old_notes()
         if self._kept_moves > MAX_MOVES:
@@ -269,6 +286,9 @@ class SamplingRecorder(Recorder):
     ) -> None:
         """Record the batches in this log that are not recorded yet, of all leader epochs."""
         known = self._recorded.setdefault(observed.key, {})
+        seen = max(known.values(), default=0)
+        if seen < log.log_start_offset:
+            self._gone[observed.key] = (seen, log.log_start_offset)
         until, begin = log.log_end_offset, -1
         for epoch, start in reversed(log.epochs.entries):
             recorded = max(known.get(epoch, 0), log.log_start_offset)
@@ -295,6 +315,7 @@ class SamplingRecorder(Recorder):
             append = Append(now_ms, leader, epoch, first, last, batch, None, isr, now_ms)
             observed.appends.append(append)
             self._kept_records += batch.record_count
+            self._kept_bytes += batch.size_bytes
             if not batch.is_control:
                 self.traffic.appended(leader, observed.topic, batch)
                 self._unclaimed[id_of(observed, append)] = append
@@ -319,16 +340,19 @@ class SamplingRecorder(Recorder):
             last = self._claim(broker, request, body)
             if row.first >= 0:
                 row.last = max(row.first, last)
+            self._kept_bytes += _refused_bytes(request.body, body)
             self.answers.append(answer)
         elif request.api_key == _FETCH:
-            records, has_error = _fetched(body)
+            records, size_bytes, has_error = _fetched(body)
             self._kept_records += records
+            self._kept_bytes += size_bytes
             if records or has_error or client in self._failing:
                 self.answers.append(answer)
                 self._failing.pop(client, None)
             if has_error:
                 self._failing[client] = None
         elif request.api_key in _COMMITS:
+            self._kept_bytes += _offsets_bytes(request.body)
             self.answers.append(answer)
 
     def _take_unanswered(self, answered: int) -> None:
@@ -362,13 +386,42 @@ class SamplingRecorder(Recorder):
                     topic_id = observed.key[0]
                 key = (broker, topic_id, data.index, data.base_offset)
                 append = self._unclaimed.pop(key, None)
-                if append is not None:
+                if append is None:
+                    self._claim_gone((topic_id, data.index), data.base_offset, request.arrived_ms)
+                else:
                     last = append.last_offset if last < 0 else last
                     append.request = request
                     append.at_ms = min(append.at_ms, request.arrived_ms)
                     if append.batch.producer_id >= 0:
                         self._clients[append.batch.producer_id] = request.client_id or ""
         return last
+
+    def _claim_gone(self, key: PartitionKey, first: int, at_ms: int) -> None:
+        """A Produce response acks what is not recorded: perhaps it was deleted before it could be,
+        by retention.bytes with as much written as that within a look."""
+        start, end = self._gone.get(key, (0, 0))
+        if start <= first < end:
+            self._gone_acked.setdefault(key, {})[first] = at_ms
+
+    def _add_gone(self) -> None:
+        """Add these to the ranges, behind the older records of their partitions.  How many there
+        were follows from where the next begin: the requests' records are gone, too."""
+        gone, self._gone_acked = self._gone_acked, {}
+        for key, acked in gone.items():
+            start, end = self._gone[key]
+            observed = self.partitions[key]
+            self._merge_below(observed, start)
+            observed.known_from = max(observed.known_from, end)
+            epoch = observed.registrations[-1][1].leader_epoch
+            firsts = sorted(acked)
+            for first, after in zip(firsts, [*firsts[1:], end], strict=True):
+                at_ms = acked[first]
+                found = AckedRange(epoch, first, after - 1, True, after - first, at_ms, at_ms)
+                self._add_range(key, found)
+        self.merged_before_ms = max(self.merged_before_ms, self._looked_ms)
+
+    def _merge_below(self, observed: ObservedPartition, offset: int) -> None:
+        self._merge(observed, lambda append: append.base_offset < offset)
 
     def _name_unanswered(self) -> None:
         """Give each append that was not answered a sender, so far as known."""
@@ -383,55 +436,81 @@ class SamplingRecorder(Recorder):
 
     # ----------------------------------------------------------------------- bounded memory
 
-    def _merge_older_half(self) -> None:
-        """Merge the older half of the appends to ranges, and forget the answers of that time."""
+    def _is_full(self) -> bool:
+        return (
+            self._kept_records > self.max_records
+            or self._kept_bytes > self.max_bytes
+            or len(self.answers) > MAX_ANSWERS
+        )
+
+    def _merge_older_half(self) -> bool:
+        """Merge the older half of the appends to ranges, and forget the answers of that time.
+        Returns whether there was anything."""
         appends = sorted(x.at_ms for observed in self.partitions.values() for x in observed.appends)
         times = appends if len(appends) > len(self.answers) else [x[0] for x in self.answers]
         if not times:
-            return
+            return False
         before_ms = max(times[len(times) // 2], times[0] + 1)
         self.merged_before_ms = before_ms
         for observed in self.partitions.values():
-            self._merge(observed, before_ms)
+            self._merge(observed, lambda append: append.at_ms < before_ms)
         self.answers = [answer for answer in self.answers if answer[0] >= before_ms]
         self.contents = Contents()
         self.judged = None
-        kept = sum(
-            x.batch.record_count for observed in self.partitions.values() for x in observed.appends
-        )
-        fetches = (x[2].body for x in self.answers if x[2].request.api_key == _FETCH)
-        self._kept_records = kept + sum(_fetched(body)[0] for body in fetches)
+        self._count_again()
         live = {
             id_of(observed, x) for observed in self.partitions.values() for x in observed.appends
         }
         self._unclaimed = {key: x for key, x in self._unclaimed.items() if key in live}
+        return True
 
-    def _merge(self, observed: ObservedPartition, before_ms: int) -> None:
-        ranges = self.ranges.setdefault(observed.key, [])
+    def _count_again(self) -> None:
+        """What is kept now."""
+        self._kept_records = self._kept_bytes = 0
+        for observed in self.partitions.values():
+            for append in observed.appends:
+                self._kept_records += append.batch.record_count
+                self._kept_bytes += append.batch.size_bytes
+        for _, _, reply in self.answers:
+            request, body = reply.request, reply.body
+            if request.api_key == _FETCH:
+                records, size_bytes, _ = _fetched(body)
+                self._kept_records += records
+                self._kept_bytes += size_bytes
+            elif request.api_key == _PRODUCE:
+                self._kept_bytes += _refused_bytes(request.body, body)
+            else:
+                self._kept_bytes += _offsets_bytes(request.body)
+
+    def _merge(self, observed: ObservedPartition, is_old: Callable[[Append], bool]) -> None:
         kept = []
         for append in observed.appends:
-            if append.at_ms >= before_ms:
+            if not is_old(append):
                 kept.append(append)
                 continue
-            observed.known_from = max(observed.known_from, append.last_offset + 1)
-            if append.batch.is_control:
-                continue
-            acked = id_of(observed, append) not in self._unclaimed
-            last = ranges[-1] if ranges else None
-            count = append.batch.record_count
-            if (
-                last is not None
-                and (last.epoch, last.acked) == (append.epoch, acked)
-                and append.base_offset >= last.last
-            ):
-                last.last = append.last_offset
-                last.count += count
-                last.until_ms = append.at_ms
-            else:
-                first, end = append.base_offset, append.last_offset
+            first, last, count = append.base_offset, append.last_offset, append.batch.record_count
+            observed.known_from = max(observed.known_from, last + 1)
+            if not append.batch.is_control:
+                acked = id_of(observed, append) not in self._unclaimed
                 at_ms = append.at_ms
-                ranges.append(AckedRange(append.epoch, first, end, acked, count, at_ms, at_ms))
+                found = AckedRange(append.epoch, first, last, acked, count, at_ms, at_ms)
+                self._add_range(observed.key, found)
         observed.appends = kept
+
+    def _add_range(self, key: PartitionKey, found: AckedRange) -> None:
+        """Add a range; one that follows another of its kind continues it."""
+        ranges = self.ranges.setdefault(key, [])
+        before = ranges[-1] if ranges else None
+        if (
+            before is None
+            or (before.epoch, before.acked) != (found.epoch, found.acked)
+            or found.first < before.last
+        ):
+            ranges.append(found)
+        elif found.first > before.last or found.last > before.last:
+            before.last = found.last
+            before.count += found.count
+            before.until_ms = found.until_ms
 
     def _drop_old_notes(self) -> None:
         """Drop the oldest notes, but those that still say how something is."""
@@ -511,16 +590,45 @@ def _isr_in(observed: ObservedPartition, epoch: int) -> tuple[int, ...]:
     return ()
 
 
-def _fetched(body: Any) -> tuple[int, bool]:
-    """How many records a Fetch response has, and whether it has an error."""
-    records, has_error = 0, False
+def _fetched(body: Any) -> tuple[int, int, bool]:
+    """How many records a Fetch response has, their bytes, and whether it has an error."""
+    records, size_bytes, has_error = 0, 0, False
     for topic in body.responses:
         for data in topic.partitions:
             has_error = has_error or bool(data.error_code)
             if type(data.records) is list:
                 for batch in data.records:
                     records += batch.record_count
-    return records, has_error
+                    size_bytes += batch.size_bytes
+            elif data.records:
+                size_bytes += len(data.records)  # of an older format
+    return records, size_bytes, has_error
+
+
+def _refused_bytes(request: Any, answer: Any) -> int:
+    """The bytes of records in a Produce request that no log has; its answer keeps them alive."""
+    if not any(data.error_code for topic in answer.responses for data in topic.partition_responses):
+        return 0
+    return sum(
+        len(data.records or b"") for topic in request.topic_data for data in topic.partition_data
+    )
+
+
+def _offsets_bytes(request: Any) -> int:
+    """About what an OffsetCommit or OffsetFetch request takes."""
+    size_bytes = 0
+    for group in getattr(request, "groups", None) or (request,):
+        for topic in group.topics or ():
+            partitions = getattr(topic, "partitions", ()) or getattr(topic, "partition_indexes", ())
+            size_bytes += OFFSET_BYTES * len(partitions)
+            size_bytes += sum(len(getattr(x, "committed_metadata", "") or "") for x in partitions)
+    return size_bytes
+
+
+def _drop_oldest(known: dict[Any, Any], count_max: int) -> None:
+    """Keep no more entries than this."""
+    while len(known) > count_max:
+        del known[next(iter(known))]
 
 
 def _every_other(moves: list[Move]) -> Iterator[Move]:

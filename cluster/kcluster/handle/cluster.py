@@ -6,10 +6,13 @@ does (verbs.py).  Kafka: kafka-server-start.sh.
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -26,6 +29,8 @@ from kcluster.runtime.build import build
 T = TypeVar("T")
 
 START_TIMEOUT_S: Final = 30.0
+NO_DESCRIPTOR: Final = (errno.EMFILE, errno.ENFILE)
+ADVISED_DESCRIPTORS: Final = 10_000
 
 
 class Cluster(ClusterVerbs):
@@ -73,13 +78,23 @@ class Cluster(ClusterVerbs):
             ) from self.driver.bugs[0]
 
     def open(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Start the cluster in its own thread; returns when all brokers serve clients."""
+        """Start the cluster in its own thread; returns when all brokers serve clients and every
+        topic of the topology exists.  ClusterError, and nothing runs, if that cannot be."""
         assert self._thread is None, "a Cluster can be opened only once"
         ready: Future[None] = Future()
 
+        def on_ready() -> None:
+            if self._is_recorded:
+                self._begin_recording()  # before the hub reads the first byte of a client
+            ready.set_result(None)
+
         def serve() -> None:
             try:
-                self.driver.run(lambda: ready.set_result(None))
+                self.driver.run(on_ready)
+            except OSError as error:
+                if ready.done() or error.errno not in NO_DESCRIPTOR:
+                    raise
+                ready.set_exception(ClusterError(too_few_descriptors(len(self.broker_ids))))
             finally:
                 if not ready.done():
                     ready.set_exception(ClusterError("the cluster did not start"))
@@ -90,9 +105,7 @@ class Cluster(ClusterVerbs):
         self._thread.start()
         try:
             ready.result()
-            self._wait(self._settled.all_serving, timeout_s, "not all brokers started")
-            if self._is_recorded:
-                self.start_recording()
+            self._wait(self._settled.has_started, timeout_s, "not all brokers started")
         except ClusterError:
             self.close()
             raise
@@ -118,14 +131,24 @@ class Cluster(ClusterVerbs):
     # ---------------------------------------------------------------- the driver's thread
 
     def _result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
-        if threading.get_ident() == self.driver.thread_id:
-            # A greenlet of the driver's own thread, which may wait; the hub may not.
-            done = GeventEvent()
-            future.add_done_callback(lambda _: done.set())
-            if not done.wait(timeout_s):
-                raise NotInTime(f"{failure} within {timeout_s:g} s")
-            return future.result(0)
-        return super()._result(future, timeout_s, failure)
+        thread_id = threading.get_ident()
+        is_greenlet = isinstance(gevent.getcurrent(), gevent.Greenlet)
+        if not is_greenlet and thread_id != self.driver.thread_id:
+            return super()._result(future, timeout_s, failure)
+        # A greenlet waits alone: its thread, the driver's own or another one, goes on.
+        done, loop = GeventEvent(), gevent.get_hub().loop
+
+        def wake(_: Future[T]) -> None:
+            if threading.get_ident() == thread_id:
+                done.set()
+                return
+            with suppress(ValueError):  # the loop is gone, and who waited with it
+                loop.run_callback_threadsafe(done.set)
+
+        future.add_done_callback(wake)
+        if not done.wait(timeout_s):
+            raise NotInTime(f"{failure} within {timeout_s:g} s")
+        return future.result(0)
 
 
 def _in_thread(todo: list[Callable[[], None]]) -> None:
@@ -133,6 +156,15 @@ def _in_thread(todo: list[Callable[[], None]]) -> None:
     cluster, or its logs would stay in memory."""
     todo.pop()()
     gevent.get_hub().destroy(destroy_loop=True)
+
+
+def too_few_descriptors(brokers: int) -> str:
+    """Why a cluster cannot start in this process, and what to do."""
+    may_open, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return (
+        f"{brokers} brokers need more files than the {may_open} that this process may open: two per"
+        f" broker, one per client; allow more, as by: ulimit -n {ADVISED_DESCRIPTORS}"
+    )
 
 
 def _reserve(topology: Topology) -> dict[int, ReservedPort]:
@@ -145,6 +177,8 @@ def _reserve(topology: Topology) -> dict[int, ReservedPort]:
         except OSError as error:
             for port in ports.values():
                 port.release()
+            if error.errno in NO_DESCRIPTOR:
+                raise ClusterError(too_few_descriptors(len(topology.brokers))) from error
             where = f"{topology.host}:{spec.port}"
             raise ClusterError(
                 f"broker {spec.id} cannot listen on {where}: {error.strerror}"

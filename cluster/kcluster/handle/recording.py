@@ -60,15 +60,16 @@ class RecordVerbs(ABC):
 
     def start_recording(self) -> None:
         """Record what happens from now on; `open` does it unless `record` is False."""
+        self.call(self._begin_recording)
+
+    def _begin_recording(self) -> None:
+        """The same, in the driver's thread, between two dispatches."""
         from kcluster.evidence.sampling import SamplingRecorder
 
-        def attach() -> None:
-            if self._recorder is None:
-                recorder = SamplingRecorder(self.driver.dispatcher, self.plan)
-                recorder.notes += [entry.note for entry in self._events]
-                self._recorder = recorder
-
-        self.call(attach)
+        if self._recorder is None:
+            recorder = SamplingRecorder(self.driver.dispatcher, self.plan)
+            recorder.notes += [entry.note for entry in self._events]
+            self._recorder = recorder
 
     def moment(self, at_ms: int) -> ClusterMoment:
         """The cluster as it was at `at_ms` of its clock, from its record: brokers, links,

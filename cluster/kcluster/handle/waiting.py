@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kcluster.contract import Note
@@ -185,17 +186,22 @@ class WaitingVerbs:
         future = self._do(lambda: driver.when(condition))
         until_ms = driver.clock_ms() + timeout_s * 1000
         left_s = timeout_s
-        while True:
-            try:
-                return self._result(future, left_s / driver.clock.speed, failure or "")
-            except ClusterError:
-                if future.done():
-                    raise
-            left_s = (until_ms - driver.clock_ms()) / 1000
-            if left_s <= 0:
-                break
-            left_s = max(left_s, CLOCK_POLL_S)
-        self._do(lambda: driver.forget_condition(future))
+        try:
+            while True:
+                try:
+                    return self._result(future, left_s / driver.clock.speed, failure or "")
+                except ClusterError:
+                    if future.done():
+                        raise
+                left_s = (until_ms - driver.clock_ms()) / 1000
+                if left_s <= 0:
+                    break
+                left_s = max(left_s, CLOCK_POLL_S)
+        finally:
+            # Also if whoever waits is interrupted: a client has left, or Ctrl-C.
+            if not future.done():
+                with suppress(ClusterError):
+                    driver.call(lambda: driver.forget_condition(future))
         if failure is not None:
             raise NotInTime(f"{failure} within {timeout_s:g} s")
 

@@ -58,7 +58,7 @@ class WorldCluster(ClusterVerbs):
     def open(self) -> None:
         """Start the cluster; returns when all brokers serve clients."""
         self.driver.open()
-        self._wait(self._settled.all_serving, START_TIMEOUT_S, "not all brokers started")
+        self._wait(self._settled.has_started, START_TIMEOUT_S, "not all brokers started")
 
     def close(self) -> None:
         """Stop the cluster.  Verbs that wait raise a ClusterError."""

@@ -19,7 +19,7 @@ from kcluster.config.kafka.broker import BROKER_CONFIGS, BrokerConfig, replicati
 from kcluster.config.kafka.catalog import listener_config, not_simulated
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.kafka.values import ConfigDef, ConfigError, parse_value
-from kcluster.config.topology.config_checks import read_configs
+from kcluster.config.topology.config_checks import has_effect, read_configs
 from kcluster.importing.described import (
     DEFAULT_SOURCE,
     NO_LEADER,
@@ -47,7 +47,7 @@ _REASONS: Final = (
       "node."), _QUORUM),
     (("listener.security.", "inter.broker.", "early.start."), "listeners are the simulator's own"),
 )  # fmt: skip
-"""By how the name of a config begins that nothing here obeys."""
+"""By how the name of a config begins whose subject is not simulated."""
 _DIRECTORIES: Final = ("log.dir", "log.dirs")
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
@@ -163,9 +163,9 @@ class _Drafting:
         self, ids: Sequence[int]
     ) -> tuple[dict[str, str], dict[int, dict[str, str]]]:
         """The configs of all brokers, and those of each broker that differ from these."""
-        shared = self._obeyed_broker_configs(self.cluster.default_configs, "")
+        shared = self._accepted_broker_configs(self.cluster.default_configs, "")
         seen = {
-            broker_id: self._obeyed_broker_configs(configs, f" of broker {broker_id}")
+            broker_id: self._accepted_broker_configs(configs, f" of broker {broker_id}")
             for broker_id, configs in self.cluster.broker_configs.items()
         }
         described = [seen[broker_id] for broker_id in ids if broker_id in seen]
@@ -196,17 +196,21 @@ class _Drafting:
                 factors[name] = value
         return factors
 
-    def _obeyed_broker_configs(self, configs: Iterable[DescribedConfig], of: str) -> dict[str, str]:
+    def _accepted_broker_configs(
+        self, configs: Iterable[DescribedConfig], of: str
+    ) -> dict[str, str]:
         return {
             config.name: config.value
             for config in configs
             if config.source != DEFAULT_SOURCE
             and config.name not in _SET_BY_THE_TOPOLOGY
-            and self._is_obeyed(config, BROKER_CONFIGS, of)
+            and self._is_accepted(config, BROKER_CONFIGS, of)
             and config.value is not None
         }
 
-    def _is_obeyed(self, config: DescribedConfig, known: Mapping[str, ConfigDef], of: str) -> bool:
+    def _is_accepted(
+        self, config: DescribedConfig, known: Mapping[str, ConfigDef], of: str
+    ) -> bool:
         reason = refusal(config, known)
         if reason is not None:
             who = of if reason.startswith("value ") else ""
@@ -223,7 +227,7 @@ class _Drafting:
             for config in configs
             if config.value is not None
             and _is_own(config, broker_config)
-            and self._is_obeyed(config, TOPIC_CONFIGS, f" of topic {topic.name}")
+            and self._is_accepted(config, TOPIC_CONFIGS, f" of topic {topic.name}")
         }
         self._report_leaders(topic)
         return DraftTopic(topic.name, self._assignment(topic), dict(sorted(own.items())))
@@ -294,24 +298,24 @@ class _Drafting:
 
 def refusal(config: DescribedConfig, known: Mapping[str, ConfigDef]) -> str | None:
     """Why a topology cannot set this config; None if it can."""
-    definition = known.get(config.name)
     if config.sensitive:
         return "sensitive: Kafka does not show its value"
     if config.name in _DIRECTORIES:
         return "a path on that machine; here logs are kept in memory"
-    if definition is not None and definition.obeyed:
-        reading = TreeReader("")
-        read_configs(reading, from_python({config.name: config.value}), "", known, str)
-        problems = reading.problems
-        return f"value {config.value} refused: {problems[0].text}" if problems else None
-    plain = listener_config(config.name) or config.name
-    for beginnings, reason in _REASONS:
-        if plain.startswith(beginnings):
-            return reason
-    if listener_config(config.name) is not None:
-        return "configs of single listeners are not simulated"
-    is_kafkas = config.name in not_simulated() or definition is not None
-    return "nothing here would obey it" if is_kafkas else "no config of Apache Kafka 4.3"
+    if not has_effect(config.name, known):
+        plain = listener_config(config.name) or config.name
+        for beginnings, reason in _REASONS:
+            if plain.startswith(beginnings):
+                return reason
+        if listener_config(config.name) is not None:
+            return "configs of single listeners are not simulated"
+        known = {**not_simulated(), **known}
+        if config.name not in known:
+            return "no config of Apache Kafka 4.3"
+    reading = TreeReader("")
+    read_configs(reading, from_python({config.name: config.value}), "", known, str)
+    problems = reading.problems
+    return f"value {config.value} refused: {problems[0].text}" if problems else None
 
 
 def is_internal(name: str) -> bool:

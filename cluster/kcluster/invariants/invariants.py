@@ -87,6 +87,7 @@ VIOLATIONS: Final = {
     "no-reply": "a request was not answered in its time, though its broker ran and its connection"
     " was open",
     "ack-before-commit": "acks=all was answered, but the records are not committed",
+    "livelock": "nodes and clients went on for ever at one moment, so the run was ended there",
     "read-uncommitted": "a consumer received records that are not committed",
 }
 """Every invariant by the name of its violation."""
@@ -225,6 +226,7 @@ class Invariants:
         self.replies.on_end(now_ms, broker=broker)
         if loses_records:
             for observed in self.partitions.values():
+                observed.clean_offset()  # before the disk changes
                 observed.lost[broker] = max(epoch, observed.lost.get(broker, NO_EPOCH))
 
     def on_connection_closed(self, connection_id: int, now_ms: int) -> None:
@@ -249,6 +251,10 @@ class Invariants:
             home = self.partition(TRANSACTION_STATE_TOPIC, key)
             problem = ("transaction-overdue", str(overdue))
             self._report(overdue.since_ms, home, [problem], overdue.coordinator)
+
+    def report_livelock(self, now_ms: int, text: str) -> None:
+        """Report that time stood still, which ended the run."""
+        self.violations.append(Violation("livelock", now_ms, "the run", text))
 
     # ----------------------------------------------------------------------- observations
 
@@ -330,7 +336,8 @@ class Invariants:
             if watermark > before:
                 committed = observed.committed
                 if before < committed.end:
-                    self._report(now_ms, old, differing(replica, committed, before))
+                    checked = max(before, observed.clean_offset())
+                    self._report(now_ms, old, differing(replica, committed, checked))
                 extend(committed, replica)
                 self._report(now_ms, old, members_behind(observed, replica))
         elif watermark > before:
@@ -340,8 +347,8 @@ class Invariants:
                 (batch := batches[last]).base_offset <= before
                 and observed.committed.batches.get(batch.base_offset) is batch
             ):
-                problems = differing(replica, observed.committed, before)
-                self._report(now_ms, old, problems)
+                checked = max(before, observed.clean_offset())
+                self._report(now_ms, old, differing(replica, observed.committed, checked))
         old.log_end_offset = end
         old.high_watermark = watermark
         _record_move(now_ms, old, replica)
@@ -351,6 +358,7 @@ class Invariants:
     ) -> None:
         """The first observation of a replica in this life of its broker."""
         observed = self.partition(replica.topic, replica.key)
+        observed.clean_offset()  # before the log that it had in an earlier life is forgotten
         old = self._replicas[replica] = observed.replicas[broker] = ObservedReplica(
             observed, broker, life
         )
@@ -389,6 +397,7 @@ class Invariants:
         elif replica.is_leader:
             _record_appends(now_ms, observed, replica, old.log_end_offset, request)
         if not is_behind_unclean(observed, replica):
+            checked = max(checked, observed.clean_offset())
             self._report(now_ms, old, differing(replica, committed, checked))
             if replica.is_leader:
                 if replica.high_watermark > old.high_watermark:
@@ -466,6 +475,7 @@ def _began_to_lead(
     observed: ObservedPartition, old: ObservedReplica, replica: Replica
 ) -> Iterator[tuple[str, str]]:
     epoch = replica.leader_epoch
+    observed.have_led[old.broker] = None
     other = observed.leaders.setdefault(epoch, (old.broker, old.life))
     if other != (old.broker, old.life):
         yield "two-leaders", f"epoch {epoch} was led by broker {other[0]}, life {other[1]}"
@@ -473,7 +483,7 @@ def _began_to_lead(
         return  # it learnt of its election late: others have led since
     observed.newest_epoch = epoch
     committed = observed.committed
-    lacking = first_lacking(replica.log, committed)
+    lacking = first_lacking(replica.log, committed, observed.clean_offset())
     if observed.unclean_applied < observed.unclean_epoch <= epoch:
         # After an unclean election only what the new leader has remains committed.
         observed.unclean_applied = observed.unclean_epoch

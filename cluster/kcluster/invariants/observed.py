@@ -108,10 +108,9 @@ class ObservedPartition:
     """
 
     __slots__ = (
-        "appends", "committed", "deleted_ms", "epoch_runs", "key", "known_from", "leaders", "lost",
-        "min_isr",
-        "moves", "newest_epoch", "partition", "registration", "registrations", "replicas", "topic",
-        "unclean_applied", "unclean_epoch",
+        "appends", "cleaned_to", "committed", "deleted_ms", "epoch_runs", "have_led", "key",
+        "known_from", "leaders", "lost", "min_isr", "moves", "newest_epoch", "partition",
+        "registration", "registrations", "replicas", "topic", "unclean_applied", "unclean_epoch",
     )  # fmt: skip
 
     def __init__(self, topic: str, key: PartitionKey) -> None:
@@ -129,6 +128,10 @@ class ObservedPartition:
         self.leaders: dict[int, tuple[int, int]] = {}
         """By leader epoch: (broker, its life)."""
         self.newest_epoch = NO_EPOCH
+        self.have_led: dict[int, None] = {}
+        """The brokers in `leaders`."""
+        self.cleaned_to = 0
+        """What `clean_offset` returned last."""
         self.unclean_epoch = NO_EPOCH
         """Newest leader epoch that an unclean election began."""
         self.unclean_applied = NO_EPOCH
@@ -146,6 +149,16 @@ class ObservedPartition:
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    def clean_offset(self) -> int:
+        """Below this offset a leader's log was compacted, so that replicas may hold smaller batches
+        than were committed, or none.  A follower copies what it finds there, and its own log does
+        not know it."""
+        for broker in self.have_led:
+            replica = self.replicas.get(broker)
+            if replica is not None and replica.log.first_dirty_offset > self.cleaned_to:
+                self.cleaned_to = replica.log.first_dirty_offset
+        return self.cleaned_to
 
     def observe_epochs(self, now_ms: int, broker: int, log: Log) -> None:
         """The leader epochs of this log have changed, or are seen for the first time."""

@@ -31,15 +31,15 @@ _AT_ONCE: Final = frozenset(
             ApiKey.FETCH,
             ApiKey.FIND_COORDINATOR,
             ApiKey.HEARTBEAT,
-            ApiKey.LEAVE_GROUP,
             ApiKey.LIST_OFFSETS,
             ApiKey.METADATA,
             ApiKey.PRODUCE,
         ),
     )
 )
-"""A broker answers these alone, without the controller and without a commit.  OffsetFetch is not
-among them: what it returns may wait for commits before it."""
+"""A broker answers these alone, without the controller and without a commit; but for a Produce in a
+transaction, about which it may ask the coordinator first.  OffsetFetch and LeaveGroup are not among
+them: what they return may wait for commits before it."""
 
 
 class Patience(Struct, frozen=True):
@@ -134,7 +134,7 @@ class Replies:
     def _limit_ms(self, request: Request, patience: Patience) -> int:
         body: Any = request.body
         limit_ms = patience.always_ms
-        if request.api_key not in _AT_ONCE:
+        if request.api_key not in _AT_ONCE or getattr(body, "transactional_id", None) is not None:
             limit_ms += patience.for_others_ms
         if request.api_key in _GROUP_APIS:
             # A rebalance waits for the members, and then for the leader's assignment.

@@ -45,8 +45,8 @@ def is_same(own: Batch | None, wanted: Batch) -> bool:
 
 def first_lacking(log: Log, committed: Committed, start: int = 0) -> int | None:
     """The first committed offset, at or after `start`, at which `log` has no batch or another one;
-    None if there is none.  Offsets below the log start were deleted on purpose, and compaction may
-    have removed others."""
+    None if there is none.  Offsets below the log start were deleted on purpose, and compaction of
+    this log may have removed others."""
     own = {batch.base_offset: batch for batch in log.batches_from(start)}
     start = max(start, log.first_dirty_offset, log.log_start_offset)
     for base, wanted in committed.batches.items():

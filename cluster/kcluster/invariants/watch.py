@@ -27,10 +27,12 @@ from kcluster.contract import (
 from kcluster.controller.node import ControllerNode
 from kcluster.events.brokers import BrokerDown
 from kcluster.invariants.invariants import Invariants
+from kcluster.invariants.livelock import StepsAtOnce
 from kcluster.invariants.observed import NO_EPOCH
 from kcluster.invariants.overdue import OVERDUE_EVERY_MS, OverdueTransactions
 from kcluster.invariants.stalls import LOOK_EVERY_MS, Stalls
-from kcluster.metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataFetchResponse
+from kcluster.metadata.delta import MetadataFetchResponse
+from kcluster.metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -76,6 +78,8 @@ class Watch:
         self._overdue = OverdueTransactions(dispatcher)
         self._look_at_ms = OVERDUE_EVERY_MS
         """When to look at the whole cluster again."""
+        self.steps_at_once: StepsAtOnce | None = None
+        """Guards virtual time; None: it is not guarded."""
         self._tap = dispatcher.tap
         self._attach()
 
@@ -180,13 +184,18 @@ class Watch:
         self._node = process.node
         self._event = event
         self._stepped_ms = now_ms = now_us // 1000
+        if self.steps_at_once is not None:
+            self.steps_at_once.count(now_ms, node_id, event)
         if now_ms >= self._look_at_ms:
             self._look_at_ms = now_ms + OVERDUE_EVERY_MS
             self._look_around(now_ms)
         if isinstance(event, Request):
-            self.invariants.on_request(node_id, event, now_us // 1000)
+            self._on_request(node_id, event, now_ms)
         elif isinstance(event, ConnectionClosed):
             self.invariants.on_connection_closed(event.connection_id, now_us // 1000)
+
+    def _on_request(self, node_id: int, request: Request, now_ms: int) -> None:
+        self.invariants.on_request(node_id, request, now_ms)
 
     def _on_note(self, note: Note) -> None:
         self.invariants.on_note(note, self._unclean_enabled)
@@ -266,7 +275,7 @@ def _named_by_peer(replicas: Replicas, body: Any) -> Sequence[Replica]:
             for partition in topic.partitions
             if (replica := replicas.get(topic.topic_id, partition.partition_index)) is not None
         ]
-    if (kind is MetadataFetchResponse and not body.records) or kind is _HeartbeatResponse:
+    if (kind is MetadataFetchResponse and not body.delta.records) or kind is _HeartbeatResponse:
         return _NONE
     return replicas.all()
 

@@ -196,21 +196,14 @@ class Envelope(Struct, gc=False):
     is_strict: bool
 
 
-# ------------------------------------------------------------------ brokers pull the log with these
+# -------------------------------------------------------------------- brokers pull the log with it
 
 
 class MetadataFetch(Struct, gc=False):
     """A broker asks the controller for records from `offset` on; the answer waits until there
-    are some, `max_wait_ms` at most.  Kafka: Fetch of __cluster_metadata by an observer."""
+    are some, `max_wait_ms` at most.  Its answer: metadata/delta.py.
+    Kafka: Fetch of __cluster_metadata by an observer."""
 
     broker_id: int
     offset: int
     max_wait_ms: int
-
-
-class MetadataFetchResponse(Struct, gc=False):
-    """`records[i]` has offset `first_offset + i`.  Empty when the wait ended without new
-    records."""
-
-    first_offset: int
-    records: list[MetadataRecord]

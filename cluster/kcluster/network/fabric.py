@@ -22,7 +22,7 @@ Link = tuple[int, int]
 """(source node id, destination node id)."""
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class Arrives:
     """The message arrives at this time, unless its link is cut before."""
@@ -39,7 +39,6 @@ class Arrives:
         return isinstance(other, Arrives) and other.at_us == self.at_us
 
 
-@mypyc_attr(acyclic=True)
 @final
 class Cut:
     """The link is cut: the message vanishes and nobody is notified.  CUT is the one instance."""
@@ -50,7 +49,6 @@ class Cut:
         return "CUT"
 
 
-@mypyc_attr(acyclic=True)
 @final
 class Resets:
     """The message is lost for good.  Its sender gives up at this time and resets the connection."""

@@ -7,14 +7,19 @@ Kafka: TestUtils.waitUntilMetadataIsPropagated and similar methods.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
+from kcluster.controller.outcome import ApiError
 from kcluster.deaths import ProcessState
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import NO_LEADER, PartitionRegistration
-from kcluster.operations.status import controller_id, controller_image
+from kcluster.operations.errors import ClusterError
+from kcluster.operations.status import controller_id, controller_image, pending_topics
 from kcluster.runtime.dispatch import Dispatcher
+
+MAX_REFUSED_SHOWN: Final = 10
+"""Topics that could not be created, in an error."""
 
 
 class Settled:
@@ -45,6 +50,16 @@ class Settled:
             if node.image.offset < newest:
                 return False
         return True
+
+    def has_started(self) -> bool:
+        """All brokers serve, and every topic of the topology exists.  ClusterError if all brokers
+        run, and a topic was refused."""
+        if not self.all_serving():
+            return False
+        pending = pending_topics(self._dispatcher)
+        if pending.refused:
+            raise ClusterError(_refusal(pending.refused))
+        return not pending.topics
 
     def all_serving(self) -> bool:
         """Every broker runs and is unfenced, every partition has a leader, and all brokers know."""
@@ -246,3 +261,14 @@ class Settled:
         return (
             registration is not None and registration.leader == broker_id and self.has_applied_all()
         )
+
+
+def _refusal(refused: Mapping[str, ApiError]) -> str:
+    """Which topics of the topology could not be created, and why: the first few, one line each."""
+    lines = [
+        f"topic {name} of the topology cannot be created: {error.code.name}"
+        + (f": {error.message}" if error.message else "")
+        for name, error in refused.items()
+    ]
+    more = len(lines) - MAX_REFUSED_SHOWN
+    return "\n".join(lines[:MAX_REFUSED_SHOWN] + [f"and {more} more"] * (more > 0))

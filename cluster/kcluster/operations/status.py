@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from kcluster.contract import Event, Note, NoteId
+from kcluster.controller.metadata_log import PendingTopics
 from kcluster.events.words import text_of
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import PartitionRegistration
@@ -190,6 +191,14 @@ def controller_image(dispatcher: Dispatcher) -> MetadataImage:
     node: Any = process.node or process.last_node
     image: MetadataImage = node.image
     return image
+
+
+def pending_topics(dispatcher: Dispatcher) -> PendingTopics:
+    """The topology's topics that are still to be created."""
+    process = dispatcher.processes[controller_id(dispatcher)]
+    node: Any = process.node or process.last_node
+    pending: PendingTopics = node.log.pending_topics
+    return pending
 
 
 def _high_watermark(broker: Any, topic: str, registration: PartitionRegistration) -> int | None:

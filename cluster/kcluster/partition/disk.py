@@ -9,7 +9,7 @@ a replaced disk is `wipe`.  The operating system's write-back is `write_back`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kcluster.events.brokers import LostRange
@@ -26,8 +26,8 @@ class Disk:
     """The disk of one broker.  `logs` keeps the order of creation."""
 
     __slots__ = (
-        "_dir_of", "_preferred", "_topics", "broker_epoch", "clean_shutdown", "dirs", "is_full",
-        "logs", "runs", "write_back_ms",
+        "_dir_of", "_preferred", "_topics", "_unwritten", "broker_epoch", "clean_shutdown", "dirs",
+        "is_full", "logs", "runs", "write_back_ms",
     )  # fmt: skip
 
     def __init__(self, write_back_ms: int = 0) -> None:
@@ -41,6 +41,8 @@ class Disk:
         """The directory of each log that is not in the first one."""
         self._preferred: dict[LogKey, str] = {}
         """Where a log will be created."""
+        self._unwritten: dict[Log, None] = {}
+        """The logs that may have something to be written back."""
         self.logs: dict[LogKey, Log] = {}
         self.broker_epoch = -1
         """Of the last run, -1 for none; the next registration sends it (KIP-966)."""
@@ -74,7 +76,11 @@ class Disk:
     def remove(self, topic_id: bytes, partition: int) -> bool:
         """Delete a log; True if there was one."""
         self._dir_of.pop((topic_id, partition), None)
-        return self.logs.pop((topic_id, partition), None) is not None
+        log = self.logs.pop((topic_id, partition), None)
+        if log is None:
+            return False
+        self._unwritten.pop(log, None)
+        return True
 
     # -------------------------------------------------------------------------- log directories
 
@@ -122,11 +128,20 @@ class Disk:
         for log in self.logs.values():
             log.flush()
 
+    def find_unwritten(self) -> None:
+        """A process starts: look through all logs, once, for what `write_back` has to write."""
+        self._unwritten = {log: None for log in self.logs.values() if log.has_unflushed}
+
+    def add_unwritten(self, logs: Iterable[Log]) -> None:
+        """`write_back` looks at these too, because they have changed."""
+        self._unwritten.update(dict.fromkeys(logs))
+
     def write_back(self, now_ms: int) -> None:
         """Write back each log that has had unwritten records for `write_back_ms`: all of it, as
         Linux does with a file whose oldest dirty page is that old."""
-        for log in self.logs.values():
+        for log in self._unwritten:
             log.flush_if_older(now_ms, self.write_back_ms)
+        self._unwritten = {log: None for log in self._unwritten if log.has_unflushed}
 
     def lose_unflushed(self) -> tuple[LostRange, ...]:
         """Power was lost; return what was lost from each affected log."""
@@ -142,6 +157,7 @@ class Disk:
     def wipe(self) -> None:
         """The disk was replaced by an empty one."""
         self.logs.clear()
+        self._unwritten.clear()
         self._dir_of.clear()
         self._preferred.clear()
         self.broker_epoch = -1

@@ -26,9 +26,11 @@ from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.contract import NoteId
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Appended, Log
+from kcluster.partition.log.retention import limit_size, size_limit
 from kcluster.partition.producers import NO_STATE, check_marker
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import Batch
+from kcluster.protocol.records.compression import Allowance
 from kcluster.protocol.records.markers import Marker, build_marker
 
 NO_ERROR: Final = ErrorCode.NONE
@@ -107,14 +109,19 @@ class Replica:
     Invariants: `log.log_start_offset <= high_watermark <= log.log_end_offset`, in every role;
     `is_leader` is `role is Role.LEADER`; only a leader has followers, one for each other replica
     of `registration`; `proposal`, if any, is of the registration's leader and partition epoch.
+
+    `brokers`, `last_fetches`, `changed`: each is one dict for all replicas of the broker.
+    `changed`: those of which anything in this class, or in the log, has changed; the broker's
+    periodic tasks take them out.  `number`: counts the replicas that this broker began to host.
     """
 
     __slots__ = (
         "acks_waiting", "asked_end_offset", "asked_in_epoch", "broker_id", "brokers", "cause",
-        "config", "fetches_waiting", "followers", "high_watermark", "is_leader", "isr", "key",
-        "lag_time_max_ms", "last_fetches", "leader_epoch", "leader_epoch_start_offset", "log",
-        "min_isr", "partition", "proposal", "registration", "role", "sessions", "topic",
-        "topic_id",
+        "changed", "config", "fetches_waiting", "followers", "high_watermark", "is_leader", "isr",
+        "key", "lag_time_max_ms", "last_fetches", "leader_epoch", "leader_epoch_start_offset",
+        "log", "min_isr", "number", "partition", "proposal", "registration", "role", "sessions",
+        "size_limit",
+        "topic", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -127,6 +134,7 @@ class Replica:
         brokers: Mapping[int, BrokerRegistration],
         last_fetches: dict[int, int],
         lag_time_max_ms: int,
+        changed: dict[Replica, None],
     ) -> None:
         self.topic = topic
         self.topic_id = registration.topic_id
@@ -135,6 +143,8 @@ class Replica:
         self.broker_id = broker_id
         self.log = log
         """Outlives this object, and the process."""
+        self.changed = changed
+        self.number = 0
         self.config = config
         """The topic's configs in force."""
         self.brokers = brokers
@@ -167,9 +177,8 @@ class Replica:
         self.proposal: IsrProposal | None = None
         """The ISR that the controller has been asked for and has not yet answered."""
         self.last_fetches = last_fetches
-        """By broker id, when it last fetched anything here: one dict for all replicas."""
+        """By broker id, when it last fetched anything here."""
         self.lag_time_max_ms = lag_time_max_ms
-        """replica.lag.time.max.ms."""
 
         # Of a follower only; the broker's fetcher writes it.
         self.asked_in_epoch = -1
@@ -181,11 +190,9 @@ class Replica:
         self.acks_waiting: list[AckWait] = []
         """By required offset, ascending."""
         self.fetches_waiting: dict[object, Callable[[int], None]] = {}
-        """Callbacks (now_ms) by the object that registered them: fetches without a session, and
-        others."""
+        """Callbacks (now_ms) by who registered them: fetches without a session, and others."""
         self.sessions: dict[Any, Any] = {}
-        """The broker's FetchSession -> its SessionPartition that this replica serves; types that
-        this layer does not see."""
+        """The broker's FetchSession -> its SessionPartition, types that this layer does not see."""
         self.configure(config)
 
     def __repr__(self) -> str:
@@ -207,7 +214,9 @@ class Replica:
 
     def configure(self, config: TopicConfig) -> None:
         """Put a changed topic config into force."""
+        self.changed[self] = None
         self.config = config
+        self.size_limit = size_limit(config)
         # Capped, as by Kafka: an RF 1 topic with min.insync.replicas=2 still takes acks=all.
         self.min_isr = min(config.min_insync_replicas, len(self.registration.replicas))
 
@@ -254,6 +263,7 @@ class Replica:
         return changed
 
     def _take(self, registration: PartitionRegistration) -> None:
+        self.changed[self] = None
         if registration.partition_epoch > self.registration.partition_epoch:
             self.proposal = None
         self.registration = registration
@@ -300,7 +310,10 @@ class Replica:
         follower.last_fetch_ms = now_ms
         follower.leader_end_at_last_fetch = log_end_offset
         follower.broker_epoch = broker_epoch
-        return (end_moved and self.advance_high_watermark(now_ms)) or start_moved
+        if end_moved:
+            self.changed[self] = None
+            return self.advance_high_watermark(now_ms) or start_moved
+        return start_moved
 
     def advance_high_watermark(self, now_ms: int) -> bool:
         """Move the watermark to the least log end of those that must have it.  True if moved.
@@ -343,6 +356,7 @@ class Replica:
         new = min(leader_high_watermark, self.log.log_end_offset)
         if new <= self.high_watermark:
             return False
+        self.changed[self] = None
         self.high_watermark = new
         return True
 
@@ -373,6 +387,14 @@ class Replica:
             return None
         wanted = (*isr, follower_id)
         return self._propose(wanted, wanted, f"broker {follower_id} has caught up")
+
+    def has_trailing_member(self) -> bool:
+        """Whether a follower in the ISR is not at the log end, so that it can come to lag."""
+        end, isr = self.log.log_end_offset, self.isr
+        for follower in self.followers.values():
+            if follower.log_end_offset != end and follower.broker_id in isr:
+                return True
+        return False
 
     def propose_shrink(self, now_ms: int) -> IsrProposal | None:
         """The ISR without those that have been behind for replica.lag.time.max.ms.
@@ -430,16 +452,24 @@ class Replica:
         now_ms: int,
         from_client: bool = True,
         transaction_verified: bool = False,
+        allowance: Allowance | None = None,
     ) -> Appended:
         """Append a producer's batch.  The watermark moves at once if no other replica must have it.
-        `from_client`, `transaction_verified`: see Log.append_as_leader.
+        `from_client`, `transaction_verified`, `allowance`: see Log.append_as_leader.
         Kafka: Partition.appendRecordsToLeader."""
         if acks == -1 and len(self.isr) < self.min_isr:
             return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
+        self.changed[self] = None
         end = self.log.log_end_offset
         # Positional: CPython calls functions faster without keywords.
         appended = self.log.append_as_leader(
-            records, self.leader_epoch, now_ms, self.config, from_client, transaction_verified
+            records,
+            self.leader_epoch,
+            now_ms,
+            self.config,
+            from_client,
+            transaction_verified,
+            allowance,
         )
         for follower in self.followers.values():
             if follower.log_end_offset == end:
@@ -450,6 +480,8 @@ class Replica:
                     follower.last_caught_up_ms = last_fetch_ms
         if len(self.isr) == 1:
             self.advance_high_watermark(now_ms)
+        if self.log.size_bytes >= self.size_limit:
+            limit_size(self.log, now_ms, self.config, self.high_watermark)
         return appended
 
     def append_marker(
@@ -554,18 +586,23 @@ class Replica:
 
     def append_as_follower(self, batches: list[Batch], now_ms: int) -> None:
         """Append batches from the leader, and with them its epochs."""
+        self.changed[self] = None
         self.log.append_as_follower(batches, self.leader_epoch, now_ms, self.config)
+        if self.log.size_bytes >= self.size_limit:
+            limit_size(self.log, now_ms, self.config, self.high_watermark)
 
     def truncate_to(self, offset: int) -> None:
         """Drop all from `offset` on; the watermark stays at or below the log end.
 
         Kafka: Partition.truncateTo, on the follower's way to agree with its leader.
         """
+        self.changed[self] = None
         self.log.truncate_to(offset)
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything and start at `offset`: the leader no longer has what comes before."""
+        self.changed[self] = None
         self.log.truncate_fully_and_start_at(offset)
         self.high_watermark = offset
 
@@ -574,6 +611,7 @@ class Replica:
         log = self.log
         if offset <= log.log_start_offset:
             return False
+        self.changed[self] = None
         log.advance_log_start_offset(offset)
         self.high_watermark = max(self.high_watermark, offset)
         return True

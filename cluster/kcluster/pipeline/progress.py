@@ -62,16 +62,17 @@ class Progress:
         self._line_due_s = self._clock() + (self._line_every_s or 0)
         if self._console is None and not sys.stderr.isatty():
             return self
-        from rich.console import Console
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
+
+        from kcluster.plain_output import plain_console
 
         self._bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.fields[counts]}"),
             TimeElapsedColumn(),
-            console=self._console or Console(stderr=True),
+            console=self._console or plain_console(to_stderr=True),
             transient=True,
         )
         self._task = self._bar.add_task(self._what, total=None, counts="")

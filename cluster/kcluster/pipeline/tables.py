@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import inspect
 
-from kcluster.runs.directory import INFO, VERDICT, RunError, find_run, read_info
+from kcluster.runs.directory import INFO, VERDICT, WRONG_JSON, RunError, find_run, read_info
 from kcluster.runs.record import TABLES, RunInfo
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _run(path: Path, problems: list[str]) -> RunDirectory:
     info = read_info(path)
     try:
         judged = msgspec.json.decode((path / VERDICT).read_bytes(), type=Judgement)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, *WRONG_JSON) as error:
         reason = getattr(error, "strerror", None) or error
         problems.append(f"{path / VERDICT}: {reason}")
         judged = Judgement()
@@ -326,5 +326,5 @@ def _bad_lines(path: Path, row_type: type[msgspec.Struct]) -> Iterator[str]:
                 continue
             try:
                 decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except WRONG_JSON as error:
                 yield f"{path}:{number}: {error}"

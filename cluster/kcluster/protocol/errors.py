@@ -1,8 +1,8 @@
-"""Kafka's error codes as one table, and the one exception of this package.
+"""Kafka's error codes as one table, and the two exceptions of this package.
 
-Owns: ErrorCode, what each code means for a caller, ProtocolError.  Never: raises a Kafka error;
-they are values in answers.  Kafka: org.apache.kafka.common.protocol.Errors of 4.3.1 (codes, names,
-which are retriable); `definite` and the texts are ours.
+Owns: ErrorCode, what each code means for a caller, ProtocolError, StringTooLong.  Never: raises
+a Kafka error; they are values in answers.  Kafka: org.apache.kafka.common.protocol.Errors of 4.3.1
+(codes, names, which are retriable); `definite` and the texts are ours.
 
 Exceptions of the project come in three families: ProtocolError (malformed bytes; the connection is
 closed), errors in a user's files (kcluster.config), and AssertionError (our bug).
@@ -33,6 +33,14 @@ class ProtocolError(Exception):
     def __str__(self) -> str:
         where = f"{self.field_path}: " if self.field_path else ""
         return f"{where}{self.reason} at byte {self.position}"
+
+
+class StringTooLong(Exception):
+    """A string that no message has room for, as a client's own long name makes one when more is
+    said about it.  Kafka: the RuntimeException of its generated writers."""
+
+    def __init__(self, size_bytes: int) -> None:
+        super().__init__(f"a string of {size_bytes:,} bytes cannot be written")
 
 
 class ErrorCode(IntEnum):

@@ -27,10 +27,12 @@ from kcluster.protocol.errors import ProtocolError
 
 Frames = deque[memoryview] | list[memoryview]
 
-_FIRST_ALLOCATION_BYTES: Final = 1 << 20
-"""Memory for a larger frame is allocated as its bytes arrive."""
+_FIRST_ALLOCATION_BYTES: Final = 1 << 12
+_LARGE_BYTES: Final = 1 << 20
+"""Memory for a frame is allocated as its bytes arrive, four times what is there, and for a large
+one half as much again: whoever announces 100 MB and sends nothing costs 4 KiB."""
 _REST_BYTES_MIN: Final = 1 << 14
-"""If at least this much of a frame is missing, it is received directly into the frame."""
+"""If there is room for at least this much more, it is received directly into the frame."""
 
 _SIZE: Final = Packer(">i")
 _REQUEST_HEADER: Final = Packer(">hhih")
@@ -103,38 +105,41 @@ class FrameReader:
                 frames.append(_View(bytearray(view[at : at + size])))
                 at += size
             else:
-                self._frame = bytearray(min(size, _FIRST_ALLOCATION_BYTES))
                 self._size, self._filled = size, 0
+                self._frame = bytearray(self._room_for(end - at))
 
     def buffer_for_rest(self) -> memoryview | None:
-        """A buffer for the rest of an incomplete frame, if much of it is missing: receive into it,
-        then call `received`.  None: receive any bytes and `feed` them."""
-        if self._frame is None or self._size - self._filled < _REST_BYTES_MIN:
+        """A buffer for the rest of an incomplete frame, if it has much room: receive into it, then
+        call `received`.  None: receive any bytes and `feed` them."""
+        if self._frame is None or len(self._frame) - self._filled < _REST_BYTES_MIN:
             return None
-        return self._room()
+        return _View(self._frame)[self._filled :]
 
     def received(self, count: int) -> memoryview | None:
         """`count` bytes were written into `buffer_for_rest()`; returns the frame if complete."""
         self._filled += count
         return self._finished() if self._filled == self._size else None
 
-    def _fill(self, view: memoryview) -> int:
-        taken = 0
-        while taken < len(view) and self._filled < self._size:
-            room = self._room()
-            count = min(len(room), len(view) - taken)
-            room[:count] = view[taken : taken + count]
-            taken += count
-            self._filled += count
-        return taken
+    def forget(self) -> None:
+        """Give back the memory of an incomplete frame, whose end will not come."""
+        self._frame = None
 
-    def _room(self) -> memoryview:
+    def _fill(self, view: memoryview) -> int:
+        """Copy what belongs to the frame, and return how much that is."""
         assert self._frame is not None
-        if self._filled == len(self._frame):
-            grown = bytearray(min(self._size, 2 * len(self._frame)))
-            grown[: self._filled] = self._frame
+        before, count = self._filled, min(len(view), self._size - self._filled)
+        if before + count > len(self._frame):
+            grown = bytearray(self._room_for(before + count))
+            grown[:before] = _View(self._frame)[:before]
             self._frame = grown
-        return memoryview(self._frame)[self._filled :]
+        self._frame[before : before + count] = view[:count]
+        self._filled = before + count
+        return count
+
+    def _room_for(self, arrived: int) -> int:
+        """How much memory the frame gets when this much of it has arrived."""
+        wanted = 4 * arrived if arrived < _LARGE_BYTES else arrived + arrived // 2
+        return min(self._size, max(_FIRST_ALLOCATION_BYTES, wanted))
 
     def _finished(self) -> memoryview:
         assert self._frame is not None

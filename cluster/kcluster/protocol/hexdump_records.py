@@ -7,7 +7,7 @@ Kafka: kafka-dump-log.sh, DefaultRecordBatch, DefaultRecord, LegacyRecord.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from struct import Struct as Layout
 from typing import Any, Final
 from zlib import crc32
@@ -29,7 +29,7 @@ from kcluster.protocol.records.batches import (
 from kcluster.protocol.records.compression import CODEC_NAMES, CompressionError, decompress
 from kcluster.protocol.records.crc import crc32c_of
 from kcluster.protocol.records.message_sets import LAST_MAGIC, MAGIC_AT
-from kcluster.protocol.records.records import read_varint
+from kcluster.protocol.records.records import read_varint, read_varlong
 
 HEADER_FIELDS: Final = (
     ("base_offset", "q"), ("batch_length", "i"), ("partition_leader_epoch", "i"), ("magic", "b"),
@@ -45,6 +45,9 @@ _BITS: Final = (
     (LOG_APPEND_TIME_BIT, "log append time"), (TRANSACTIONAL_BIT, "transactional"),
     (CONTROL_BIT, "control"), (DELETE_HORIZON_BIT, "delete horizon"),
 )  # fmt: skip
+
+_Read = Callable[[bytes, int], tuple[int, int]]
+"""Reads a number: `read_varint` or `read_varlong`."""
 
 
 class Span(Struct, frozen=True):
@@ -89,9 +92,9 @@ class _RecordDumper:
         self.add(layout.size, name, TYPES[code], value, note=note, problem=problem)
         return value
 
-    def varint(self, name: str, note: str = "") -> int:
+    def varint(self, name: str, note: str = "", read: _Read = read_varint) -> int:
         """A zigzag varint."""
-        value, end = read_varint(self.data, self.position)
+        value, end = read(self.data, self.position)
         self.add(end - self.position, name, "varint", value, note=note)
         return value
 
@@ -189,7 +192,7 @@ def _records(reader: _RecordDumper, count: int) -> None:
             reader.path = path
             raise BadBytes(f"a record of {size} bytes does not fit")
         reader.fixed("attributes", "b")
-        reader.varint("timestamp_delta")
+        reader.varint("timestamp_delta", read=read_varlong)
         reader.varint("offset_delta")
         reader.bytes_of("key", reader.varint("key_length"))
         reader.bytes_of("value", reader.varint("value_length"))

@@ -2,7 +2,7 @@
 
 Owns: the names and format of its files: run.json, verdict.json, scenario.yaml, timeline.html, and
 one file of JSON lines per table.  An unreadable line is reported with its position and skipped.
-Never: interprets a run.
+Never: interprets a run, leaves half a file (whole_files.py).
 Kafka: no counterpart.
 """
 
@@ -11,14 +11,17 @@ from __future__ import annotations
 import os
 import re
 from datetime import UTC, datetime
+from errno import EINVAL
 from pathlib import Path
 from time import time
 from typing import Any, Final
 
 import msgspec
 
+from kcluster.clients.ledger import Partition
 from kcluster.runs.page import page_of
 from kcluster.runs.record import ADDED_TABLES, FORMAT, TABLES, RunInfo, RunRecord
+from kcluster.runs.whole_files import PRIVATE_DIRECTORY, removed_on_failure, replacing
 
 LATEST: Final = "latest"
 INFO: Final = "run.json"
@@ -27,21 +30,90 @@ SCENARIO: Final = "scenario.yaml"
 PAGE: Final = "timeline.html"
 MAX_NAME: Final = 60
 
+WRONG_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding any bytes as JSON of a type may raise."""
+
 
 class RunError(Exception):
     """A run directory cannot be used; the message names the file and the reason."""
 
 
+class _BrokerRead(msgspec.Struct):
+    id: int
+    rack: str | None = None
+    port: int | None = None
+    kafka_version: str | None = None
+
+
+class _TopologyRead(msgspec.Struct):
+    """What readers of a run's topology rely on."""
+
+    brokers: tuple[_BrokerRead, ...] = ()
+    host: str | None = None
+    kafka_version: str | None = None
+
+
+class _LinkRead(msgspec.Struct):
+    at_ms: int
+    text: str
+    note_id: tuple[int, int] | None = None
+
+
+class _WindowRead(msgspec.Struct):
+    kind: str
+    partition: Partition
+    from_ms: int
+    to_ms: int
+    is_over: bool
+    clients: tuple[str, ...]
+    errors: tuple[str, ...]
+    reasons: tuple[_LinkRead, ...]
+
+
+class _AnomalyRead(msgspec.Struct):
+    name: str
+    partition: Partition
+    text: str
+    count: int
+    client: str
+    allowed: str
+    at_ms: int
+    chain: tuple[_LinkRead, ...]
+
+
+class _ViolationRead(msgspec.Struct):
+    name: str
+    subject: str
+    text: str
+    at_ms: int
+
+
+class _VerdictRead(msgspec.Struct):
+    """What readers of a verdict as values rely on."""
+
+    reason: str = ""
+    sent: int = 0
+    acked: int = 0
+    failed: int = 0
+    unknown: int = 0
+    read: int = 0
+    windows: tuple[_WindowRead, ...] = ()
+    anomalies: tuple[_AnomalyRead, ...] = ()
+    violations: tuple[_ViolationRead, ...] = ()
+
+
 def write_run(parent: str | os.PathLike[str], record: RunRecord) -> Path:
-    """Write a run to a new directory below `parent` and link `latest` to it; returns the path."""
+    """Write a run to a new directory below `parent` and link `latest` to it; returns the path.  If
+    that is not possible, OSError, and there is no directory."""
     path = new_run(parent, record.info)
-    write_into(path, record)
+    with removed_on_failure(path):
+        write_into(path, record)
     link_latest(path)
     return path
 
 
 def new_run(parent: str | os.PathLike[str], info: RunInfo) -> Path:
-    """Make the directory of a run below `parent`; returns its path."""
+    """Make the directory of a run below `parent`, for this user only; returns its path."""
     parent = Path(parent)
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", info.name)[:MAX_NAME] or "run"
     # datetime.now would be that of the simulation in a thread of one; time() stays the machine's.
@@ -50,29 +122,31 @@ def new_run(parent: str | os.PathLike[str], info: RunInfo) -> Path:
 
 
 def write_into(path: Path, record: RunRecord) -> None:
-    """Write all files of a run; those that are there are replaced."""
-    write_values(path / INFO, record.info)
-    write_values(path / VERDICT, record.verdict)
-    if record.scenario:
-        (path / SCENARIO).write_text(record.scenario)
+    """Write all files of a run, each as a whole; those that are there are replaced.  run.json and
+    the verdict come last: they are right about the rest."""
     encode = msgspec.json.Encoder().encode
     for field, (file, _) in TABLES.items():
-        with open(path / file, "wb") as out:
+        with replacing(path / file) as out:
             out.writelines(encode(row) + b"\n" for row in getattr(record, field))
+    if record.scenario:
+        with replacing(path / SCENARIO) as out:
+            out.write(record.scenario.encode())
     write_page(path, record)
+    write_values(path / VERDICT, record.verdict)
+    write_values(path / INFO, record.info)
 
 
 def write_values(file: Path, values: Any) -> None:
     """Replace a JSON file at once: a reader sees the old values or the new ones."""
-    fresh = file.with_name(f".{file.name}.new")
-    fresh.write_bytes(msgspec.json.format(msgspec.json.encode(values)) + b"\n")
-    os.replace(fresh, file)
+    with replacing(file) as out:
+        out.write(msgspec.json.format(msgspec.json.encode(values)) + b"\n")
 
 
 def write_page(path: Path, record: RunRecord) -> Path:
     """Write the timeline page of a run into its directory; returns its path."""
     page = path / PAGE
-    page.write_text(page_of(record), "utf-8")
+    with replacing(page) as out:
+        out.write(page_of(record).encode())
     return page
 
 
@@ -82,7 +156,7 @@ def free_directory(parent: Path, name: str) -> Path:
     for number in range(1, 10_000):
         path = parent / (name if number == 1 else f"{name}-{number}")
         try:
-            path.mkdir()
+            path.mkdir(PRIVATE_DIRECTORY)
         except FileExistsError:
             continue
         return path
@@ -109,7 +183,10 @@ def read_run(path: str | os.PathLike[str]) -> tuple[RunRecord, list[str]]:
     except RunError as error:
         problems.append(str(error))
     if (path / SCENARIO).exists():
-        record.scenario = (path / SCENARIO).read_text(errors="replace")
+        try:
+            record.scenario = _content(path / SCENARIO).decode(errors="replace")
+        except OSError as error:
+            problems.append(f"{path / SCENARIO}: {error.strerror}")
     for field, (file, row_type) in TABLES.items():
         if field not in ADDED_TABLES or (path / file).exists():
             setattr(record, field, _rows(path / file, row_type, problems))
@@ -119,9 +196,11 @@ def read_run(path: str | os.PathLike[str]) -> tuple[RunRecord, list[str]]:
 def read_verdict(path: Path) -> dict[str, Any]:
     """The verdict of a run as values; RunError if it cannot be read."""
     try:
-        return msgspec.json.decode((path / VERDICT).read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.DecodeError) as error:
-        raise RunError(f"{path / VERDICT}: {error}") from None
+        content = _content(path / VERDICT)
+        msgspec.json.decode(content, type=_VerdictRead)
+        return msgspec.json.decode(content, type=dict[str, Any])
+    except (OSError, *WRONG_JSON) as error:
+        raise RunError(f"{path / VERDICT}: {_reason(error)}") from None
 
 
 def find_run(path: str | os.PathLike[str]) -> Path:
@@ -139,9 +218,10 @@ def read_info(path: Path) -> RunInfo:
     """The facts about a run as a whole; RunError if this version cannot read the rest."""
     file = path / INFO
     try:
-        info = msgspec.json.decode(file.read_bytes(), type=RunInfo)
-    except (OSError, msgspec.DecodeError) as error:
-        raise RunError(f"{file}: {error}") from None
+        info = msgspec.json.decode(_content(file), type=RunInfo)
+        msgspec.convert(info.topology, _TopologyRead)
+    except (OSError, *WRONG_JSON) as error:
+        raise RunError(f"{file}: {_reason(error)}") from None
     if info.format == FORMAT:
         return info
     writer = f"kcluster {info.version}" if info.version else "another version of kcluster"
@@ -156,7 +236,7 @@ def _rows(path: Path, row_type: Any, problems: list[str]) -> list[Any]:
     decode = msgspec.json.Decoder(row_type).decode
     rows: list[Any] = []
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = _content(path).split(b"\n")
     except OSError as error:
         problems.append(f"{path}: {error.strerror}")
         return rows
@@ -165,6 +245,19 @@ def _rows(path: Path, row_type: Any, problems: list[str]) -> list[Any]:
             continue
         try:
             rows.append(decode(line))
-        except msgspec.DecodeError as error:
-            problems.append(f"{path}:{number}: {error}")
+        except WRONG_JSON as error:
+            problems.append(f"{path}:{number}: {_reason(error)}")
     return rows
+
+
+def _content(file: Path) -> bytes:
+    """The bytes of a regular file; a run from elsewhere may have a pipe or a device instead."""
+    if file.exists() and not file.is_file():
+        raise OSError(EINVAL, "not a regular file")
+    return file.read_bytes()
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)

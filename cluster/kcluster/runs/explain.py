@@ -16,7 +16,7 @@ from msgspec import Struct
 from kcluster.checks.processing_words import shown
 from kcluster.events import AnyEvent
 from kcluster.events.partitions import LeaderChange, LogTruncated, PartitionEvent
-from kcluster.events.render import ECHOES
+from kcluster.events.render import ECHOES, one_line
 from kcluster.events.standing import label_of, standing_of
 from kcluster.events.words import is_said_by, sentence_of, text_after_subject
 from kcluster.protocol.names import has_internal_prefix
@@ -196,8 +196,8 @@ def _legend(record: RunRecord, chosen: Sequence[str]) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """`text` with its brackets escaped, so that it contains no markup."""
-    return text.replace("[", "\\[")
+    """`text` on one line, with its brackets escaped, so that it contains no markup."""
+    return one_line(text).replace("[", "\\[")
 
 
 def plain(line: str) -> str:

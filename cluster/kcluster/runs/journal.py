@@ -28,6 +28,7 @@ from kcluster.runs.build_record import (
 )
 from kcluster.runs.directory import INFO, VERDICT, link_latest, new_run, write_values
 from kcluster.runs.record import TABLES, RunInfo, RunRecord
+from kcluster.runs.whole_files import PRIVATE, append_whole, removed_on_failure
 
 T = TypeVar("T")
 
@@ -131,10 +132,11 @@ class Journal:
         info.topology = topology_values(recorder)
         self._info = info
         self.path = new_run(parent, info)
-        write_values(self.path / INFO, info)
-        write_values(self.path / VERDICT, NOT_OVER)
-        for file, _ in TABLES.values():
-            Path(self.path, file).touch()
+        with removed_on_failure(self.path):
+            write_values(self.path / VERDICT, NOT_OVER)
+            for file, _ in TABLES.values():
+                Path(self.path, file).touch(PRIVATE)
+            write_values(self.path / INFO, info)
         link_latest(self.path)
 
     def write(self, rows: Rows, ended_ms: int) -> None:
@@ -147,5 +149,4 @@ class Journal:
 
     def _append(self, file: str, rows: Iterable[Any]) -> None:
         encode = msgspec.json.Encoder().encode
-        with open(self.path / file, "ab") as out:
-            out.writelines(encode(row) + b"\n" for row in rows)
+        append_whole(self.path / file, b"".join(encode(row) + b"\n" for row in rows))

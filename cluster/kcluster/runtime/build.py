@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 
 from kcluster.broker.node import BrokerNode
 from kcluster.config.kafka.broker import BrokerConfig, replication_defaults
+from kcluster.config.topology.config_checks import simulated
 from kcluster.config.topology.model import Topology
 from kcluster.config.topology.specs import BrokerSpec
 from kcluster.contract import CONTROLLER_ID, Node
@@ -57,8 +58,9 @@ def build(topology: Topology, seed: int, ports: Mapping[int, int]) -> Plan:
     processes = [Process(CONTROLLER_ID, _controller_builder(topology, rngs, cluster_id))]
     for spec in specs:
         config = topology.broker_config(spec.id)
+        unused = topology.texts_without_effect(spec.id)
         builder = _broker_builder(
-            spec, config, disks[spec.id], addresses, rngs[spec.id], cluster_id, releases
+            spec, config, unused, disks[spec.id], addresses, rngs[spec.id], cluster_id, releases
         )
         processes.append(Process(spec.id, builder, disks[spec.id]))
     fabric = _fabric(topology, node_ids, Random(f"{seed}/fabric"))
@@ -80,6 +82,7 @@ def add_broker(plan: Plan, spec: BrokerSpec, port: int) -> Process:
     builder = _broker_builder(
         spec,
         config,
+        topology.texts_without_effect(spec.id),
         plan.disks[spec.id],
         plan.addresses,
         plan.rngs[spec.id],
@@ -96,7 +99,7 @@ def _controller_builder(
     topology: Topology, rngs: Mapping[int, Random], cluster_id: str
 ) -> Callable[[], Node]:
     config = BrokerConfig.resolve(
-        topology.profile, replication_defaults(len(topology.brokers)), topology.config
+        topology.profile, replication_defaults(len(topology.brokers)), simulated(topology.config)
     )
     expected = tuple(sorted(spec.id for spec in topology.brokers))
     topics = list(topology.topics.values())
@@ -108,6 +111,7 @@ def _controller_builder(
 def _broker_builder(
     spec: BrokerSpec,
     config: BrokerConfig,
+    unused_configs: Mapping[str, str],
     disk: Disk,
     addresses: Mapping[int, tuple[str, int]],
     rng: Random,
@@ -115,7 +119,15 @@ def _broker_builder(
     releases: Mapping[int, Release],
 ) -> Callable[[], Node]:
     return lambda: BrokerNode(
-        spec.id, config, disk, *addresses[spec.id], spec.rack, rng, cluster_id, releases[spec.id]
+        spec.id,
+        config,
+        disk,
+        *addresses[spec.id],
+        spec.rack,
+        rng,
+        cluster_id,
+        releases[spec.id],
+        unused_configs,
     )
 
 

@@ -43,6 +43,7 @@ from kcluster.events.brokers import (
 )
 from kcluster.network.fabric import Arrives, Fabric, Link, Resets
 from kcluster.runtime.gate import FaultGate
+from kcluster.runtime.livelock import LivelockError
 from kcluster.runtime.process import Outlet, Process
 from kcluster.timers import NEVER_US
 
@@ -88,6 +89,11 @@ class Dispatcher:
         self.on_answer: Callable[[PeerResponse], None] | None = None
         """Called with the responses to requests of the runtime itself, as node RUNTIME_ID."""
         self.tap: Tap | None = None
+        self.is_time_up: Callable[[], bool] | None = None
+        """Asked after each step: whether to stop here, because sockets wait to be read.  Until the
+        rest is delivered the time stands still.  None, in virtual time: never."""
+        self.is_cut_short = False
+        """The last `run` or `at` stopped for that reason, and is to be called again."""
         self.now_us = 0
         self.quiet_until_us = NEVER_US
         """Nothing is due before this; may be earlier than `next_due_us()`, never later."""
@@ -128,12 +134,19 @@ class Dispatcher:
         """Set the time.  What became due since the last call happens first, each at its own time
         and in order: brokers must not miss heartbeats because their driver is late."""
         idle = 0
-        while self.quiet_until_us <= now_us:
+        if self.is_cut_short:
+            self._run()
+        while not self.is_cut_short and self.quiet_until_us <= now_us:
             before_us = self.now_us
             self.advance(self.quiet_until_us)
+            if self.is_time_up is not None and self.is_time_up():
+                return
             idle = 0 if self.now_us > before_us else idle + 1
-            assert idle < MAX_IDLE, f"time stands still; due at {self.quiet_until_us} us for ever"
-        self.now_us = max(self.now_us, now_us)
+            if idle >= MAX_IDLE:
+                due_us = self.quiet_until_us
+                raise LivelockError(self.now_ms, f"something is always due at {due_us} us")
+        if not self.is_cut_short:
+            self.now_us = max(self.now_us, now_us)
 
     def advance(self, now_us: int) -> None:
         """Set the time, deliver arrived messages and due Ticks, and run."""
@@ -146,7 +159,8 @@ class Dispatcher:
         for process in self.processes.values():
             if process.deadline_ms is not None and process.deadline_ms <= now_ms:
                 self._pending.append((process, process.life, Tick()))
-        if self._pending:
+                process.deadline_ms = None  # until it has had its Tick
+        if self._pending and not self.is_cut_short:
             self._run()
         for node_id, limit_us in tuple(self._shutdown_limits_us.items()):
             if limit_us <= self.now_us:
@@ -213,25 +227,31 @@ class Dispatcher:
     def _run(self) -> None:
         assert not self._running, "a step called back into the dispatcher"
         self._running = True
-        now_ms = self.now_us // 1000
+        self.is_cut_short = False
+        now_ms, is_time_up = self.now_us // 1000, self.is_time_up
         wave: list[tuple[Process, int, Input]] = []
         steps = taken = 0
         try:
             # Breadth first: the events that result from one wave are the next wave.
-            while self._pending:
+            while self._pending and not self.is_cut_short:
                 wave, self._pending, taken = self._pending, [], 0
                 for process, life, event in wave:
                     taken += 1
                     if process.life == life:
                         self._step(process, event, now_ms)
                         steps += 1
-                    assert steps < MAX_STEPS, f"no end: node {process.node_id} gets {event}"
+                    if steps >= MAX_STEPS:
+                        text = f"{steps:,} steps in one dispatch; node {process.node_id} got"
+                        raise LivelockError(now_ms, f"{text} {event!r:.200}")
+                    if is_time_up is not None and is_time_up():
+                        self.is_cut_short = bool(self._pending) or taken < len(wave)
+                        break
         finally:
             if steps == MAX_STEPS:
                 # Drop the messages of the endless loop: nodes ask again when no response comes.
                 self._pending = []
             elif taken < len(wave):
-                # A step raised: the events behind it are delivered by the next run.
+                # A step raised, or time is up: the events behind it are delivered by the next run.
                 self._pending[:0] = wave[taken:]
             self._running = False
             self._read_deadlines()
@@ -351,12 +371,23 @@ class Dispatcher:
     def start(self, node_id: int) -> None:
         """Start a process that is down, on its current disk."""
         process = self.processes[node_id]
+        self._bring_up(process)
+        self.deliver(node_id, Start())
+
+    def start_all(self) -> None:
+        """Start all processes at once.  In one dispatch: their registrations come to the controller
+        together, so that each of them need not wake all brokers that have registered before."""
+        for process in self.processes.values():
+            self._bring_up(process)
+            self._pending.append((process, process.life, Start()))
+        self._run()
+
+    def _bring_up(self, process: Process) -> None:
         assert process.state is ProcessState.DOWN, process.state
         process.node = process.last_node = process.build_node()
         self._change(process, ProcessState.UP)
         if process.disk is not None:
-            self.note(BrokerStarted(node_id, restarted=process.life > 0))
-        self.deliver(node_id, Start())
+            self.note(BrokerStarted(process.node_id, restarted=process.life > 0))
 
     def _start_if_down(self, process: Process) -> None:
         if process.state is ProcessState.DOWN and not process.is_removed:

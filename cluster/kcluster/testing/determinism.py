@@ -41,7 +41,7 @@ def _run_twice(item: pytest.Item, seed: int) -> list[pytest.TestReport]:
         outcomes[outcome.seed] = outcome
 
     limit_s = float(item.config.getini(SEED_LIMIT_INI))
-    run_seeds(RUNS, _in_child(item, seed), real_limit_s=limit_s, on_outcome=keep)
+    run_seeds(RUNS, _in_child(item, seed), limit_s=limit_s, on_outcome=keep)
     found: list[Any] = []
     for number in RUNS:
         outcome = outcomes.get(number)

@@ -76,6 +76,24 @@ def wide_fixtures(item: Any) -> list[str]:
     return [x for x in item.fixturenames if x in known and known[x][-1].scope != "function"]
 
 
+def narrow_use(item: Any) -> str:
+    """Which of an item's shared fixtures takes the cluster of one test, and what it can take
+    instead; empty if none does."""
+    known = item._fixtureinfo.name2fixturedefs
+    if FIXTURE not in known or known[FIXTURE][-1].scope != "function":
+        return ""
+    for name in wide_fixtures(item):
+        for definition in known[name]:
+            if FIXTURE in definition.argnames:
+                scope = definition.scope
+                shared = SHARED[0] if scope in ("class", "module") else SHARED[1]
+                return (
+                    f"fixture {name} has the scope {scope}, and {FIXTURE} is a new cluster for each"
+                    f" test: take {shared}"
+                )
+    return ""
+
+
 def replay_of(item: pytest.Item, seed: int) -> str:
     """The command that runs a test in virtual time again with this seed."""
     mark = item.get_closest_marker(MARK)

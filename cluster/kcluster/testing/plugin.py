@@ -37,10 +37,12 @@ from kcluster.testing.items import (
     clock_of,
     first_seed_of,
     is_virtual,
+    narrow_use,
     replay_of,
     seeds_of,
     wide_fixtures,
 )
+from kcluster.testing.plain_imports import import_plainly
 from kcluster.testing.reports import (
     ALL_LOGS,
     RUNS_DIRECTORY,
@@ -77,7 +79,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini(
         SEED_LIMIT_INI,
-        "Seconds of real time after which one of many seeds counts as hanging.",
+        "Seconds of CPU time after which one of many seeds counts as hanging.",
         default="120",
     )
     group = parser.getgroup("kcluster", "Kafka clusters")
@@ -107,6 +109,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Run each test in virtual time twice with one seed, and show the first difference.",
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Before a conftest.py imports kcluster: import it as it is."""
+    early_config.add_cleanup(import_plainly())
 
 
 @pytest.hookimpl(trylast=True)
@@ -178,6 +186,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     fixture of its test is made, so that all of them are in it."""
     begin_test(item)
     names: list[str] = getattr(item, "fixturenames", [])
+    if FIXTURE in names and (problem := narrow_use(item)):
+        pytest.fail(problem, pytrace=False)
     if FIXTURE in names and clock_of(item) == "virtual":
         names.remove(FIXTURE)
         names.insert(len(wide_fixtures(item)), FIXTURE)

@@ -16,6 +16,7 @@ from typing import Any, Final
 import pytest
 
 from kcluster.packaged import is_packaged
+from kcluster.plain_output import escaped
 
 RUNS_DIRECTORY: Final = ".kcluster/runs"
 _REFUSALS: Final = (
@@ -72,7 +73,7 @@ def add_stories(item: pytest.Item, report: pytest.TestReport) -> bool:
     for cluster in {id(handle): handle for handle in handles}.values():
         if cluster.last_verdict is not None:
             _break_lines(report.longrepr, repr(cluster.last_verdict))
-        report.sections.append(("kcluster", "\n".join(cluster.story(parent))))
+        report.sections.append(("kcluster", escaped("\n".join(cluster.story(parent)))))
         cluster.after_failure()
     return bool(handles)
 

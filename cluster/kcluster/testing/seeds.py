@@ -125,7 +125,7 @@ def _run_seeds(
             seeds,
             _in_child(item, seeds[0], pending),
             workers=workers,
-            real_limit_s=float(item.config.getini(SEED_LIMIT_INI)),
+            limit_s=float(item.config.getini(SEED_LIMIT_INI)),
             on_outcome=keep,
         )
         failed = outcome.first_failed

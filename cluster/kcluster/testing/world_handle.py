@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Final
 
 from kcluster.evidence.recorder import Recorder
@@ -22,6 +23,7 @@ from kcluster.testing.marks import MarkArguments
 from kcluster.testing.verbs import TestVerbs
 from kcluster.world.environment import HASH_SEED, UNKNOWN, run_environment
 from kcluster.world.errors import thread_line
+from kcluster.world.signals import ProgramSignals
 from kcluster.world.trace import WireTrace
 from kcluster.world.world import START_MS, World
 
@@ -58,6 +60,8 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
             schedule=arguments.schedule,
             compute=arguments.compute,
         )
+        self._signals = ProgramSignals(self._world, of_test=True)
+        self._undo = ExitStack()
 
     def trace_into(self, lines: list[str]) -> None:
         """Write a line for each frame between the test's clients and the brokers."""
@@ -70,6 +74,7 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
         super().open()
         self._world.enter()
         self.deaths.attach()
+        self._signals.replace(self._undo)
 
     def close(self) -> None:
         """End the threads that are left, and the cluster."""
@@ -78,6 +83,7 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
         try:
             self._world.leave()
         finally:
+            self._undo.close()
             if self._trace is not None:
                 drawn = self._world.entropy.random()
                 switches = self._world.scheduler.switches

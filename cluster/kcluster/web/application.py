@@ -17,14 +17,20 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from werkzeug.wrappers import Request, Response
 
 from kcluster.web.call import YAML_TYPES, ApiAnswer, ApiCall, ServerSide
-from kcluster.web.problems import EXPECTED, MEDIA_TYPE, RefusedRequest, not_found, refusal_of
-from kcluster.web.routes import JSON, Route, url_map
+from kcluster.web.problems import (
+    EXPECTED,
+    MEDIA_TYPE,
+    RefusedRequest,
+    bad_request,
+    not_found,
+    refusal_of,
+)
+from kcluster.web.routes import JSON, Route, Runs, url_map
 
 if TYPE_CHECKING:
     from kcluster.web.gate import Gate
+    from kcluster.web.limits import WebLimits
 
-MAX_BODY_BYTES: Final = 1 << 20
-"""A topology may have 512 KiB."""
 _HEADERS: Final = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -37,36 +43,45 @@ StartResponse = Callable[..., Any]
 class WebApplication:
     """Answers the requests of one server."""
 
-    def __init__(self, server: ServerSide, gate: Gate) -> None:
+    def __init__(self, server: ServerSide, gate: Gate, limits: WebLimits) -> None:
         import kcluster.web.api  # registers the routes
 
         assert kcluster.web.api is not None
         self._server = server
         self._gate = gate
+        self._limits = limits
         self._urls = url_map()
 
     def __call__(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
         request = Request(environ)
-        request.max_content_length = MAX_BODY_BYTES
         try:
             response = self._answer(request)
         except EXPECTED as error:
             response = problem_response(refusal_of(error))
+            if environ["wsgi.input"].is_unread:
+                response.headers["Connection"] = "close"
         return response(environ, start)
 
     def _answer(self, request: Request) -> Response:
         self._gate.check_host(request)
+        check_query(request)
         route, named = self._find(request)
         if not route.is_open:
             self._gate.check_token(request)
-        check_body(request, route)
+        check_body(request, route, self._limits.body_bytes)
         call = ApiCall(self._server, request, route, named)
         with self._lease(named):
-            if route.in_hub:
-                reply = route.handler(call)
-            else:
-                reply = self._server.in_thread(lambda: route.handler(call))
+            reply = self._call(call)
         return self._response(route, reply, named)
+
+    def _call(self, call: ApiCall) -> Any:
+        handler = call.route.handler
+        if call.route.runs is Runs.AT_ONCE:
+            return handler(call)
+        with self._server.place():
+            if call.route.runs is Runs.WAITING:
+                return handler(call)
+            return call.in_thread(lambda: handler(call))
 
     def _find(self, request: Request) -> tuple[Route, dict[str, str]]:
         adapter = self._urls.bind_to_environ(request.environ)
@@ -108,7 +123,15 @@ class WebApplication:
             yield from parts
 
 
-def check_body(request: Request, route: Route) -> None:
+def check_query(request: Request) -> None:
+    """Refuse a query with raw bytes that are no text."""
+    try:
+        request.query_string.decode()
+    except UnicodeDecodeError as error:
+        raise bad_request(f"byte {error.start + 1} of the query is not UTF-8") from None
+
+
+def check_body(request: Request, route: Route, limit_bytes: int) -> None:
     """Refuse a body that is too large, or of another type than JSON or YAML."""
     length = request.content_length
     if request.environ.get("HTTP_TRANSFER_ENCODING") and length is None:
@@ -116,8 +139,8 @@ def check_body(request: Request, route: Route) -> None:
         raise RefusedRequest(HTTPStatus.LENGTH_REQUIRED, detail)
     if not length:
         return
-    if length > MAX_BODY_BYTES:
-        detail = f"{length} bytes; at most {MAX_BODY_BYTES}"
+    if length > limit_bytes:
+        detail = f"{length} bytes; at most {limit_bytes}"
         raise RefusedRequest(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
     if route.body is None:
         return

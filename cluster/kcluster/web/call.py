@@ -7,15 +7,25 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import Struct
 
-from kcluster.config.files.problems import unknown
-from kcluster.config.files.tree import Node, from_python, from_yaml
-from kcluster.web.problems import PlacedProblem, RefusedRequest, bad_request, wrong_values
+from kcluster.config.files.problems import MAX_SHOWN, unknown
+from kcluster.config.files.tree import MAX_TEXT_BYTES, Node, from_python, from_yaml
+from kcluster.web.problems import (
+    PlacedProblem,
+    RefusedRequest,
+    bad_request,
+    wrong_parameters,
+    wrong_values,
+)
 from kcluster.web.routes import JSON, Route
 
 if TYPE_CHECKING:
@@ -26,6 +36,12 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=Struct)
 T = TypeVar("T")
 
+CONNECTION: Final = "kcluster.connection"
+"""The key of the connection (connection.py) in a WSGI environment."""
+SMALL_BODY_BYTES: Final = 4_096
+MAX_PLACED_BYTES: Final = 64 * 1024
+"""Problems in a larger JSON body have paths, and no lines: finding these takes far longer than
+reading JSON."""
 YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
 
 
@@ -42,8 +58,18 @@ class ServerSide(Protocol):
     def page_url(self, id: str) -> str:
         """The address of a cluster's page, with the token."""
 
-    def in_thread(self, function: Callable[[], T]) -> T:
-        """Call a function that waits, in a thread; called in a greenlet of the server's hub."""
+    def place(self) -> AbstractContextManager[None]:
+        """A place for a request that takes its time; a refusal if there is none."""
+
+    def in_thread(
+        self,
+        function: Callable[[], T],
+        share: str,
+        staying: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> T:
+        """Call a function that computes or blocks, in a thread; called in a greenlet of the
+        server's hub.  `share`: what it is about, for which there are a few threads; `staying`:
+        waits for one of these while the client stays."""
 
     def call_soon(self, function: Callable[[], object]) -> None:
         """Call a function in the server's hub, from any thread."""
@@ -70,7 +96,9 @@ class ApiCall:
         self.route = route
         self.named = named
         self.query: Any = read_query(request, route.query)
-        self.body = request.get_data(cache=False) if route.body is not None else b""
+        self._connection: Any = request.environ[CONNECTION]
+        length = request.content_length if route.body is not None else 0
+        self.body: bytes = request.environ["wsgi.input"].read(length) if length else b""
 
     @property
     def held(self) -> HeldCluster:
@@ -88,8 +116,19 @@ class ApiCall:
         return self.request.mimetype in YAML_TYPES
 
     def in_thread(self, function: Callable[[], T]) -> T:
-        """Call a function that waits, in a thread: for handlers that run in the server's hub."""
-        return self.server.in_thread(function)
+        """Call a function that computes or blocks, in a thread: for handlers that run in the
+        server's hub."""
+        share = self.named.get("id", self.route.path)
+        return self.server.in_thread(function, share, self.while_client_stays)
+
+    def reading(self, read: Callable[[], T]) -> T:
+        """Call what reads the body: of a large one, which takes its time, in a thread."""
+        return read() if len(self.body) < SMALL_BODY_BYTES else self.in_thread(read)
+
+    def while_client_stays(self) -> AbstractContextManager[None]:
+        """For what waits, in the server's hub: it ends with the client's connection."""
+        staying: AbstractContextManager[None] = self._connection.while_client_stays()
+        return staying
 
     def values(self, kind: type[S]) -> S:
         """The JSON body as a Struct."""
@@ -106,12 +145,11 @@ class ApiCall:
         """The body as a tree with places; JSON is checked as JSON first."""
         text = read_text(self.body)
         if self.is_yaml:
-            node, problems = from_yaml(text, "")
-            if node is None or problems:
-                raise wrong_values(problems) if problems else bad_request("the body is empty")
-            return node
+            return read_yaml(text)
         value = read_json(self.body) if text.strip() else {}
-        node, problems = from_yaml(text, "") if isinstance(value, dict) and value else (None, [])
+        if not isinstance(value, dict) or not value or len(text) > MAX_PLACED_BYTES:
+            return from_python(value)
+        node, problems = from_yaml(text, "")
         if node is not None and problems:
             raise wrong_values(problems)
         return from_python(value) if node is None else node
@@ -119,6 +157,10 @@ class ApiCall:
     def accepts(self, *media_types: str) -> str:
         """The one of these that the client likes best; the first if it does not say."""
         return self.request.accept_mimetypes.best_match(media_types, media_types[0])
+
+
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_TOO_LONG: Final = f"a number of more than {sys.get_int_max_str_digits()} digits"
 
 
 def read_text(body: bytes) -> str:
@@ -131,19 +173,42 @@ def read_text(body: bytes) -> str:
         raise bad_request(f"line {line}, column {column}: not UTF-8", problem) from None
 
 
+def read_yaml(text: str) -> Node:
+    """The tree of a YAML text; a refusal with every problem and its place."""
+    if len(text) > MAX_TEXT_BYTES:
+        detail = f"{len(text)} characters of YAML; at most {MAX_TEXT_BYTES}"
+        raise RefusedRequest(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
+    node, problems = from_yaml(text, "")
+    if problems:
+        raise wrong_values(problems)
+    if node is None:
+        raise bad_request("the body is empty")
+    return node
+
+
 def read_json(body: bytes) -> Any:
     """The value of a JSON text; a refusal with the place of the mistake."""
     import json
 
+    text = read_text(body)
     try:
-        return json.loads(read_text(body), parse_constant=_refuse_constant)
+        value = json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        text = f"not JSON: {error.msg}"
-        problem = PlacedProblem("", text, error.lineno, error.colno)
+        reason = f"not JSON: {error.msg}"
+        problem = PlacedProblem("", reason, error.lineno, error.colno)
         where = f"line {error.lineno}, column {error.colno}"
-        raise bad_request(f"{where}: {text}", problem) from None
+        raise bad_request(f"{where}: {reason}", problem) from None
     except RecursionError:
         raise bad_request("not JSON that can be read: nested too deeply") from None
+    except ValueError:
+        raise bad_request(f"not JSON that can be read: {_TOO_LONG}") from None
+    if _SURROGATE.search(text) is not None:
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            half = f"\\u{ord(error.object[error.start]):04x}"
+            raise bad_request(f"not text: {half} is half of a character") from None
+    return value
 
 
 def _refuse_constant(name: str) -> Any:
@@ -161,7 +226,7 @@ def read_query(request: Request, kind: type[S]) -> S:
     values = {key: value for key, value in request.args.items() if key != "token"}
     problems, fields = read_fields(values, kind, "parameter", strict=False)
     if problems:
-        raise _refuse_all(bad_request, problems)
+        raise wrong_parameters(problems)
     return kind(**fields)
 
 
@@ -180,10 +245,12 @@ def read_fields(
     hints = get_type_hints(kind, include_extras=True)
     by_name = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
     found: dict[str, Any] = {}
-    problems = []
+    problems: list[PlacedProblem] = []
     for name, value in values.items():
         if name not in by_name:
-            problems.append(PlacedProblem(name, unknown(word, name, by_name)))
+            is_shown = len(problems) < MAX_SHOWN
+            text = unknown(word, name, by_name) if is_shown else f"no such {word}"
+            problems.append(PlacedProblem(name, text))
             continue
         field = by_name[name]
         try:
@@ -196,9 +263,3 @@ def read_fields(
         if each.required and each.encode_name not in values
     ]
     return problems, found
-
-
-def _refuse_all(
-    refuse: Callable[..., RefusedRequest], problems: list[PlacedProblem]
-) -> RefusedRequest:
-    return refuse("; ".join(f"{x.path}: {x.text}" for x in problems), *problems)

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 from kcluster.config.files.problems import unknown
@@ -115,9 +116,11 @@ class HeldCluster:
 class HeldClusters:
     """The clusters, by id.  From any thread."""
 
-    def __init__(self, *, can_create: bool) -> None:
+    def __init__(self, *, can_create: bool, runs: Path | None) -> None:
         self.can_create = can_create
         """Whether clusters are created by requests; a server of `kcluster up` shows that one."""
+        self.runs = runs
+        """Below this directory requests may write runs; None: nowhere."""
         self._held: dict[str, HeldCluster] = {}
         self._numbers = 0
         self._lock = threading.Lock()

@@ -7,16 +7,18 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from kcluster.config.files.problems import Problem, ProblemsError
+from kcluster.config.files.problems import MAX_SHOWN, Problem, ProblemsError
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.loader import ScenarioError
 
 MEDIA_TYPE: Final = "application/problem+json"
+RETRY_AFTER_S: Final = 1
 
 
 class PlacedProblem(Struct, omit_defaults=True):
@@ -87,13 +89,25 @@ def refusal_of(error: Exception) -> RefusedRequest:
     return RefusedRequest(HTTPStatus.CONFLICT, str(error))
 
 
-def wrong_values(problems: Any) -> RefusedRequest:
+def wrong_values(problems: Sequence[Problem | PlacedProblem]) -> RefusedRequest:
     """The refusal of a body whose values are wrong."""
-    placed = [placed_problem(problem) for problem in problems]
+    return _all_of(HTTPStatus.UNPROCESSABLE_ENTITY, problems)
+
+
+def wrong_parameters(problems: Sequence[PlacedProblem]) -> RefusedRequest:
+    """The refusal of a query whose parameters are wrong."""
+    return _all_of(HTTPStatus.BAD_REQUEST, problems)
+
+
+def _all_of(status: HTTPStatus, problems: Sequence[Problem | PlacedProblem]) -> RefusedRequest:
+    """A refusal that lists the problems, the first MAX_SHOWN of them, as of a file."""
+    shown = [placed_problem(problem) for problem in problems[:MAX_SHOWN]]
     lines = [
-        f"{problem.path}: {problem.text}" if problem.path else problem.text for problem in placed
+        f"{problem.path}: {problem.text}" if problem.path else problem.text for problem in shown
     ]
-    return RefusedRequest(HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(lines), placed)
+    if len(problems) > MAX_SHOWN:
+        lines.append(f"and {len(problems) - MAX_SHOWN} more problems")
+    return RefusedRequest(status, "; ".join(lines), shown)
 
 
 def wrong_value(path: str, text: str) -> RefusedRequest:
@@ -101,14 +115,23 @@ def wrong_value(path: str, text: str) -> RefusedRequest:
     return wrong_values([Problem("", 0, 0, path, text)])
 
 
-def placed_problem(problem: Problem) -> PlacedProblem:
+def placed_problem(problem: Problem | PlacedProblem) -> PlacedProblem:
     """A problem of a file as one of a request."""
+    if isinstance(problem, PlacedProblem):
+        return problem
     return PlacedProblem(problem.path, problem.text, problem.line, problem.column)
 
 
 def not_found(detail: str) -> RefusedRequest:
     """The refusal where something does not exist."""
     return RefusedRequest(HTTPStatus.NOT_FOUND, detail)
+
+
+def overloaded(detail: str) -> RefusedRequest:
+    """The refusal of what the server has no place for now."""
+    detail = f"{detail}; try again in {RETRY_AFTER_S} s"
+    headers = {"Retry-After": str(RETRY_AFTER_S)}
+    return RefusedRequest(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers=headers)
 
 
 def bad_request(detail: str, *problems: PlacedProblem) -> RefusedRequest:

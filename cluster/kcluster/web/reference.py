@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from kcluster.web.api.openapi import is_struct, parameters, path_of
+from kcluster.web.limits import WebLimits
 from kcluster.web.metrics.names import METRICS
 from kcluster.web.problems import ProblemDocument
 from kcluster.web.routes import ROUTES, Route
@@ -34,12 +35,25 @@ files and the command line get:
 |---|---|
 | 400 | the request cannot be read: broken JSON with line and column, an unknown parameter |
 | 401, 421 | no token or a wrong one; a `Host` that is not this server's |
-| 403 | this server shows one cluster and creates none |
+| 403 | this server shows one cluster: it creates none, and writes no files |
 | 404 | no such cluster, broker, partition, action or client |
-| 408 | not in time: `detail` and `state` say how it stands, `action` which action was performed |
+| 408 | the request, or what it waits for, is not there in time: `detail` and `state` say how it \
+stands, `action` which action was performed |
 | 409 | the cluster cannot do this in its present state |
-| 413, 415 | a body over 1 MiB; a body that is neither JSON nor YAML |
+| 411, 413, 431 | a body without `Content-Length`; a body or a header that is too large |
+| 415 | a body that is neither JSON nor YAML |
 | 422 | wrong values: `problems` has each with `path`, `line`, `column` and the nearest right name |
+| 503 | too many requests or connections at once; again after `Retry-After` |
+"""
+LIMITS: Final = """
+Each phase of a request has a time and a size. What exceeds one gets the status above, as far as it
+can still be answered, and its connection is closed.
+"""
+WHO_WAITS: Final = """
+A request that waits for a cluster, such as `POST .../wait`, costs no thread, and ends when its
+client closes the connection; what it has done until then stays done. Lists, states, the clock and
+events are answered however many others wait; leases end all the same. Bad requests are logged on
+stderr: ten lines in ten seconds, without control characters.
 """
 METRICS_INTRO: Final = """
 `GET /metrics` has the metrics of all clusters, `GET /v1/clusters/{id}/metrics` those of one. They
@@ -95,6 +109,7 @@ def http_api_page(mark: str, table: Table) -> str:
     )
     lines += ["## Errors", "", ERRORS]
     lines += fields_of(ProblemDocument, table)
+    lines += ["## Limits", "", LIMITS, *table(("limit", "", ""), limit_rows()), WHO_WAITS]
     subject = ""
     for route in ordered():
         if subject_of(route) != subject:
@@ -113,6 +128,23 @@ def http_api_page(mark: str, table: Table) -> str:
     )
     lines += table(("metric", "type", "labels", ""), rows)
     return "\n".join([*lines, TRY])
+
+
+def limit_rows() -> Iterator[tuple[str, str, str]]:
+    """Each limit of a server, with its unit."""
+    defaults = WebLimits()
+    schema = msgspec.json.schema(WebLimits)["$defs"]["WebLimits"]["properties"]
+    for name, one in schema.items():
+        words, _, unit = name.rpartition("_") if name.endswith(("_s", "_bytes")) else (name, "", "")
+        number = f"{getattr(defaults, name):,g}" if unit != "bytes" else size(one["default"])
+        shown = f"{number} {unit}".strip() if unit != "bytes" else number
+        yield words.replace("_", " "), shown, one["description"]
+
+
+def size(size_bytes: int) -> str:
+    """`32 KiB`."""
+    kib = size_bytes // 1024
+    return f"{kib} KiB" if kib < 1024 else f"{kib // 1024} MiB"
 
 
 def mbean(name: str) -> str:

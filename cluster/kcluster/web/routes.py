@@ -11,6 +11,7 @@ its parameters and its part of /openapi.json follow from the types named there.
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
@@ -27,14 +28,28 @@ class NoParameters(Struct, forbid_unknown_fields=True):
     """A query without parameters."""
 
 
+class Runs(StrEnum):
+    """Where a handler runs, and so what it costs.
+
+    In a greenlet of the server's hub a handler may wait for a cluster, and for nothing else: a
+    wait costs no thread, and ends with its client.  What computes, or calls what blocks, runs in a
+    thread, of which there are few.
+    """
+
+    AT_ONCE = "at once"
+    """In the hub: cheap, and never refused for the sake of others."""
+    WAITING = "waiting"
+    """In the hub, maybe for long."""
+    IN_THREAD = "in a thread"
+
+
 class Route(Struct, frozen=True, eq=False):
     """One route.
 
     `query`: its parameters as a Struct.  `body`: the type of the JSON body, or a JSON Schema of
     it; None: no body; `takes_yaml`: or YAML.  `answer`: the type of the answer, a media type if it
     is not JSON, None for 204; `also`: further media types of it.  `is_open`: asked without a token.
-    `in_hub`: the handler runs in the server's hub and must not wait; the others run in a thread,
-    and may.
+    `runs`: where its handler runs.
     """
 
     method: str
@@ -49,7 +64,7 @@ class Route(Struct, frozen=True, eq=False):
     status: int
     errors: tuple[int, ...]
     is_open: bool
-    in_hub: bool
+    runs: Runs
 
     @property
     def name(self) -> str:
@@ -74,7 +89,7 @@ def route(
     status: int = 200,
     errors: tuple[int, ...] = (),
     is_open: bool = False,
-    in_hub: bool = False,
+    runs: Runs = Runs.IN_THREAD,
 ) -> Callable[[H], H]:
     """Add a handler to the table; the first paragraph of its docstring is the summary."""
 
@@ -94,7 +109,7 @@ def route(
                 status=status if answer is not None or status != 200 else 204,
                 errors=errors,
                 is_open=is_open,
-                in_hub=in_hub,
+                runs=runs,
             )
         )
         return handler

@@ -1,7 +1,7 @@
 """The web server: its own thread with its own hub, beside the threads of the clusters.
 
-Owns: the listening socket, the threads in which handlers wait, the end of leases.  Never: runs in
-a cluster's hub, patches the standard library, knows a route.
+Owns: the listening socket, the places and threads of requests, the end of leases.  Never: runs in
+a cluster's hub, patches the standard library, knows a route, reads a request (connection.py).
 Kafka: no counterpart.
 """
 
@@ -10,35 +10,41 @@ from __future__ import annotations
 import secrets
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import gevent
 from gevent.event import Event
-from gevent.pywsgi import WSGIServer
+from gevent.lock import BoundedSemaphore
 from gevent.threadpool import ThreadPool
 
 from kcluster.operations.errors import ClusterError
 from kcluster.web.application import WebApplication
+from kcluster.web.connection import LimitedServer
 from kcluster.web.gate import Gate
-from kcluster.web.held import HeldClusters
-from kcluster.web.problems import EXPECTED
+from kcluster.web.held import HeldCluster, HeldClusters
+from kcluster.web.limits import WebLimits
+from kcluster.web.problems import EXPECTED, overloaded
 
 T = TypeVar("T")
+Staying = Callable[[], AbstractContextManager[None]]
+"""Makes what ends a wait when its client leaves."""
 
 LOOPBACK: Final = "127.0.0.1"
-MAX_THREADS: Final = 256
-"""Requests that wait at once: each occupies a thread."""
 LEASES_CHECKED_S: Final = 0.2
-STOP_LIMIT_S: Final = 1.0
+STOP_LIMIT_S: Final = 0.2
 """Open answers get this long to end."""
 
 
 class WebServer:
     """Serves the API and the page for its clusters, once `start` was called.
 
-    `port` 0: a free one.  `token`: drawn if None.  `names`: further names in Host.
+    `port` 0: a free one.  `token`: drawn if None.  `names`: further names in Host.  `runs`: below
+    this directory requests may write runs; None: nowhere.
     """
 
     def __init__(
@@ -49,18 +55,25 @@ class WebServer:
         port: int = 0,
         token: str | None = None,
         names: tuple[str, ...] = (),
+        runs: Path | None = None,
+        limits: WebLimits = WebLimits(),  # it is frozen
     ) -> None:
-        self.clusters = HeldClusters(can_create=can_create)
+        self.limits = limits
+        self.clusters = HeldClusters(can_create=can_create, runs=runs)
         self.host = host
         self.token = token or secrets.token_urlsafe(24)
         self.is_stopping = False
         is_public = host not in (LOOPBACK, "localhost", "::1")
-        self._application = WebApplication(self, Gate(self.token, names, is_public))
+        self._application = WebApplication(self, Gate(self.token, names, is_public), limits)
         self._socket = bound_socket(host, port)
         self.port: int = self._socket.getsockname()[1]
         self._hub: Any = None
         self._stop_wanted: Event | None = None
-        self._pool: ThreadPool | None = None
+        self._server: LimitedServer | None = None
+        self._threads: ThreadPool | None = None
+        self._shares = Shares(limits.threads_of_one)
+        self.requests = 0
+        """Those that wait for a cluster or are computed now."""
         self._thread = threading.Thread(target=self._serve, name="web", daemon=True)
         self._started: Future[None] = Future()
 
@@ -73,6 +86,11 @@ class WebServer:
     def page_url(self, id: str) -> str:
         """The address of a cluster's page, with the token."""
         return f"{self.url}/page/{id}?token={self.token}"
+
+    @property
+    def connections(self) -> int:
+        """Open connections."""
+        return 0 if self._server is None else self._server.connections
 
     def start(self) -> None:
         """Start to serve; returns when connections are accepted."""
@@ -90,10 +108,23 @@ class WebServer:
         if self._hub is not None and self._hub.loop is not None:
             self._hub.loop.run_callback_threadsafe(function)
 
-    def in_thread(self, function: Callable[[], T]) -> T:
-        """Call a function that waits, in a thread; called in a greenlet of the server's hub."""
-        assert self._pool is not None
-        result: T = self._pool.apply(function)
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """A place for a request that takes its time; a refusal if there is none."""
+        if self.requests >= self.limits.requests:
+            raise overloaded(f"{self.limits.requests} requests are being answered")
+        self.requests += 1
+        try:
+            yield
+        finally:
+            self.requests -= 1
+
+    def in_thread(self, function: Callable[[], T], share: str, staying: Staying = nullcontext) -> T:
+        """Call a function that computes or blocks, in a thread; called in a greenlet of the
+        server's hub.  `share`: no cluster, however busy, occupies the threads of the others."""
+        assert self._threads is not None
+        with self._shares.of(share, staying):
+            result: T = self._threads.apply(function)
         return result
 
     def _wake_up(self) -> None:
@@ -111,8 +142,8 @@ class WebServer:
         hub = self._hub = gevent.get_hub()
         hub.NOT_ERROR = (*hub.NOT_ERROR, *EXPECTED)
         self._stop_wanted = Event()
-        self._pool = ThreadPool(MAX_THREADS, hub=hub)
-        server = WSGIServer(self._listening(), self._application, log=None)
+        self._threads = ThreadPool(self.limits.threads, hub=hub)
+        server = self._server = LimitedServer(self._listening(), self._application, self.limits)
         server.start()
         leases = gevent.spawn(self._end_leases)
         self._started.set_result(None)
@@ -133,7 +164,39 @@ class WebServer:
         while True:
             gevent.sleep(LEASES_CHECKED_S)
             for held in self.clusters.remove_expired():
-                self.in_thread(held.stop)
+                # A thread of its own: neither requests nor a cluster that does not stop keep the
+                # others' leases from ending.
+                stop = partial(self._stop_expired, held)
+                threading.Thread(target=stop, name="stops a cluster", daemon=True).start()
+
+    def _stop_expired(self, held: HeldCluster) -> None:
+        try:
+            held.stop()
+        except ClusterError as error:
+            assert self._server is not None
+            self._server.complaints.add(f"{held.id}, whose lease has expired, runs on: {error}")
+
+
+class Shares:
+    """How many threads are occupied by requests for the same: `of_each`.  In the server's hub."""
+
+    def __init__(self, of_each: int) -> None:
+        self._of_each = of_each
+        self._by_name: dict[str, BoundedSemaphore] = {}
+
+    @contextmanager
+    def of(self, name: str, staying: Staying) -> Iterator[None]:
+        """Wait for a thread of this share, while the client stays."""
+        share = self._by_name.setdefault(name, BoundedSemaphore(self._of_each))
+        if not share.acquire(blocking=False):
+            with staying():
+                share.acquire()
+        try:
+            yield
+        finally:
+            share.release()
+            if share.counter == self._of_each and self._by_name.get(name) is share:
+                del self._by_name[name]
 
 
 def bound_socket(host: str, port: int) -> socket.socket:

@@ -37,16 +37,15 @@ class TimeLimit(ClusterError):
 class StandStill(ClusterError):
     """A thread neither waits in virtual time nor ends: the others cannot go on."""
 
-    def __init__(
-        self, name: str, place: CodeLine | None, real_s: float, is_computing: bool
-    ) -> None:
+    def __init__(self, name: str, place: CodeLine | None, for_s: float, is_computing: bool) -> None:
         what = "has computed" if is_computing else "has been blocked in C"
+        clock = "CPU time" if is_computing else "real time"
         why = (
             "without a wait (a loop that looks again and again must sleep: nothing else runs)"
             if is_computing
             else "where virtual time does not reach"
         )
-        super().__init__(f"{name} {what} for {real_s:.0f} s of real time, {why}{_where(place)}")
+        super().__init__(f"{name} {what} for {for_s:.0f} s of {clock}, {why}{_where(place)}")
         self.name = name
         self.place = place
 

@@ -1,16 +1,22 @@
 """Random interleavings: where a thread of users' own code may be interrupted.
 
-Owns: that this can be at the beginning of each line of theirs.  Never: draws whether it is
+Owns: that this can be at the beginning of each line of theirs, and what of a process may not change
+where: modules that are imported already, caches of logging.  Never: draws whether it is
 (scheduler.py does), interrupts a library: there it can be at locks, clocks and sockets only.
 Kafka: no counterpart.
 
 The interpreter lets another thread run at calls and at the ends of loops, so a line is about what
 it leaves whole.  From Python 3.12 on this needs sys.monitoring, whose events other tools may use
 too.  In 3.11 it is sys.settrace: with a debugger or coverage there are no interruptions at lines.
+
+With a second tool more is reported: a line at several of its instructions, functions of a single
+line.  So a line counts once until another one follows, or a jump back; and the line on which the
+definition of a function begins never counts.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import sysconfig
@@ -21,7 +27,8 @@ from types import CodeType, FrameType
 from typing import Any, Final
 
 from kcluster.packaged import is_packaged
-from kcluster.world.scheduler import Scheduler
+from kcluster.world.replacing import set_attribute
+from kcluster.world.scheduler import Scheduler, WorldThread
 
 _LIBRARIES: Final = tuple(
     dict.fromkeys(
@@ -36,15 +43,61 @@ _TOOLS: Final = (4, 3, 5, 2, 1, 0)
 def interrupt_lines(scheduler: Scheduler, undo: ExitStack) -> None:
     """From now on threads of the world may be interrupted at each line of users' code; `undo` ends
     that."""
+    _forget_levels()
+    _leave_imports_whole(scheduler, undo)
 
-    def interrupt() -> None:
-        if scheduler.thread_here() is not None:
+    def interrupt(frame: FrameType) -> None:
+        thread = scheduler.thread_here()
+        if thread is not None and _is_new_line(thread, frame):
             scheduler.may_switch()
 
     if sys.version_info >= (3, 12):
         _monitor(interrupt, undo)
     elif sys.gettrace() is None:
         _trace(interrupt, undo)
+
+
+def _forget_levels() -> None:
+    """Loggers take a lock to find out what they log, and remember it: after another world in this
+    process they would not take it."""
+    clear: Callable[[], None] | None = getattr(logging.Logger.manager, "_clear_cache", None)
+    if clear is not None:
+        clear()
+
+
+def _leave_imports_whole(scheduler: Scheduler, undo: ExitStack) -> None:
+    """A thread that loads a module is not interrupted: another test of this process may have loaded
+    it before."""
+    manager: Any = vars(sys.modules["_frozen_importlib"])["_ModuleLockManager"]
+    enter, leave = manager.__enter__, manager.__exit__
+
+    def begin(lock: Any) -> Any:
+        entered = enter(lock)
+        thread = scheduler.thread_here()
+        if thread is not None:
+            thread.loading += 1
+        return entered
+
+    def end(lock: Any, *error: Any) -> Any:
+        try:
+            return leave(lock, *error)
+        finally:
+            thread = scheduler.thread_here()
+            if thread is not None:
+                thread.loading = max(0, thread.loading - 1)
+
+    set_attribute(undo, manager, "__enter__", begin)
+    set_attribute(undo, manager, "__exit__", end)
+
+
+def _is_new_line(thread: WorldThread, frame: FrameType) -> bool:
+    """Whether it counts: not if it is the same line of the same call, further on."""
+    line = frame.f_lineno
+    if line == frame.f_code.co_firstlineno:
+        return False
+    last, here = thread.line, (id(frame), line, frame.f_lasti)
+    thread.line = here
+    return here[:2] != last[:2] or here[2] <= last[2]
 
 
 def is_users_code(file: str) -> bool:
@@ -70,7 +123,7 @@ class _Files:
         return known
 
 
-def _monitor(interrupt: Callable[[], None], undo: ExitStack) -> None:
+def _monitor(interrupt: Callable[[FrameType], None], undo: ExitStack) -> None:
     monitoring: Any = vars(sys)["monitoring"]  # unknown to type checkers of 3.11
     tool = next((tool for tool in _TOOLS if monitoring.get_tool(tool) is None), None)
     if tool is None:
@@ -80,7 +133,7 @@ def _monitor(interrupt: Callable[[], None], undo: ExitStack) -> None:
     def on_line(code: CodeType, number: int) -> object:
         if not files.is_users(code):
             return monitoring.DISABLE
-        interrupt()
+        interrupt(sys._getframe(1))
         return None
 
     monitoring.use_tool_id(tool, "kcluster")
@@ -91,7 +144,7 @@ def _monitor(interrupt: Callable[[], None], undo: ExitStack) -> None:
     undo.callback(monitoring.set_events, tool, 0)
 
 
-def _trace(interrupt: Callable[[], None], undo: ExitStack) -> None:
+def _trace(interrupt: Callable[[FrameType], None], undo: ExitStack) -> None:
     files = _Files()
 
     def on_call(frame: FrameType, event: str, argument: Any) -> Any:
@@ -99,7 +152,7 @@ def _trace(interrupt: Callable[[], None], undo: ExitStack) -> None:
 
     def on_line(frame: FrameType, event: str, argument: Any) -> Any:
         if event == "line":
-            interrupt()
+            interrupt(frame)
         return on_line
 
     undo.callback(threading.settrace, threading.gettrace())

@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary
 from kcluster.world import refusals
 from kcluster.world.active import refused, world_here
 from kcluster.world.holders import Replacement
+from kcluster.world.replaced import pools, sqlite
 from kcluster.world.replacing import set_attribute
 
 _HEAP_TYPE: Final = 1 << 9
@@ -151,12 +152,34 @@ def _own_pools(thread: ModuleType, undo: ExitStack) -> None:
     set_attribute(undo, thread, "_threads_queues", WeakKeyDictionary())
 
 
+def _ask_no_programs(module: ModuleType, undo: ExitStack) -> None:
+    """The module asks other programs (file, uname), for croniter at its import; in a world they
+    have no answer, as on a machine without them."""
+    names: Any = module
+    real = names._syscmd_file
+
+    def ask_file(target: str, default: str = "") -> str:
+        return str(real(target, default)) if world_here() is None else default
+
+    set_attribute(undo, names, "_syscmd_file", ask_file)
+    real_processor = names._Processor.from_subprocess
+
+    def ask_uname() -> str | None:
+        processor: str | None = real_processor() if world_here() is None else None
+        return processor
+
+    set_attribute(undo, names._Processor, "from_subprocess", staticmethod(ask_uname))
+
+
 REPLACED: Final = ("asyncio.futures", "asyncio.tasks", "aiokafka.record.default_records")
 """Modules in which classes written in C are named first."""
 
 OTHERS: Final[dict[str, Callable[[ModuleType, ExitStack], None]]] = {
     **dict.fromkeys(refusals.MODULES, refusals.refuse_methods),
     "concurrent.futures.thread": _own_pools,
+    "multiprocessing.pool": pools.let_pools_wait,
+    "platform": _ask_no_programs,
+    "sqlite3.dbapi2": sqlite.replace_sqlite,
 }
 """By module, what is done to it."""
 

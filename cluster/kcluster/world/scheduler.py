@@ -70,8 +70,8 @@ class WorldThread:
     """
 
     __slots__ = (
-        "app", "baton", "ident", "is_done", "is_ended_by_force", "is_lost", "is_parked", "number",
-        "polls", "scheduler", "sentinel", "token", "wait", "was_woken",
+        "app", "baton", "ident", "is_done", "is_ended_by_force", "is_lost", "is_parked", "line",
+        "loading", "number", "polls", "scheduler", "sentinel", "token", "wait", "was_woken",
     )  # fmt: skip
 
     def __init__(self, scheduler: Scheduler, number: int, app: str) -> None:
@@ -94,6 +94,10 @@ class WorldThread:
         """Counts its waits: a timer of an earlier wait does not end a later one."""
         self.wait: Waiting = FOREVER
         self.polls = Polls()
+        self.loading = 0
+        """How many modules it is loading: it is not interrupted meanwhile."""
+        self.line = (0, 0, -1)
+        """Where it could be interrupted last: (frame, line, instruction)."""
         self.sentinel: Callable[[], object] | None = None
 
     @property
@@ -294,10 +298,16 @@ class Scheduler:
         else:
             self.park(self.now_us + duration_us, wait)
 
+    def sleep_in_c(self, duration_us: int, wait: Waiting) -> None:
+        """The same for C code, which passes no exception on: what is to be raised in this thread is
+        raised at its next wait."""
+        with _AtNextWait(self):
+            self.sleep(duration_us, wait)
+
     def may_switch(self) -> None:
         """A place at which the calling thread could be interrupted: with random interleavings it
         is, now and then."""
-        if self._rng is None or not self._run_queue or self.is_advancing:
+        if self._rng is None or not self._run_queue or self.is_advancing or self._current.loading:
             return
         if self._rng.random() >= self._chance:
             return
@@ -493,6 +503,28 @@ class _Crashes:
         if not isinstance(error, Exception):
             return False
         self._scheduler.crash(error)
+        return True
+
+
+class _AtNextWait:
+    """What is raised here, the thread raises at its next wait."""
+
+    __slots__ = ("_scheduler",)
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if error is not None and not isinstance(error, WorldEnded):
+            self._scheduler.crash(error)
         return True
 
 

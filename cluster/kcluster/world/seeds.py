@@ -29,12 +29,18 @@ from msgspec import Struct
 
 from kcluster.world.heap import frozen_for_children
 
-REAL_LIMIT_S: Final = 120.0
-"""A child that has not ended after this time, by the machine's clock, hangs."""
+LIMIT_S: Final = 120.0
+"""A child that has used so much CPU time hangs, and so does one that uses hardly any for so long by
+the machine's clock.  On a busy machine a child may take much longer, and does not hang."""
+IDLE_SHARE: Final = 0.002
+"""A child that uses less of a core than this is blocked: with 100 others it has five times more."""
+MIN_LOOK_S: Final = 0.1
 GRACE_S: Final = 0.5
 """A child that hangs may take this long to print where."""
 WHERE_SIGNAL: Final = signal.SIGUSR2
 """Upon it a child prints the place of each thread, in C code: even if a thread blocks in C."""
+_CPU_OF_PROCESS: Final = 2
+"""In a clock's id: of a process, of the kind CPUCLOCK_SCHED (clock_getcpuclockid)."""
 MAX_OUTPUT_BYTES: Final = 1 << 20
 """The end of what a child printed is kept, up to this size."""
 
@@ -70,16 +76,19 @@ class SeedsOutcome(Struct, frozen=True):
 
 
 class _Child(Struct, eq=False):
-    """A child that runs.  `results`: the reading end of its pipe; `until_s`: when it hangs, by the
-    machine's clock."""
+    """A child that runs.  `results`: the reading end of its pipe; `look_s`: when to see whether it
+    hangs, by the machine's clock; `cpu_s`: what it had used at `since_s`."""
 
     seed: int
     pid: int
     results: int
     output: IO[bytes]
-    until_s: float
+    look_s: float
     received: bytearray
-    hangs: bool = False
+    since_s: float
+    cpu_s: float = 0.0
+    hangs: str = ""
+    """How, in words."""
 
 
 def run_seeds(
@@ -87,7 +96,7 @@ def run_seeds(
     run: Callable[[int], SeedResult],
     *,
     workers: int = 0,
-    real_limit_s: float = REAL_LIMIT_S,
+    limit_s: float = LIMIT_S,
     on_outcome: Callable[[SeedOutcome], object] = lambda outcome: None,
 ) -> SeedsOutcome:
     """Call `run(seed)` in a child for each seed, `workers` at a time (0: as many as cores), until
@@ -95,7 +104,7 @@ def run_seeds(
 
     `on_outcome` is called here, for each child that ended.  An exception of `run` fails its seed.
     """
-    children = _Children(run, real_limit_s)
+    children = _Children(run, limit_s)
     wanted = iter(sorted(set(seeds)))
     first_failed: SeedOutcome | None = None
     passed = 0
@@ -127,11 +136,11 @@ def cores() -> int:
 class _Children:
     """The children that run."""
 
-    def __init__(self, run: Callable[[int], SeedResult], real_limit_s: float) -> None:
+    def __init__(self, run: Callable[[int], SeedResult], limit_s: float) -> None:
         self.running: dict[int, _Child] = {}
         """By the reading end of the pipe."""
         self._run = run
-        self._real_limit_s = real_limit_s
+        self._limit_s = limit_s
         self._selector = selectors.DefaultSelector()
 
     def start(self, seed: int) -> None:
@@ -148,13 +157,15 @@ class _Children:
             os.close(receiving)
             _live(seed, self._run, sending, output)
         os.close(sending)
-        until_s = time.monotonic() + self._real_limit_s
-        self.running[receiving] = _Child(seed, pid, receiving, output, until_s, bytearray())
+        began_s = time.monotonic()
+        self.running[receiving] = _Child(
+            seed, pid, receiving, output, began_s + self._limit_s, bytearray(), began_s
+        )
         self._selector.register(receiving, selectors.EVENT_READ)
 
     def ended(self) -> Iterator[SeedOutcome]:
         """Wait until something happens; the children that have ended."""
-        soonest_s = min(child.until_s for child in self.running.values())
+        soonest_s = min(child.look_s for child in self.running.values())
         for key, _ in self._selector.select(max(0.0, soonest_s - time.monotonic())):
             child = self.running.get(key.fd)
             if child is None:
@@ -164,14 +175,29 @@ class _Children:
             if not data:
                 yield self._outcome(child, "")
         for child in tuple(self.running.values()):
-            if time.monotonic() < child.until_s:
+            if time.monotonic() < child.look_s:
                 continue
-            if not child.hangs:
-                os.kill(child.pid, WHERE_SIGNAL)
-                child.hangs, child.until_s = True, child.until_s + GRACE_S
-            else:
+            if child.hangs:
                 os.kill(child.pid, signal.SIGKILL)
-                yield self._outcome(child, f"did not end within {self._real_limit_s:g} s")
+                yield self._outcome(child, child.hangs)
+            elif self._hangs(child):
+                os.kill(child.pid, WHERE_SIGNAL)
+                child.look_s = time.monotonic() + GRACE_S
+
+    def _hangs(self, child: _Child) -> bool:
+        now_s, limit_s, cpu_s = time.monotonic(), self._limit_s, _cpu_s(child.pid)
+        if cpu_s is None:
+            child.hangs = f"did not end within {limit_s:g} s"
+        elif cpu_s >= limit_s:
+            child.hangs = f"did not end within {limit_s:g} s of CPU time"
+        elif now_s - child.since_s >= limit_s:
+            if cpu_s - child.cpu_s < limit_s * IDLE_SHARE:
+                child.hangs = f"did nothing for {limit_s:g} s"
+            child.since_s, child.cpu_s = now_s, cpu_s
+        if cpu_s is not None and not child.hangs:
+            # With a core for itself, it may reach the limit then.
+            child.look_s = now_s + max(limit_s - cpu_s, MIN_LOOK_S)
+        return bool(child.hangs)
 
     def stop(self, above: int = -1) -> None:
         """End the children with higher seeds."""
@@ -195,6 +221,13 @@ class _Children:
         if result is None and not ended:
             ended = _how_it_ended(os.waitstatus_to_exitcode(status))
         return SeedOutcome(child.seed, result, ended, output)
+
+
+def _cpu_s(pid: int) -> float | None:
+    """The CPU time that a process has used; None where the system does not tell."""
+    if not sys.platform.startswith("linux"):
+        return None
+    return time.clock_gettime(~pid << 3 | _CPU_OF_PROCESS)
 
 
 def _how_it_ended(exit_code: int) -> str:

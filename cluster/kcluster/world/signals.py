@@ -1,4 +1,4 @@
-"""Signals of programs in a world: who handles which, and sending one.
+"""Signals of programs in a world, and of a test: who handles which, and sending one.
 
 Owns: these handlers.  Never: receives a signal of the real process.
 Kafka: no counterpart; what ends a service is SIGTERM.
@@ -6,17 +6,21 @@ Kafka: no counterpart; what ends a service is SIGTERM.
 Python accepts handlers in a process' main thread only, and runs them there.  A program of a world
 may set them in its first thread, which is its main thread.  DIFFERS: they run in a thread of their
 own, beside that thread; those of a signal that a program sends itself run where it does.
+
+A test is a program without a name.  A signal that it sends itself and does not handle is real.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, Final
 
-from kcluster.world.active import app_here
+from kcluster.world.active import thread_here
+from kcluster.world.holders import is_untouched
 from kcluster.world.replacing import set_attribute
 from kcluster.world.sockets import WorldSocket
 from kcluster.world.world import World
@@ -44,57 +48,73 @@ def exit_code_of(number: int) -> int:
     return 128 + number
 
 
-class ProgramSignals:
-    """The handlers of all programs of a world.  `on_handler`: called when one is set."""
+def _ignore() -> None:
+    pass
 
-    def __init__(self, world: World, on_handler: Callable[[], None]) -> None:
+
+class ProgramSignals:
+    """The handlers of all programs of a world.  `on_handler`: called when one is set.  `of_test`:
+    threads of no program are a test's."""
+
+    def __init__(
+        self, world: World, on_handler: Callable[[], None] = _ignore, *, of_test: bool = False
+    ) -> None:
         self._world = world
         self._on_handler = on_handler
+        self._of_test = of_test
         self._handlers: dict[tuple[str, int], Handler] = {}
         self._wakeups: dict[str, int] = {}
         """By program: the socket that asyncio wants a byte in for each signal."""
+
+    def _app_here(self) -> str | None:
+        """The program that calls; None for all other threads, and for tools such as pytest."""
+        thread = thread_here()
+        if thread is None or is_untouched(sys._getframe(2).f_globals.get("__name__")):
+            return None
+        return thread.app if thread.app or self._of_test else None
 
     def replace(self, undo: ExitStack) -> None:
         """Let programs set handlers; `undo` ends that."""
         real = signal.signal, signal.getsignal, signal.set_wakeup_fd, signal.siginterrupt
 
+        def handler_of(app: str, number: int) -> Handler:
+            default = signal.SIG_DFL if app else real[1](number)
+            return self._handlers.get((app, number), default)
+
         def set_handler(signalnum: int, handler: Handler) -> Handler:
-            app = app_here()
-            if not app:
+            app = self._app_here()
+            if app is None:
                 return real[0](signalnum, handler)
-            before = self._handlers.get((app, int(signalnum)), signal.SIG_DFL)
+            before = handler_of(app, int(signalnum))
             self._handlers[app, int(signalnum)] = handler
             self._on_handler()
             return before
 
         def get_handler(signalnum: int) -> Handler:
-            app = app_here()
-            if not app:
-                return real[1](signalnum)
-            return self._handlers.get((app, int(signalnum)), signal.SIG_DFL)
+            app = self._app_here()
+            return real[1](signalnum) if app is None else handler_of(app, int(signalnum))
 
         def set_wakeup_fd(fd: int, *, warn_on_full_buffer: bool = True) -> int:
-            app = app_here()
-            if not app:
+            app = self._app_here()
+            if app is None:
                 return real[2](fd, warn_on_full_buffer=warn_on_full_buffer)
             before = self._wakeups.get(app, -1)
             self._wakeups[app] = fd
             return before
 
         def siginterrupt(signalnum: int, flag: bool) -> None:
-            if not app_here():
+            if self._app_here() is None:
                 real[3](signalnum, flag)
 
         def raise_signal(signalnum: int) -> None:
-            if app_here():
-                self._raise(app_here(), int(signalnum))
-            else:
+            app = self._app_here()
+            if app is None or not self._raise(app, int(signalnum)):
                 real_raise(signalnum)
 
         def kill(pid: int, signalnum: int) -> None:
-            if app_here() and pid == os.getpid() and signalnum:
-                self._raise(app_here(), int(signalnum))
-            else:
+            app = self._app_here()
+            is_own = pid == os.getpid() and signalnum
+            if app is None or not is_own or not self._raise(app, int(signalnum)):
                 real_kill(pid, signalnum)
 
         real_raise, real_kill = signal.raise_signal, os.kill
@@ -117,17 +137,20 @@ class ProgramSignals:
         """Whether a program has a handler."""
         return callable(self._handlers.get((app, number)))
 
-    def _raise(self, app: str, number: int) -> None:
-        """A program sends itself a signal."""
+    def _raise(self, app: str, number: int) -> bool:
+        """A program sends itself a signal; returns False if it is a real one."""
         handler = self._handlers.get((app, number), signal.SIG_DFL)
         if callable(handler):
             self.deliver(app, number)
-        elif handler is signal.SIG_IGN or number in IGNORED:
-            return
+        elif handler is signal.SIG_IGN:
+            return True
+        elif not app:
+            return False
         elif number == signal.SIGINT:
             raise KeyboardInterrupt
-        else:
+        elif number not in IGNORED:
             raise EndedBySignal(number)
+        return True
 
     def deliver(self, app: str, number: int) -> None:
         """Run the handler of a program, in the calling thread."""

@@ -25,8 +25,8 @@ from kcluster.world.waits import place_of
 
 PATIENCE_S: Final = 20.0
 """How long a thread may block in real time without using the processor."""
-COMPUTING_S: Final = 120.0
-"""How long it may compute without reading a clock, taking a lock or using a socket."""
+COMPUTING_S: Final = 60.0
+"""How much CPU time it may use without reading a clock, taking a lock or using a socket."""
 TICK_S: Final = 0.5
 LEAST_CPU_S: Final = 0.01
 DEBUGGERS: Final = frozenset({"pdb", "bdb", "cmd", "code", "IPython", "ipdb", "pydevd", "debugpy"})
@@ -80,10 +80,10 @@ class Watchdog:
                 continue
             quiet_s, used_s = _monotonic() - since_s, self._cpu_s() - cpu_s
             is_computing = used_s > LEAST_CPU_S
-            if quiet_s < (COMPUTING_S if is_computing else self._patience_s):
+            if used_s < COMPUTING_S if is_computing else quiet_s < self._patience_s:
                 continue
             if not self._is_debugged():
-                self._end(quiet_s, is_computing)
+                self._end(used_s if is_computing else quiet_s, is_computing)
             seen = ()
 
     def _cpu_s(self) -> float:
@@ -107,12 +107,12 @@ class Watchdog:
         modules = (str(frame.f_globals.get("__name__")) for frame in self._frames())
         return any(module.partition(".")[0] in DEBUGGERS for module in modules)
 
-    def _end(self, quiet_s: float, is_computing: bool) -> None:
+    def _end(self, for_s: float, is_computing: bool) -> None:
         thread = self._scheduler.current
         if thread is None:
             return
         place = place_of(next(self._frames(), None))
-        error = StandStill(thread.name, place, quiet_s, is_computing)
+        error = StandStill(thread.name, place, for_s, is_computing)
         if self._main_ident:
             self._error = error
             signal.pthread_kill(self._main_ident, _SIGNAL)

@@ -14,9 +14,12 @@ from kcluster.broker.coordinator.group_log import (
 )
 from kcluster.broker.coordinator.group_records import decode_batch
 from kcluster.broker.coordinator.records import encode_records
+from kcluster.broker.coordinator.share_state.share_state_log import decode_states
+from kcluster.broker.coordinator.transactions.transaction_log import decode_transactions
 from kcluster.protocol.records.records import Record, build_batch, parse_batches, read_records
 from tests.broker.coordinator.group_broker import fresh_broker
 from tests.broker.coordinator.members import subscription
+from tests.rig.requests import batch_with_wrong_lengths
 
 SEEN = {
     "a group of nobody": ("0002000467673273", "0003000000000000ffffffff000001a1fbd751ed00000000"),
@@ -90,3 +93,24 @@ def test_group_log__unreadable_subscription_is_no_subscription() -> None:
         roster = Roster(protocol_name="range")
         roster.add(ClassicMember("m", None, "", "", 1, 1, "consumer", {"range": metadata}))
         assert Roster.restored(roster.saved({}, 0)).subscribed_topics is None
+
+
+DECODERS = (decode_batch, decode_transactions, decode_states)
+
+
+@pytest.mark.parametrize("decode", DECODERS)
+@pytest.mark.parametrize(
+    "key", [None, b"", b"\0", b"\0\0", b"\0\1", b"\0\1\0\5g", b"\xff\xff", b"\0\1\0\1\xff"]
+)
+def test_log__what_a_stranger_wrote_is_skipped(decode, key):
+    """Any client that calls itself __admin_client may write to the coordinators' topics."""
+    values = (None, b"", b"\0", b"\x7f\xff", b"\0\1", b"\0\3\0\xff", bytes(range(40)))
+    records = [Record(0, 5, key, value) for value in values]
+    (batch,) = parse_batches(build_batch(records))
+    assert len(list(decode(batch))) <= 2  # a key alone may be a tombstone, or an empty value
+
+
+@pytest.mark.parametrize("decode", DECODERS)
+def test_log__a_batch_that_nobody_can_read_is_skipped(decode):
+    (batch,) = parse_batches(batch_with_wrong_lengths([Record(0, 5, b"k", b"v")]))
+    assert list(decode(batch)) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
@@ -211,6 +213,28 @@ def test_offsets__of_a_deleted_topic_are_removed() -> None:
     a.broker.delete_topic("orders")
     assert committed(a.broker, "g") == -1
     assert committed(restarted(a.broker), "g") == -1
+
+
+@pytest.mark.parametrize(
+    ("retention_ms", "is_kept"),
+    [
+        (MINUTE_MS * 600, True),
+        (2**62, True),
+        (2**63 - 1, False),  # the sum overflows in Kafka, and lies in the past
+        (0, False),
+        (-2, False),
+        (-(2**63), False),
+    ],
+)
+def test_offsets__an_old_client_may_ask_for_any_retention(retention_ms, is_kept) -> None:
+    broker = fresh_broker()
+    broker.at(MINUTE_MS)
+    request = commit_request("tool", 5)
+    request.retention_time_ms = retention_ms
+    broker.call(request, 2)
+    assert committed(broker, "tool") == 5
+    broker.at(broker.now_ms + 11 * MINUTE_MS)
+    assert committed(broker, "tool") == (5 if is_kept else -1)
 
 
 def test_offsets__expire_after_retention_when_the_group_is_empty() -> None:

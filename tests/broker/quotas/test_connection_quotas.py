@@ -22,12 +22,12 @@ def limited(**configs: str) -> tuple[OneBroker, ConnectionQuotas]:
 
 def set_configs(one: OneBroker, **configs: str) -> None:
     records = [broker_config("1", n.replace("_", "."), text) for n, text in configs.items()]
-    one.broker.publisher.apply(records, NOW)
+    one.apply(records, NOW)
 
 
 def set_quota(one: OneBroker, address: str | None, rate: float | None) -> None:
     record = ClientQuotaRecord((("ip", address),), "connection_creation_rate", rate)
-    one.broker.publisher.apply([record], NOW)
+    one.apply([record], NOW)
 
 
 def connect(quotas: ConnectionQuotas, address: str, now_ms: int = NOW) -> RefusedConnection | None:

@@ -46,7 +46,7 @@ def test_throttle__follows_the_configs() -> None:
     assert [throttles.follower.is_throttled("orders", p) for p in (0, 1)] == [True, True]
     assert (throttles.leader.limit, throttles.follower.limit) == (8, 2**63 - 1)
     gone = topic_config("orders", LEADER + "replicas", "")
-    t.broker.publisher.apply([gone], t.now_ms)
+    t.apply([gone], t.now_ms)
     assert throttles.leader is None
     assert throttles.follower is not None
 
@@ -69,9 +69,7 @@ def test_throttle__rates_are_described_where_they_are_set() -> None:
         ]
 
     assert described("1") == []
-    t.broker.publisher.apply(
-        [broker_config("1", names[0], "1000"), broker_config("", names[1], "2000")], t.now_ms
-    )
+    t.apply([broker_config("1", names[0], "1000"), broker_config("", names[1], "2000")], t.now_ms)
     own, default = (names[0], "1000", 2, False, 5), (names[1], "2000", 3, False, 5)
     assert described("1") == [default, own]
     assert described("") == [default]

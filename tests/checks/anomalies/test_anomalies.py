@@ -14,6 +14,7 @@ from kcluster.clients.ledger import (
     ReadRecord,
     SentRecord,
     SharedRecord,
+    ShareLeadership,
     TransactionOffsets,
     TransactionOutcome,
 )
@@ -213,20 +214,39 @@ def test_anomalies__an_aborted_record_that_a_read_committed_consumer_has_read():
 
 def test_anomalies__a_committed_offset_that_goes_back_is_named():
     ledger = Ledger()
-    ledger.commits = [("g", P, 5, True), ("g", P, 5, False), ("g", P, 3, False)]
+    ledger.add_commit("g", P, 5)
+    ledger.add_fetched("g", P, 5, known=5)
+    ledger.add_fetched("g", P, 3, known=5)
     (back,) = find_anomalies(ledger, {})
     assert str(back) == COMMITTED_BACK
 
 
-def delivered(name, count, accepted=True, acknowledged=True, at_ms=0):
+def test_anomalies__a_commit_acked_after_the_fetch_was_sent_may_be_missing_from_its_answer():
+    ledger = Ledger()
+    known = ledger.acked_offset("g", P)
+    ledger.add_commit("g", P, 5)
+    ledger.add_fetched("g", P, 3, known)
+    assert find_anomalies(ledger, {}) == []
+
+
+def delivered(name, count, accepted=True, acknowledged=True, step=1, broker=1):
+    """A delivery of offset 3, asked for in a step of the ledger, which is also a millisecond; its
+    acknowledgement is sent in the next one, and answered in the one after that."""
     return SharedRecord(
-        "g", name, P, 3, b"a", count, accepted, at_ms, acknowledged and accepted, at_ms
-    )
+        group="g", consumer=name, partition=P, offset=3, value=b"a", count=count,
+        is_accepted=accepted, at_ms=step, is_acknowledged=acknowledged and accepted,
+        ended_ms=step + 2, is_sent=True, broker=broker, asked_ms=step, asked=step, sent=step + 1,
+        ended=step + 2,
+    )  # fmt: skip
+
+
+def led(broker, epoch, at_ms=0):
+    return ShareLeadership("g", P, broker, epoch, at_ms)
 
 
 OF_SHARES = [
     (
-        [delivered("a", 1), delivered("b", 2, at_ms=5)],
+        [delivered("a", 1), delivered("b", 2, step=5)],
         "delivered-after-ack: orders-0: group g accepted offset 3, and b received it again",
     ),
     (
@@ -234,8 +254,13 @@ OF_SHARES = [
         "delivered-too-often: orders-0: group g: a received offset 3 with count 6, the limit is 5",
     ),
     (
-        [delivered("a", 1, accepted=False), delivered("b", 1, at_ms=5)],
+        [delivered("a", 1, accepted=False), delivered("b", 1, step=5)],
         "delivered-too-often: orders-0: group g: b received offset 3 again with count 1, the limit"
+        " is 5",
+    ),
+    (
+        [delivered("a", 1, accepted=False), delivered("a", 1, step=2)],
+        "delivered-too-often: orders-0: group g: a received offset 3 again with count 1, the limit"
         " is 5",
     ),
 ]
@@ -245,14 +270,56 @@ BOTH_ACCEPTED = "accepted-twice: orders-0: group g: a and b both accepted offset
 PASSED_OVER = "passed-over: orders-0: b, acked at offset 1, was settled by no member of group g"
 
 
-def test_anomalies__two_members_that_had_a_record_at_once_are_named():
-    first, second = delivered("a", 1), delivered("b", 1, at_ms=5)
-    first.ended_ms = second.ended_ms = 9
+def found_in(*deliveries, leaders=(), lock_ms=30_000):
     ledger = Ledger()
-    ledger.deliveries = [first, second]
-    assert [str(anomaly) for anomaly in find_anomalies(ledger, {})] == [BOTH_ACCEPTED]
+    ledger.deliveries = list(deliveries)
+    ledger.share_leaderships = list(leaders)
+    ledger.lock_duration_ms = lock_ms
+    return [str(anomaly) for anomaly in find_anomalies(ledger, {})]
+
+
+def test_anomalies__two_members_that_had_a_record_at_once_are_named():
+    first, second = delivered("a", 1, step=1), delivered("b", 1, step=10)
+    first.ended = first.ended_ms = 11
+    assert found_in(first, second) == [BOTH_ACCEPTED]
     second.is_acknowledged = False
-    assert find_anomalies(ledger, {}) == []
+    assert found_in(first, second) == []
+
+
+def test_shares__an_acceptance_after_the_end_of_its_lock_may_be_answered_without_an_error():
+    """The next member has settled the record meanwhile."""
+    first, second = delivered("a", 1, step=1), delivered("b", 2, step=2_010)
+    first.ended = first.ended_ms = 2_020
+    assert found_in(first, second, lock_ms=2_000) == []
+
+
+def test_shares__an_acceptance_by_a_leader_that_came_back_may_be_answered_without_an_error():
+    first, second = delivered("a", 1, step=10), delivered("b", 1, step=40, broker=2)
+    first.ended = first.ended_ms = 60
+    leaders = [led(1, 0), led(2, 1, 30), led(1, 2, 50)]
+    assert found_in(first, second, leaders=leaders) == []
+    assert found_in(first, second, leaders=leaders[:2]) == [BOTH_ACCEPTED]
+
+
+def test_shares__a_leader_that_was_replaced_may_deliver_what_the_next_one_has_taken():
+    """Nothing is stored about deliveries, and it has not heard of its successor."""
+    first, second = delivered("a", 1, step=40, broker=2), delivered("b", 1, False, step=50)
+    leaders = [led(1, 0), led(2, 1, 30)]
+    assert found_in(first, second, leaders=leaders) == []
+    assert len(found_in(first, second, leaders=[led(2, 1), led(1, 2, 45)])) == 1
+
+
+def test_shares__a_record_whose_release_was_refused_may_come_again_with_its_count():
+    first, second = delivered("a", 1, accepted=False), delivered("b", 1, step=5)
+    first.error = "NOT_LEADER_OR_FOLLOWER"
+    assert found_in(first, second) == []
+
+
+def test_shares__a_fetch_that_was_under_way_may_bring_what_is_released_or_accepted_meanwhile():
+    for accepted in (True, False):
+        first, second = delivered("a", 1, accepted, step=4), delivered("b", 1, False, step=3)
+        second.at_ms = 9
+        assert found_in(first, second) == []
 
 
 def test_anomalies__a_record_that_a_share_group_has_passed_over_is_named():
@@ -263,6 +330,12 @@ def test_anomalies__a_record_that_a_share_group_has_passed_over_is_named():
     log = {P: FinalLog(0, AB)}
     (found,) = find_anomalies(ledger, log, drained=True)
     assert str(found) == PASSED_OVER
+    # An acceptance that was refused may have been stored, unless the refusal excludes that.
+    refused = SharedRecord("g", "a", P, 1, b"b", 1, True, 3, False, 4, is_sent=True)
+    ledger.deliveries.append(refused)
+    for error, count in (("NOT_LEADER_OR_FOLLOWER", 0), ("INVALID_RECORD_STATE", 1)):
+        refused.error = error
+        assert len(find_anomalies(ledger, log, drained=True)) == count
     assert find_anomalies(ledger, log) == []
     lost = SharedRecord("g", "b", P, 1, b"b", 1, True, 3)
     ledger.deliveries += [lost]
@@ -282,8 +355,8 @@ def test_anomalies__a_record_that_was_released_or_timed_out_may_come_again():
     ledger = Ledger()
     ledger.deliveries = [
         delivered("a", 1, accepted=False),
-        delivered("b", 2, acknowledged=False, at_ms=5),
-        delivered("c", 3, at_ms=9),
+        delivered("b", 2, acknowledged=False, step=5),
+        delivered("c", 3, step=9),
     ]
     assert find_anomalies(ledger, {}) == []
 

@@ -356,12 +356,36 @@ def test_commit__lost_by_an_unclean_election():
     stage.run_for(1_000)
     hand.fetch_offset(2, "g")
     stage.run_for(500)
-    stage.ledger.commits = [("g", P, 3, True), ("g", P, 5, True), ("g", P, 3, False)]
+    stage.ledger.add_commit("g", P, 5)
+    stage.ledger.add_fetched("g", P, 3, known=5)
     back = next(x for x in repaired_verdict(stage).anomalies if x.name == "committed-offset-back")
     links = [link.text for link in back.chain]
     assert "broker 1 acked the commit of 5 by group g" in links
     assert "broker 2 answered offset 3 to group g" in links
     assert any("UNCLEAN" in text and text.startswith(f"{home[0]}-{home[1]}") for text in links)
+
+
+def test_commit__taken_back_by_a_later_one():
+    """A commit that was under way for longer: its own answer is lost, and nothing else happened."""
+    stage = Stage()
+    hand = stage.hand()
+    with_coordinator(stage, hand)
+    for offset in (43, 30):
+        hand.commit(1, "g", offset)
+        stage.run_for(500)
+    stage.kill(3)
+    stage.run_for(100)
+    hand.fetch_offset(1, "g")
+    stage.run_for(500)
+    stage.ledger.add_commit("g", P, 43)
+    stage.ledger.add_fetched("g", P, 30, known=43)
+    back = next(x for x in repaired_verdict(stage).anomalies if x.name == "committed-offset-back")
+    assert [link.text for link in back.chain] == [
+        "broker 1 acked the commit of 43 by group g",
+        "broker 1 wrote a commit of 43 by group g",
+        "broker 1 wrote a commit of 30 by group g",
+        "broker 1 answered offset 30 to group g",
+    ]
 
 
 def with_coordinator(stage: Stage, hand: Hand) -> tuple[str, int]:

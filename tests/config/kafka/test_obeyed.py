@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kcluster.config.files.problems import TopologyError
 from kcluster.config.kafka.broker import BROKER_CONFIGS
 from kcluster.config.kafka.catalog import WHY_NOT_SIMULATED, broker_catalog
 from kcluster.config.kafka.definitions import GROUP_CONFIGS, TOPIC_CONFIGS, ConfigDef
-from kcluster.config.topology.model import Topology
 
 PACKAGE = Path(__file__).parents[3] / "cluster" / "kcluster"
 NODES = (
@@ -101,21 +99,6 @@ def test_a_broker_config_is_obeyed_if_the_topic_config_with_its_default_is() -> 
             assert BROKER_CONFIGS[synonym].obeyed == topic.obeyed, (topic.name, synonym)
 
 
-@pytest.mark.parametrize(
-    "name", ["num.io.threads", "replica.selector.class", "log.preallocate", "log.roll.jitter.ms"]
-)
-def test_a_topology_may_not_set_a_config_that_nothing_obeys(name: str) -> None:
-    with pytest.raises(TopologyError, match="it would have no effect here; leave it out"):
-        Topology.of(brokers=1, config={name: "1"})
-
-
-def test_a_config_that_one_may_look_for_is_refused_with_its_reason() -> None:
-    name = "transaction.two.phase.commit.enable"
-    reason = r"no effect here \(two-phase commit needs InitProducerId 6, .*\); leave it out"
-    with pytest.raises(TopologyError, match=reason):
-        Topology.of(brokers=1, config={name: True})
-
-
 COORDINATORS = ("transaction.", "transactional.", "producer.id.", "offsets.", "group.", "share.")
 """How the names of their configs begin."""
 
@@ -123,17 +106,5 @@ COORDINATORS = ("transaction.", "transactional.", "producer.id.", "offsets.", "g
 @pytest.mark.parametrize(
     "name", sorted(name for name in broker_catalog() if name.startswith(COORDINATORS))
 )
-def test_a_config_of_a_coordinator_is_obeyed_or_refused_with_its_reason(name: str) -> None:
-    if name in BROKER_CONFIGS:
-        assert BROKER_CONFIGS[name].obeyed
-        return
-    text = str(broker_catalog()[name].default)
-    with pytest.raises(TopologyError) as refused:
-        Topology.of(brokers=1, config={name: text})
-    assert f"no effect here ({WHY_NOT_SIMULATED[name]}); leave it out" in str(refused.value)
-
-
-@pytest.mark.parametrize("name", ["preallocate", "segment.jitter.ms", "remote.storage.enable"])
-def test_a_topic_may_not_set_a_config_that_nothing_obeys(name: str) -> None:
-    with pytest.raises(TopologyError, match="it would have no effect here; leave it out"):
-        Topology.of(brokers=1, topics={"orders": {"config": {name: "1"}}})
+def test_a_config_of_a_coordinator_is_obeyed_or_has_a_reason_why_not(name: str) -> None:
+    assert name in WHY_NOT_SIMULATED or BROKER_CONFIGS[name].obeyed

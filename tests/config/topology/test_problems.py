@@ -67,11 +67,6 @@ BROKERS = "brokers: [{id: 1, port: 9092}, {id: 2, port: 9093}, {id: 3}]\n"
         # configs
         ("config: {retention.ms: 1}", "config.retention.ms", "for all topics it is log.retention"),
         ("config: {broker.rack: a}", "config.broker.rack", "set with `rack` of the broker"),
-        (
-            "config: {ssl.protocol: a}",
-            "config.ssl.protocol",
-            "Kafka has it, but it would have no effect here",
-        ),
         ("config: {qqq: a}", "config.qqq", "no such broker config"),
         ("config: {num.partitions: many}", "config.num.partitions", "Not a number of type INT"),
         ("config: {num.partitions: }", "config.num.partitions", "this is empty; it must be a INT"),

@@ -8,9 +8,11 @@ from msgspec.structs import replace
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.partition.log.log import Appended
 from kcluster.protocol.errors import ErrorCode as E
-from kcluster.protocol.records.compression import CODEC_IDS, CODEC_NAMES
+from kcluster.protocol.records.batches import HEADER_BYTES
+from kcluster.protocol.records.compression import CODEC_IDS, CODEC_NAMES, Allowance, compress
 from kcluster.protocol.records.records import (
     Record,
+    _write_varint,
     build_batch,
     check_crc,
     parse_batches,
@@ -208,3 +210,93 @@ def test_append__message_size_is_the_topics():
     size = len(GOOD)
     assert produce(GOOD, replace(CONFIG, max_message_bytes=size)).error == E.NONE
     assert produce(GOOD, replace(CONFIG, max_message_bytes=size - 1)).error == E.MESSAGE_TOO_LARGE
+
+
+# ----------------------------------------------------------------------- records of every batch
+
+MANY = sent(12)
+
+
+def with_payload(payload: bytes, count: int, codec: int = 0) -> bytearray:
+    batch = bytearray(sent(count)[:HEADER_BYTES]) + payload
+    return patched(patched(batch, ">i", 8, len(batch) - 12), ">h", 21, codec)
+
+
+@pytest.mark.parametrize("codec", CODEC_NAMES)
+def test_append__reads_the_records_of_every_batch(codec):
+    """compare/cases/produce.py has more; these are the two that broke every reader of a log."""
+    number = CODEC_IDS[codec]
+    random_bytes = bytes(range(7, 107))
+    assert produce(with_payload(compress(number, random_bytes), 20, number)).error == (
+        E.INVALID_RECORD
+    )
+    flipped = bytearray(MANY[HEADER_BYTES:])
+    flipped[46] ^= 0x40  # the length of a value
+    assert produce(with_payload(compress(number, flipped), 12, number)).error != E.NONE
+    lies = sent(12, compression=codec)
+    for count in (2**31 - 1, 13, 11):
+        told = patched(patched(lies, ">i", 57, count), ">i", 23, count - 1)
+        assert produce(told).error == E.INVALID_RECORD
+
+
+def test_append__the_newest_timestamp_is_that_of_the_records():
+    """The header's may be anything: here it hides one from the future."""
+    hides = patched(sent(12, timestamp=NOW_MS + 3_600_001), ">q", 35, 5)
+    refused = produce(hides)
+    assert refused.error == E.INVALID_TIMESTAMP
+    assert len(refused.record_errors) == 12
+    (batch,) = append(new_log(), patched(MANY, ">q", 35, 2**62))
+    assert batch.max_timestamp == NOW_MS
+
+
+@pytest.mark.parametrize("base_ms", [2**63 - 1, -(2**63), -(2**63) + NOW_MS, 2**62, -2])
+@pytest.mark.parametrize("config", [
+    CONFIG,
+    TopicConfig(message_timestamp_after_max_ms=2**63 - 1),
+    TopicConfig(message_timestamp_before_max_ms=1),
+    TopicConfig(message_timestamp_type="LogAppendTime"),
+    TopicConfig(compression_type="lz4"),
+    TopicConfig(cleanup_policy=("compact",)),
+])  # fmt: skip
+def test_append__takes_or_refuses_any_timestamp(base_ms, config):
+    log = new_log()
+    appended = log.append_as_leader(patched(MANY, ">q", 27, base_ms), 0, NOW_MS, config)
+    if not appended.error:
+        assert log.offset_for_timestamp(-(2**63)) is not None
+        assert -1 <= appended.batches[0].max_timestamp < 2**63
+
+
+@pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
+def test_append__a_request_has_one_allowance_for_all_its_batches(codec):
+    number = CODEC_IDS[codec]
+    bomb = with_payload(compress(number, bytes(12_000_000)), 1, number)
+    assert len(bomb) < 100_000
+    allowance = Allowance(len(bomb))
+    errors = [
+        new_log().append_as_leader(bomb[:], 0, NOW_MS, CONFIG, True, False, allowance).error
+        for _ in range(8)
+    ]
+    assert errors[0] == E.INVALID_RECORD  # it opens, and is no record
+    assert errors[-1] == E.MESSAGE_TOO_LARGE
+    allowance.left_bytes = 0
+    sound = sent(3, compression=codec)
+    assert produce(sound, allowance=allowance).error == E.MESSAGE_TOO_LARGE
+    assert produce(sound).error == E.NONE
+
+
+def test_append__records_and_headers_are_paid_for_when_they_are_opened():
+    headers = sent_with_headers(1_000_000)
+    assert len(headers) < 2_000
+    assert produce(headers).error == E.MESSAGE_TOO_LARGE
+    assert produce(sent_with_headers(1_000)).error == E.NONE
+
+
+def sent_with_headers(count: int) -> bytearray:
+    """One record with so many empty headers, in zstd."""
+    one = build_batch([Record(0, NOW_MS, b"k", b"v")])[HEADER_BYTES:]
+    plain = bytearray()
+    _write_varint(plain, len(one) - 2 + 3 + 2 * count)
+    body = one[1:-1]
+    _write_varint(body, count)
+    body += bytes(2 * count)
+    return with_payload(compress(CODEC_IDS["zstd"], bytes(plain + body)), 1, CODEC_IDS["zstd"])

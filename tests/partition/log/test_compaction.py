@@ -11,6 +11,7 @@ from kcluster.partition.log.log import Log
 from kcluster.partition.log.retention import expire
 from kcluster.protocol.records.batches import check_crc
 from kcluster.protocol.records.markers import Marker, build_marker
+from kcluster.protocol.records.records import Record
 from tests.partition.records_for_tests import (
     EVERYTHING,
     NOW_MS,
@@ -20,6 +21,7 @@ from tests.partition.records_for_tests import (
     new_log,
     ranges,
 )
+from tests.rig.requests import batch_with_wrong_lengths
 
 CONFIG = TopicConfig(cleanup_policy=("compact",), internal_segment_bytes=400)
 
@@ -157,3 +159,14 @@ def test_compact__records_of_an_aborted_transaction_go_and_its_marker_stays():
         (0, False),
         (2, True),
     ]
+
+
+def test_compact__leaves_a_log_alone_that_it_cannot_read():
+    log = log_of([("a", "1")], [("a", "2")], [("a", "3")])
+    append(log, batch_with_wrong_lengths([Record(0, NOW_MS, b"b", b"1")]), config=CONFIG)
+    log.roll(log.log_end_offset, NOW_MS)
+    size_bytes = log.size_bytes
+    assert compact(log, NOW_MS, CONFIG, log.log_end_offset) == 0
+    assert (log.is_uncleanable, log.size_bytes) == (True, size_bytes)
+    log.truncate_fully_and_start_at(0)
+    assert not log.is_uncleanable

@@ -11,6 +11,7 @@ import pytest
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records import compression
 from kcluster.protocol.records.batches import parse_batches
+from kcluster.protocol.records.compression import Allowance
 from kcluster.protocol.records.message_sets import (
     build_message_set,
     down_convert,
@@ -200,7 +201,7 @@ def test_down_convert__keeps_offsets_gaps_and_codec(magic: int, codec: int) -> N
     with_headers = [Record(r.offset, r.timestamp, r.key, r.value, (("h", b""),)) for r in RECORDS]
     stored = build_batch(with_headers, base_offset=7, compression=codec, last_offset=10)
     batches = parse_batches(stored)
-    found = read_by_kafka_python(down_convert(batches, magic, 7))
+    found = read_by_kafka_python(down_convert(batches, magic, 7, Allowance(0)))
     assert found == (RECORDS if magic else without_times(RECORDS))
 
 
@@ -208,17 +209,21 @@ def test_down_convert__leaves_out_what_is_before_the_offset_and_control_batches(
     stored = build_batch(RECORDS, base_offset=7, last_offset=10)
     stored += build_batch([Record(0, 0, b"\0\0\0\1", b"")], base_offset=11, control=True)
     batches = parse_batches(stored)
-    assert [r.offset for r in read_by_kafka_python(down_convert(batches, 1, 8))] == [8, 10]
+    assert [r.offset for r in read_by_kafka_python(down_convert(batches, 1, 8, Allowance(0)))] == [
+        8,
+        10,
+    ]
 
 
 def test_down_convert__zstd_ends_the_set_and_is_an_error_if_it_comes_first() -> None:
     plain = build_batch(RECORDS[:1], base_offset=7)
     zstd = build_batch(RECORDS[:1], base_offset=8, compression="zstd")
     assert [
-        r.offset for r in read_by_kafka_python(down_convert(parse_batches(plain + zstd), 1, 7))
+        r.offset
+        for r in read_by_kafka_python(down_convert(parse_batches(plain + zstd), 1, 7, Allowance(0)))
     ] == [7]
     with pytest.raises(InvalidRecords) as caught:
-        down_convert(parse_batches(zstd), 1, 8)
+        down_convert(parse_batches(zstd), 1, 8, Allowance(0))
     assert caught.value.error is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
 
@@ -241,3 +246,33 @@ def test_lz4__the_old_checksum_differs_and_is_restored() -> None:
     assert old != frame
     assert lz4_with_checksum(old, of_magic_too=False) == frame
     assert lz4_with_checksum(b"no frame", of_magic_too=True) == b"no frame"
+
+
+def test_down_convert__ends_where_the_fetch_has_opened_enough():
+    batches = [
+        parse_batches(build_batch(RECORDS[:1], base_offset=at, compression="gzip"))[0]
+        for at in range(4)
+    ]
+    allowance = Allowance(0)
+    allowance.left_bytes = 600
+    assert len(read_message_set(down_convert(batches, 1, 0, allowance)).records) == 3
+    assert down_convert(batches, 1, 3, allowance) == b""
+
+
+@pytest.mark.parametrize("allowed_bytes", [90_000, 250_000])
+def test_read__all_wrappers_of_a_set_have_one_allowance(allowed_bytes):
+    one = build_message_set([Record(0, 5, b"k", bytes(50_000))] * 4, 1, compression.GZIP)
+    allowance = Allowance(0)
+    allowance.left_bytes = allowed_bytes
+    with pytest.raises(InvalidRecords) as caught:
+        read_message_set(one * 2, allowance)
+    assert caught.value.error == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_read__messages_in_a_wrapper_are_paid_for():
+    many = build_message_set([Record(0, 5)] * 300, 1, compression.GZIP)
+    allowance = Allowance(0)
+    allowance.left_bytes = 64 * 1024
+    with pytest.raises(InvalidRecords) as caught:
+        read_message_set(many, allowance)
+    assert caught.value.error == ErrorCode.MESSAGE_TOO_LARGE

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.records.batches import HEADER_BYTES, frames_add_up, seal
+from kcluster.protocol.records.batches import HEADER_BYTES, seal
 from kcluster.protocol.records.compression import CODEC_NAMES
 from kcluster.protocol.records.records import (
     Batch,
@@ -182,12 +182,20 @@ def test_read__records_that_contradict_the_header_are_invalid(layout, at, value)
     with pytest.raises(InvalidRecords) as caught:
         read_records(batch)
     assert caught.value.error == ErrorCode.INVALID_RECORD
-    assert not frames_add_up(batch)
 
 
-def test_frames__add_up_in_a_sound_batch():
-    assert frames_add_up(one(TWO))
-    assert frames_add_up(one(build_batch([Record(0, 0, None, b"x" * 70_000)])))
+def test_read__a_header_that_is_no_utf8_is_replaced_as_in_java():
+    data = build_batch([Record(0, 0, None, b"v", (("name", b"x"),))])
+    at = data.index(b"name")
+    data[at] = 0xFF
+    (record,) = read_records(one(data))
+    assert record.headers == (("\ufffdame", b"x"),)
+
+
+def test_read__timestamps_have_64_bits_as_in_java():
+    data = build_batch([Record(0, 0), Record(0, 5)])
+    batch = one(patched(data, ">q", 27, 2**63 - 1))
+    assert [record.timestamp for record in read_records(batch)] == [2**63 - 1, -(2**63) + 4]
 
 
 def test_batch__sequence_of_the_last_record_wraps():

@@ -83,6 +83,7 @@ WRONG = (
     ("steps: [{times: 3, kill: 1}]", "times needs every"),
     ("steps: {at: 5s}", "it must be a list of steps"),
     ("steps: [kill: any clients]", "kill takes brokers, not clients"),
+    ("steps: [{restart: 1, down: 10s}]", "down: a key of restart; write it inside, as in"),
     ("steps: [explode]", "no such action or key of a step; kcluster scenario help actions lists"),
     ("steps: [kill 1]", "steps[0]: kill 1: a colon is missing; write kill: 1"),
     ("steps: [isolte leader(orders-0)]", "a colon is missing; write isolate: leader(orders-0)"),

@@ -29,6 +29,7 @@ Figures = dict[str, float]
 SEED: Final = 3
 """With it the group's coordinator is the leader of the first partition."""
 WATCHED_S: Final = 8.0
+WATCHED_FLUSH_S: Final = 60.0
 
 
 def coordinator_storm(cluster: Any) -> Figures:
@@ -175,6 +176,40 @@ def stop_without_coordinator(cluster: Any) -> Figures:
     return asyncio.run(run())
 
 
+def expired_in_flight(cluster: Any) -> Figures:
+    """An idempotent producer while the leader is cut off for longer than delivery.timeout.ms: what
+    becomes of its records once all is well again?"""
+    from kafka import KafkaProducer
+    from kafka.errors import KafkaTimeoutError
+
+    producer = KafkaProducer(
+        bootstrap_servers=cluster.bootstrap.split(","),
+        delivery_timeout_ms=6_000,
+        request_timeout_ms=3_000,
+    )
+    producer.send("orders", b"first", partition=0).get(timeout=30)
+    cluster.isolate("leader(orders-0)")
+    futures = []
+    for number in range(40):
+        futures.append(producer.send("orders", b"order %d" % number, partition=0))
+        time.sleep(0.5)
+    time.sleep(5)
+    cluster.heal()
+    began_s = time.monotonic()
+    with contextlib.suppress(KafkaTimeoutError):
+        producer.flush(timeout=WATCHED_FLUSH_S)
+    waited_s = time.monotonic() - began_s
+    with contextlib.suppress(KafkaTimeoutError):
+        producer.close(timeout=1)
+    producer._closed = True  # else __del__ waits once more
+    return {
+        "waited s": round(waited_s, 1),
+        "acked": sum(future.succeeded() for future in futures),
+        "failed": sum(future.failed() for future in futures),
+        "never done": sum(not future.is_done for future in futures),
+    }
+
+
 FINDINGS: Final[dict[str, Callable[[Any], Figures]]] = {
     finding.__name__: finding
     for finding in (
@@ -184,6 +219,7 @@ FINDINGS: Final[dict[str, Callable[[Any], Figures]]] = {
         reconnects,
         stop_in_backoff,
         stop_without_coordinator,
+        expired_in_flight,
     )
 }
 

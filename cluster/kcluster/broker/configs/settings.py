@@ -141,6 +141,7 @@ def settings_of(view: BrokerView) -> BrokerSettings:
     }
     if view.rack is not None:
         identity["broker.rack"] = view.rack
+    identity |= view.unused_configs
     return broker_settings(view.node_id, view.config, view.static_config, identity, view.image)
 
 

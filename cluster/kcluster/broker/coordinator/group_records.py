@@ -13,9 +13,10 @@ from typing import Final
 from kcluster.broker.coordinator import group_log
 from kcluster.broker.coordinator.consumer import records as consumer_records
 from kcluster.broker.coordinator.group_log import LogRecord, Reader
+from kcluster.broker.coordinator.records import decode_records
 from kcluster.broker.coordinator.share import records as share_records
 from kcluster.broker.coordinator.streams import records as streams_records
-from kcluster.protocol.records.records import Batch, read_records
+from kcluster.protocol.records.records import Batch
 
 _INT16: Final = Layout(">h")
 
@@ -29,14 +30,12 @@ READERS: Final[Mapping[int, Reader]] = {
 
 
 def decode_batch(batch: Batch) -> Iterator[LogRecord]:
-    """The records of known kinds, in the order in which they were written.  Records of kinds
-    without a reader are skipped, never lost: the log keeps them."""
-    if batch.is_control:
-        return
-    for record in read_records(batch):
-        if record.key is None:
-            continue
-        (kind,) = _INT16.unpack_from(record.key)
-        reader = READERS.get(kind)
-        if reader is not None:
-            yield reader(record.key, record.value)
+    """The records of known kinds, in the order in which they were written."""
+    found: Iterator[tuple[int, LogRecord]] = decode_records(batch, _decode)
+    for _, record in found:
+        yield record
+
+
+def _decode(key: bytes, value: bytes | None) -> LogRecord | None:
+    reader = READERS.get(_INT16.unpack_from(key)[0])
+    return None if reader is None else reader(key, value)

@@ -6,19 +6,52 @@ transactions/transaction_log.py).  Kafka: CoordinatorRecord, CoordinatorRecordSe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator
+from struct import error as StructError
+from typing import Final, Protocol, TypeVar
 
-from kcluster.protocol.records.records import Record, build_batch
+from kcluster.protocol.errors import ProtocolError
+from kcluster.protocol.records.batches import Batch, InvalidRecords
+from kcluster.protocol.records.records import Record, build_batch, read_records
 
 Encoded = tuple[bytes, bytes | None]
 """Key and value of a record; no value for a tombstone."""
+
+R = TypeVar("R")
+_MALFORMED: Final = (ProtocolError, KeyError, ValueError, StructError)
+"""What decoding wrong bytes raises."""
 
 
 class CoordinatorRecord(Protocol):
     """A record of a coordinator's log, of any kind."""
 
     def encode(self) -> Encoded: ...
+
+
+def decode_records(
+    batch: Batch, decode: Callable[[bytes, bytes | None], R | None]
+) -> Iterator[tuple[int, R]]:
+    """(offset, record) of a batch, in the order in which they were written.  Records that `decode`
+    does not know are skipped, never lost: the log keeps them.
+
+    DIFFERS: what cannot be decoded is skipped, too.  Kafka's coordinator then fails for good, and
+    anybody can have it: a client that is called __admin_client may write to internal topics.
+    """
+    if batch.is_control:
+        return
+    try:
+        records = read_records(batch)
+    except InvalidRecords:
+        return
+    for record in records:
+        if record.key is None:
+            continue
+        try:
+            decoded = decode(record.key, record.value)
+        except _MALFORMED:
+            continue
+        if decoded is not None:
+            yield record.offset, decoded
 
 
 def encode_records(

@@ -6,7 +6,6 @@ Kafka: ReplicaFetcherManager, AbstractFetcherManager.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import final
 
 from kcluster.broker.peers import PeerCalls
@@ -31,6 +30,7 @@ class Fetchers:
         "_throttles",
         "_timers",
         "_view",
+        "_without_leader",
     )
 
     def __init__(
@@ -50,12 +50,15 @@ class Fetchers:
         self._throttles = throttles
         self._by_leader: dict[int, ReplicaFetcher] = {}
         self._leader_of: dict[Replica, int] = {}
+        self._without_leader: dict[Replica, None] = {}
+        """Followers that have no leader, or one that is not registered."""
 
     def put(self, replica: Replica) -> None:
         """Follow the leader that the replica's registration names, from its log end on."""
         self.remove(replica)
         leader = replica.registration.leader
         if leader < 0 or leader not in self._view.image.brokers:
+            self._without_leader[replica] = None
             return
         fetcher = self._by_leader.get(leader)
         if fetcher is None:
@@ -76,15 +79,15 @@ class Fetchers:
 
     def remove(self, replica: Replica) -> None:
         """Stop fetching for `replica`, if it was fetched for."""
+        self._without_leader.pop(replica, None)
         leader = self._leader_of.pop(replica, None)
         if leader is not None:
             self._by_leader[leader].remove(replica)
 
-    def on_brokers_changed(self, replicas: Iterable[Replica]) -> None:
+    def on_brokers_changed(self) -> None:
         """Followers whose leader was not registered when they were put try again."""
-        for replica in replicas:
-            if not replica.is_leader and replica not in self._leader_of:
-                self.put(replica)
+        for replica in sorted(self._without_leader, key=_number):
+            self.put(replica)
 
     def send(self, now_ms: int) -> None:
         """Fetch from every leader from which no fetch is under way."""
@@ -94,3 +97,7 @@ class Fetchers:
                 del self._by_leader[leader]
             else:
                 fetcher.send(now_ms)
+
+
+def _number(replica: Replica) -> int:
+    return replica.number

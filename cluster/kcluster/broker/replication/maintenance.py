@@ -4,6 +4,9 @@ Owns: when ISRs are checked, watermarks checkpointed, segments deleted, logs com
 and producers forgotten.  Never: decides what is deleted (partition/log/retention.py) or compacted
 (partition/log/compaction.py).
 Kafka: LogManager's and ReplicaManager's scheduled tasks; LogCleaner's threads; Linux's write-back.
+
+Kafka's tasks go through all replicas; these look only where something can have come due since their
+last run (backlog.py), with the same result.
 """
 
 from __future__ import annotations
@@ -12,15 +15,21 @@ from collections.abc import Callable
 from typing import Final
 
 from kcluster.broker.ports import BrokerView
+from kcluster.broker.replication.backlog import Backlog
 from kcluster.broker.replication.isr import IsrChanges
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.partition.disk import Disk
-from kcluster.partition.log.compaction import compact
-from kcluster.partition.log.retention import expire
-from kcluster.timers import Timers
+from kcluster.partition.log.compaction import compact, is_compactable
+from kcluster.partition.log.retention import expire, next_expiry_ms
+from kcluster.partition.replica import Replica
+from kcluster.timers import NEVER_MS, Timers
 
 WRITE_BACK_CHECK_MS: Final = 5_000
 """Linux looks for dirty pages to write every 5 s (dirty_writeback_centisecs)."""
+
+Check = Callable[[Replica, int], int]
+"""(replica, now_ms) -> when to look at it again if nothing changes there: NEVER_MS, or a time; a
+time that has come means the next run."""
 
 
 class Maintenance:
@@ -34,6 +43,11 @@ class Maintenance:
         self._timers = timers
         self._replicas = replicas
         self._isr = isr
+        self._of_roles: list[Backlog] = []
+        """The backlogs of tasks that any change of a replica is for."""
+        self._of_logs: list[Backlog] = []
+        """Those of tasks that have nothing to do with an empty log."""
+        replicas.on_removed = self._forget
 
     def start(self, now_ms: int) -> None:
         """Schedule every task for the first time.  Intervals are read once, at the start, except
@@ -45,61 +59,115 @@ class Maintenance:
         retention_check_ms = config.log_retention_check_interval_ms
         producers_check_ms = config.producer_id_expiration_check_interval_ms
         flush_check_ms = config.log_flush_scheduler_interval_ms
-        self._every(isr_check_ms, "isr", self._shrink_isrs, now_ms)
-        self._every(checkpoint_ms, "checkpoint", self._checkpoint, now_ms)
-        self._every(retention_check_ms, "retention", self._apply_retention, now_ms)
+        of_roles, of_logs = self._of_roles, self._of_logs
+        self._check_every(lambda: isr_check_ms, "isr", self._shrink_isr, of_roles, now_ms)
+        self._check_every(lambda: checkpoint_ms, "checkpoint", _checkpoint, of_roles, now_ms)
+        self._check_every(
+            lambda: retention_check_ms, "retention", self._apply_retention, of_logs, now_ms
+        )
         if config.log_cleaner_enable:
-            self._compact_due(now_ms)
-        self._every(producers_check_ms, "producers", self._expire_producers, now_ms)
-        self._every(flush_check_ms, "flush", self._flush_due, now_ms)
-        write_back_ms = self._disk.write_back_ms
-        if write_back_ms:
-            check_ms = min(write_back_ms, WRITE_BACK_CHECK_MS)
-            self._every(check_ms, "write back", self._disk.write_back, now_ms)
+            self._check_every(self._cleaner_backoff_ms, "cleaner", _compact_if_due, of_logs, now_ms)
+        self._check_every(
+            lambda: producers_check_ms, "producers", self._expire_producers, of_logs, now_ms
+        )
+        self._check_every(lambda: flush_check_ms, "flush", _flush_if_due, of_logs, now_ms)
+        if self._disk.write_back_ms:
+            self._disk.find_unwritten()
+            self._write_back_later(now_ms)
 
-    def _every(self, interval_ms: int, name: str, task: Callable[[int], None], now_ms: int) -> None:
+    def _check_every(
+        self,
+        interval_ms: Callable[[], int],
+        name: str,
+        check: Check,
+        family: list[Backlog],
+        now_ms: int,
+    ) -> None:
+        """Check the replicas of a backlog of its own, one of `family`, again and again."""
+        backlog = Backlog()
+        family.append(backlog)
+
         def run(now_ms: int) -> None:
-            task(now_ms)
-            self._timers.set(("replicas", name), now_ms + interval_ms, run)
+            self._hand_out_changed()
+            for replica in backlog.take(now_ms):
+                backlog.look_again(replica, check(replica, now_ms))
+            self._timers.set(("replicas", name), now_ms + interval_ms(), run)
 
-        self._timers.set(("replicas", name), now_ms + interval_ms, run)
+        self._timers.set(("replicas", name), now_ms + interval_ms(), run)
 
-    def _shrink_isrs(self, now_ms: int) -> None:
-        for replica in self._replicas.all():
-            if replica.followers:
-                self._isr.propose_shrink(replica, now_ms)
+    def _hand_out_changed(self) -> None:
+        """Give the replicas that changed to all tasks that they may be for."""
+        changed = self._replicas.changed
+        if not changed:
+            return
+        for backlog in self._of_roles:
+            backlog.add(changed)
+        written = [replica for replica in changed if not replica.log.is_blank]
+        if written:
+            for backlog in self._of_logs:
+                backlog.add(written)
+            if self._disk.write_back_ms:
+                self._disk.add_unwritten(replica.log for replica in written)
+        changed.clear()
 
-    def _checkpoint(self, _now_ms: int) -> None:
-        for replica in self._replicas.all():
-            replica.log.high_watermark_checkpoint = replica.high_watermark
+    def _forget(self, replica: Replica) -> None:
+        for backlog in (*self._of_roles, *self._of_logs):
+            backlog.forget(replica)
 
-    def _apply_retention(self, now_ms: int) -> None:
-        for replica in self._replicas.all():
-            if expire(replica.log, now_ms, replica.config, replica.high_watermark):
-                self._replicas.touch(replica)
+    # ---------------------------------------------------------------------------- the tasks
 
-    def _compact_due(self, now_ms: int) -> None:
-        """Compact the logs that are due, and check again after log.cleaner.backoff.ms, a dynamic
-        config."""
-        for replica in self._replicas.all():
-            if "compact" in replica.config.cleanup_policy:
-                compact(replica.log, now_ms, replica.config, replica.high_watermark)
-        backoff_ms = max(1, self._view.config.log_cleaner_backoff_ms)
-        self._timers.set(("replicas", "cleaner"), now_ms + backoff_ms, self._compact_due)
+    def _shrink_isr(self, replica: Replica, now_ms: int) -> int:
+        if not replica.has_trailing_member():
+            return NEVER_MS
+        self._isr.propose_shrink(replica, now_ms)
+        return now_ms
 
-    def _expire_producers(self, now_ms: int) -> None:
-        expiration_ms = self._view.config.producer_id_expiration_ms
-        for replica in self._replicas.all():
-            producers = replica.log.producer_table
-            if producers is not None:
-                producers.remove_expired(now_ms, expiration_ms)
+    def _apply_retention(self, replica: Replica, now_ms: int) -> int:
+        log, config, high_watermark = replica.log, replica.config, replica.high_watermark
+        if expire(log, now_ms, config, high_watermark):
+            self._replicas.touch(replica)
+        return next_expiry_ms(log, now_ms, config)
 
-    def _flush_due(self, now_ms: int) -> None:
-        for replica in self._replicas.all():
-            replica.log.flush_if_due(now_ms, replica.config)
+    def _cleaner_backoff_ms(self) -> int:
+        """log.cleaner.backoff.ms, a dynamic config."""
+        return max(1, self._view.config.log_cleaner_backoff_ms)
+
+    def _expire_producers(self, replica: Replica, now_ms: int) -> int:
+        producers = replica.log.producer_table
+        if producers is None:
+            return NEVER_MS
+        producers.remove_expired(now_ms, self._view.config.producer_id_expiration_ms)
+        return now_ms if producers.states else NEVER_MS
+
+    def _write_back_later(self, now_ms: int) -> None:
+        check_ms = min(self._disk.write_back_ms, WRITE_BACK_CHECK_MS)
+        self._timers.set(("replicas", "write back"), now_ms + check_ms, self._write_back)
+
+    def _write_back(self, now_ms: int) -> None:
+        self._hand_out_changed()
+        self._disk.write_back(now_ms)
+        self._write_back_later(now_ms)
 
     def stop_cleanly(self) -> None:
         """Leave exact watermarks and flushed logs on the disk."""
         for replica in self._replicas.all():
-            replica.log.high_watermark_checkpoint = replica.high_watermark
+            _checkpoint(replica, 0)
             replica.log.flush()
+
+
+def _checkpoint(replica: Replica, _now_ms: int) -> int:
+    replica.log.high_watermark_checkpoint = replica.high_watermark
+    return NEVER_MS
+
+
+def _compact_if_due(replica: Replica, now_ms: int) -> int:
+    log, config = replica.log, replica.config
+    if "compact" not in config.cleanup_policy:
+        return NEVER_MS
+    compact(log, now_ms, config, replica.high_watermark)
+    return now_ms if is_compactable(log) else NEVER_MS
+
+
+def _flush_if_due(replica: Replica, now_ms: int) -> int:
+    replica.log.flush_if_due(now_ms, replica.config)
+    return now_ms if replica.log.has_unflushed else NEVER_MS

@@ -8,6 +8,7 @@ Kafka: ReplicaManager (getPartitionOrError, tryCompleteActions).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import final
 
 from kcluster.broker.serving.sessions import FetchSession, ParkedFetch, SessionPartition
@@ -22,16 +23,24 @@ class Replicas:
 
     `moved`: those to check when the step ends, because something that requests wait for has
     changed.
+    `changed`: those of which anything has changed since the periodic tasks took them over.
     """
 
-    __slots__ = ("_by_key", "_by_topic", "image", "last_fetches", "moved")
+    __slots__ = (
+        "_by_key", "_by_topic", "_hosted", "changed", "image", "last_fetches", "moved", "on_removed"
+    )  # fmt: skip
 
     def __init__(self, image: MetadataImage) -> None:
         self.image = image
         self._by_key: dict[tuple[bytes, int], Replica] = {}
         self._by_topic: dict[str, dict[int, Replica]] = {}
         """By topic name, then by partition."""
+        self._hosted = 0
+        """How many replicas this broker has hosted so far."""
         self.moved: dict[Replica, None] = {}
+        self.changed: dict[Replica, None] = {}
+        self.on_removed: Callable[[Replica], None] | None = None
+        """Called with each replica that is hosted no longer."""
         self.last_fetches: dict[int, int] = {}
         """Per follower broker, when it last fetched from this one."""
 
@@ -94,6 +103,8 @@ class Replicas:
 
     def add(self, replica: Replica) -> None:
         """Host a replica from now on."""
+        self._hosted += 1
+        replica.number = self._hosted
         self._by_key[replica.key] = replica
         self._by_topic.setdefault(replica.topic, {})[replica.partition] = replica
 
@@ -104,6 +115,8 @@ class Replicas:
         del partitions[replica.partition]
         if not partitions:
             del self._by_topic[replica.topic]
+        if self.on_removed is not None:
+            self.on_removed(replica)
 
     # ----------------------------------------------------------------------------------- waking
 

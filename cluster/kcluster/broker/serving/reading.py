@@ -44,7 +44,7 @@ class Bounds:
         self.is_cut = is_cut
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class PartitionRead:
     """What was read of one partition for the fetcher that `wanted` it.

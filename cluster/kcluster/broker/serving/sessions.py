@@ -38,7 +38,7 @@ PartitionKey = tuple[Any, int]
 """(topic id, or topic name before Fetch v13; partition)."""
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class Reader:
     """A fetcher, and the rules that apply to it.
@@ -181,6 +181,14 @@ class FetchSession:
                 else:
                     known.ask(requested)
                 moved[known] = None
+
+    def moved_now(self) -> list[SessionPartition]:
+        """Those that may have news, in the order in which they are served."""
+        if self.moved:
+            return list(self.moved)
+        # A dict that was drained keeps its size: every later look would go through it.
+        self.moved = {}
+        return []
 
     def watch(self, wanted: SessionPartition, replica: Replica) -> None:
         """Be notified when `replica`, which serves `wanted`, moves."""

@@ -49,7 +49,7 @@ from kcluster.partition.producers import AbortedTransaction
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.records.batches import Batch
+from kcluster.protocol.records.batches import Batch, InvalidRecords
 from kcluster.timers import NEVER_MS, Timers
 
 _NONE: Final = AcknowledgeOutcome(ErrorCode.NONE, "")
@@ -201,7 +201,10 @@ class ShareLeader:
             return ErrorCode.OFFSET_NOT_AVAILABLE
         if reset == LATEST:
             return replica.high_watermark
-        found = log.offset_for_timestamp(now_ms - reset_duration_ms(reset))
+        try:
+            found = log.offset_for_timestamp(now_ms - reset_duration_ms(reset))
+        except InvalidRecords as problem:
+            return problem.error
         if found is None or found[1] >= replica.high_watermark:
             return ErrorCode.OFFSET_NOT_AVAILABLE
         return found[1]

@@ -7,6 +7,7 @@ Kafka: SharePartitionManager, SharePartitionCache.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import final
 
 from kcluster.broker.coordinator.share_state.persister import SharePersister
@@ -14,7 +15,7 @@ from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.ports import Outbox
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.broker.share.configs import ShareConfigs
-from kcluster.broker.share.share_partition import ShareLeader
+from kcluster.broker.share.share_partition import ShareLeader, ShareLeaderState
 from kcluster.protocol.errors import ErrorCode
 from kcluster.timers import Timers
 
@@ -40,6 +41,15 @@ class SharePartitions:
 
     def __len__(self) -> int:
         return len(self._leaders)
+
+    def in_motion(self) -> Iterator[tuple[SharePartition, bool]]:
+        """Those that may deliver records later although no member does anything: (key, whether it
+        is still loading; else records are in flight, maybe locked for members that are gone)."""
+        for key, leader in self._leaders.items():
+            if leader.state is ShareLeaderState.LOADING:
+                yield key, True
+            elif leader.is_active and leader.window.has_unsettled:
+                yield key, False
 
     def get(self, key: SharePartition) -> ShareLeader | None:
         return self._leaders.get(key)

@@ -194,6 +194,15 @@ class InFlightWindow:
         ]
         return min(deadlines, default=NEVER_MS)
 
+    @property
+    def has_unsettled(self) -> bool:
+        """Whether a record in flight may be delivered again, or a change is not stored yet."""
+        return any(
+            run.transition is not None or run.state in (ACQUIRED, AVAILABLE)
+            for batch in self.batches
+            for run in batch.runs
+        )
+
     def next_fetch_offset(self) -> int:
         """The first offset that is available, or was not fetched yet."""
         batches = self.batches

@@ -9,26 +9,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kcluster.checks.anomalies.base import Finding, anomaly
-from kcluster.checks.anomalies.delivery import DeliveryAnomaly
+from kcluster.checks.anomalies.delivery import DeliveryAnomaly, Leaderships
 from kcluster.clients.ledger import Ledger, Partition, SharedRecord
 
 
 @anomaly("accepted-twice", "a share group's record was accepted by two members that had it at once")
 class AcceptedTwice(DeliveryAnomaly):
     """A record was delivered to a member while another one still had it: both accepted it, and the
-    leader took both.  (Delivered after the first acceptance was taken: delivered-after-ack.)
+    leader took both; or two leaders at once did.  (Delivered by the same leader, or a later one,
+    after the first acceptance was taken: delivered-after-ack.)  An acceptance does not count if the
+    member's lock was over by then: others may have settled the record.
 
         accepted-twice: orders-0: group g: a and b both accepted offset 3
     """
 
     def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
-        accepted: dict[tuple[str, Partition, int], SharedRecord] = {}
+        every: dict[tuple[str, Partition, int], list[SharedRecord]] = {}
         for delivery in ledger.deliveries:
-            if not delivery.is_acknowledged:
-                continue
             key = (delivery.group, delivery.partition, delivery.offset)
+            every.setdefault(key, []).append(delivery)
+        accepted: dict[tuple[str, Partition, int], SharedRecord] = {}
+        leaders = Leaderships(ledger)
+        for delivery in ledger.deliveries:
+            key = (delivery.group, delivery.partition, delivery.offset)
+            if len(every[key]) == 1 or not leaders.was_its(delivery, every[key]):
+                continue
             before = accepted.setdefault(key, delivery)
-            if before is not delivery and delivery.at_ms < before.ended_ms:
+            if before is delivery:
+                continue
+            is_later = leaders.at_least(delivery) >= leaders.at_most(before)
+            if not (is_later and delivery.is_behind(before)):
                 detail = (
                     f"group {delivery.group}: {before.consumer} and {delivery.consumer} both"
                     f" accepted offset {delivery.offset}"

@@ -1,6 +1,7 @@
 """committed-offset-back: a group's commit was acked and an older offset was fetched later.
 
-Owns: the check, the text and the story: what became of the group's partition of __consumer_offsets.
+Owns: the check, the text and the story: a later commit of the older offset, or what became of the
+group's partition of __consumer_offsets.
 Never: guesses: each link is a note or an answer.  Kafka: no counterpart.
 """
 
@@ -20,6 +21,7 @@ from kcluster.checks.stories.commits import commit_ms, fetched_offset
 from kcluster.checks.stories.reads import changes_between
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.events.brokers import BrokerDown, RecordsLost
+from kcluster.evidence.group_history import offsets_written
 from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts, between, link
 from kcluster.metadata.placement import coordinator_partition
@@ -31,19 +33,15 @@ from kcluster.protocol.names import GROUP_METADATA_TOPIC
     "committed-offset-back", "a group's committed offset was acked, and an older one read later"
 )
 class CommittedOffsetBack(CommitAnomaly):
-    """A group's commit was acked, and a later member fetched an older offset.
+    """A group's commit was acked, and an OffsetFetch that was sent afterwards got an older offset.
 
     committed-offset-back: orders-0: group g committed 5 and fetched 3 later
     """
 
     def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
-        acked: dict[tuple[str, Partition], int] = {}
-        for group, partition, offset, is_commit in ledger.commits:
-            key = (group, partition)
-            if is_commit:
-                acked[key] = offset
-            elif offset < acked.get(key, -1):
-                yield partition, Finding(self.NAME, group, offset, None, acked[key])
+        for one in ledger.commits:
+            if not one.is_commit and one.offset < one.known:
+                yield (one.partition, Finding(self.NAME, one.group, one.offset, None, one.known))
 
     def text(self, group: Group) -> str:
         first = group[0]
@@ -54,7 +52,8 @@ class CommittedOffsetBack(CommitAnomaly):
 
 
 def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
-    """The ack of the commit, what became of the group's partition, and the older answer."""
+    """The ack of the commit, a later commit of the older offset or else what became of the group's
+    partition, and the older answer."""
     group = anomaly.client
     committed_ms = commit_ms(facts, group, anomaly.partition, anomaly.other)
     fetched_ms = facts.recorder.dispatcher.now_ms
@@ -72,6 +71,17 @@ def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
             fetched_ms = at_ms
             yield Link(at_ms, f"broker {broker} answered offset {anomaly.first} to group {group}")
             break
+    later = [
+        written
+        for written in offsets_written(facts.recorder, group, anomaly.partition)
+        if committed_ms <= written.at_ms <= fetched_ms
+    ]
+    if later and later[-1].offset == anomaly.first:
+        # A commit that was under way for longer, or of another member: nothing was lost.
+        for written in later:
+            text = f"broker {written.broker} wrote a commit of {written.offset} by group {group}"
+            yield Link(written.at_ms, text)
+        return
     count = sum(
         observed.topic == GROUP_METADATA_TOPIC for observed in facts.recorder.partitions.values()
     )

@@ -9,24 +9,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kcluster.checks.anomalies.base import Finding, anomaly
-from kcluster.checks.anomalies.delivery import DeliveryAnomaly
+from kcluster.checks.anomalies.delivery import DeliveryAnomaly, Leaderships
 from kcluster.clients.ledger import Ledger, Partition, SharedRecord
 
 
 @anomaly("delivered-after-ack", "a record that a share group has acknowledged was delivered again")
 class DeliveredAfterAck(DeliveryAnomaly):
     """A member of a share group accepted a record, the leader answered that it took that, and a
-    member received the record again.
+    later fetch from this leader, or from the next, got the record again.
 
         delivered-after-ack: orders-0: group g accepted offset 3, and b received it again
     """
 
     def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
         accepted: dict[tuple[str, Partition, int], SharedRecord] = {}
+        leaders = Leaderships(ledger)
         for delivery in ledger.deliveries:
             key = (delivery.group, delivery.partition, delivery.offset)
             before = accepted.get(key)
-            if before is not None and before.is_acknowledged and before.ended_ms <= delivery.at_ms:
+            if (
+                before is not None
+                and before.is_acknowledged
+                and delivery.is_behind(before)
+                and leaders.at_least(delivery) >= leaders.at_most(before)
+            ):
                 detail = (
                     f"group {delivery.group} accepted offset {delivery.offset}, and"
                     f" {delivery.consumer} received it again"

@@ -9,26 +9,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kcluster.checks.anomalies.base import Finding, anomaly
-from kcluster.checks.anomalies.delivery import DeliveryAnomaly
+from kcluster.checks.anomalies.delivery import DeliveryAnomaly, Leaderships
 from kcluster.clients.ledger import Ledger, Partition, SharedRecord
 
 
 @anomaly("delivered-too-often", "a share group's record was delivered more often than allowed")
 class DeliveredTooOften(DeliveryAnomaly):
     """A record was delivered with a count above the group's limit; or it was released, the leader
-    took that, and the count of the next delivery is not higher, so that the limit is never reached.
+    took that, and the count of a later delivery, by this leader or the next, is not higher, so that
+    the limit is never reached.
 
         delivered-too-often: orders-0: group g: a received offset 3 with count 6, the limit is 5
     """
 
     def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
-        last: dict[tuple[str, Partition, int], SharedRecord] = {}
+        released: dict[tuple[str, Partition, int], SharedRecord] = {}
+        leaders, limit = Leaderships(ledger), ledger.delivery_limit
         for delivery in ledger.deliveries:
             key = (delivery.group, delivery.partition, delivery.offset)
-            before, last[key] = last.get(key), delivery
-            limit = ledger.delivery_limit
-            is_released = before is not None and not before.is_accepted and before.ended_ms >= 0
-            stands = is_released and before is not None and delivery.count <= before.count
+            before = released.get(key)
+            stands = (
+                before is not None
+                and delivery.count <= before.count
+                and delivery.is_behind(before)
+                and leaders.at_least(delivery) >= leaders.at_most(before)
+            )
+            if delivery.is_released and (before is None or before.count < delivery.count):
+                released[key] = delivery
             if delivery.count <= limit and not stands:
                 continue
             again = "again " if stands else ""

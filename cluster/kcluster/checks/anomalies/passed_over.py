@@ -19,9 +19,12 @@ from kcluster.checks.anomalies.base import (
     is_next_offset,
 )
 from kcluster.checks.anomalies.wording import place_of, records_of, were
+from kcluster.checks.settings import Setting
 from kcluster.checks.stories.reads import changes_between
 from kcluster.clients.ledger import SharedRecord
-from kcluster.evidence.lookups import Facts
+from kcluster.contract import Note
+from kcluster.events.share_groups import SharePartitionLoaded
+from kcluster.evidence.lookups import Facts, between, link
 
 
 @anomaly("passed-over", "a share group came to rest without a record that no member has accepted")
@@ -31,6 +34,9 @@ class PassedOver(PartitionAnomaly):
     either: the group has lost it, or it is locked for a member that is gone.
 
         passed-over: orders-0: b, acked at offset 1, was settled by no member of group g
+
+    A group that begins at the end of the log (`allowed`) stores where that was with its first
+    acknowledgement.  If the leader changes before, the next one begins at the end again.
     """
 
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
@@ -60,4 +66,30 @@ class PassedOver(PartitionAnomaly):
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         now_ms = facts.recorder.dispatcher.now_ms
-        return Explanation(changes_between(facts, anomaly.partition, anomaly.at_ms, now_ms))
+        links = [*changes_between(facts, anomaly.partition, anomaly.at_ms, now_ms)]
+        reset = _reset(facts, anomaly)
+        if reset is None:
+            return Explanation(links)
+        return Explanation([*links, link(reset)], Setting.SHARE_RESET)
+
+
+def _reset(facts: Facts, anomaly: Anomaly) -> Note | None:
+    """When a leader began behind the records, although nothing had been stored; None for never."""
+    taken = [
+        one.ended_ms
+        for one in facts.ledger.deliveries
+        if one.group == anomaly.client
+        and one.partition == anomaly.partition
+        and (one.is_acknowledged or one.is_released)
+    ]
+    first_ms = min(taken, default=facts.recorder.dispatcher.now_ms)
+    for note in between(facts.notes, anomaly.at_ms, first_ms):
+        loaded = note.event
+        if (
+            isinstance(loaded, SharePartitionLoaded)
+            and loaded.group == anomaly.client
+            and (loaded.topic, loaded.partition) == anomaly.partition
+            and loaded.start_offset > anomaly.last
+        ):
+            return note
+    return None

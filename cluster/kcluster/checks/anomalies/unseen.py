@@ -77,9 +77,9 @@ def _around(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
         if below:
             yield from errors_between(facts, first.consumer, last.at_ms, first.at_ms)
             yield from changes_between(facts, anomaly.partition, last.at_ms, first.at_ms)
-    for group, partition, offset, is_commit in facts.ledger.commits:
-        if partition == anomaly.partition and is_commit and offset > anomaly.first:
-            at_ms = commit_ms(facts, group, partition, offset)
+    for one in facts.ledger.commits:
+        if one.partition == anomaly.partition and one.is_commit and one.offset > anomaly.first:
+            at_ms = commit_ms(facts, one.group, one.partition, one.offset)
             early = (Cause.EARLY_COMMIT,)
-            yield Link(at_ms, f"group {group} committed {offset}", causes=early)
+            yield Link(at_ms, f"group {one.group} committed {one.offset}", causes=early)
             return

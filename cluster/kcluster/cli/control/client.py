@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from kcluster.cli.control.protocol import ControlError, ControlRequest
@@ -85,10 +85,17 @@ class Conversation:
             raise ControlError(f"the connection to the cluster broke: {error.strerror}") from error
 
     def follow(self) -> Iterator[Any]:
-        """The events after a request with `follow`, until the cluster stops."""
+        """The events after a request with `follow`, until the cluster stops, or `hang_up`."""
         self._socket.settimeout(None)
         for line in self._lines:
+            if not line.endswith(b"\n"):
+                return
             yield json.loads(line)["event"]
+
+    def hang_up(self) -> None:
+        """End `follow`, from any thread."""
+        with suppress(OSError):  # the cluster has closed it
+            self._socket.shutdown(2)  # SHUT_RDWR
 
     def wait_for_end(self) -> bool:
         """Wait until the cluster closes the connection; False if that takes longer than

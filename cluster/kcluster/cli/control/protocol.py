@@ -119,11 +119,17 @@ def handler_of(verb: str) -> Handler | None:
 
 
 def parse_request(line: bytes) -> Mapping[str, Any]:
-    """A request's line as an object with a `verb`."""
+    """A request's line as an object with a `verb`; ControlError for anything else."""
     try:
         request = json.loads(line)
+        # JSON can name half a character (\ud800), which no answer and no file can repeat.
+        json.dumps(request, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ControlError("the request has half of a surrogate pair: not text", 2) from None
     except ValueError as error:
         raise ControlError("the request is not JSON", 2) from error
+    except RecursionError:
+        raise ControlError("the request is nested too deeply", 2) from None
     if not isinstance(request, dict) or not isinstance(request.get("verb"), str):
         raise ControlError("a request is an object with a verb", 2)
     return request

@@ -33,7 +33,7 @@ from kcluster.operations.errors import ClusterError
 
 VERBS_PACKAGE: Final = "kcluster.cli.verbs"
 
-RECORDER_LIMIT_S: Final = 10.0
+OWN_RUN_LIMIT_S: Final = 10.0
 
 
 class OwnRun(Protocol):
@@ -47,13 +47,13 @@ class OwnRun(Protocol):
         """Write the whole run so far, with its verdict and its page; keep it current no more."""
 
 
-class _Recording:
-    """`is_known`: set once the cluster is recorded, or will not be.  `own_run`: the run directory
-    of `up --out`, if the cluster has one."""
+class _OwnRun:
+    """The run directory of `up --out`, which is made once the cluster's name is its own: a moment
+    after the first verb can arrive.  `is_known`: set from then on, also if there is none."""
 
     def __init__(self) -> None:
         self.is_known = Event()
-        self.own_run: OwnRun | None = None
+        self.run: OwnRun | None = None
 
 
 class ControlSession:
@@ -67,7 +67,7 @@ class ControlSession:
         self.origin_ms = past[0].note.at_ms if past else cluster.status().at_ms
         """Times in lines count from the cluster's first event."""
         self._show: Say = no_line
-        self._recording = _Recording()
+        self._own_run = _OwnRun()
 
     def answer(self, request: Mapping[str, Any], show: Say = no_line) -> ControlAnswer:
         """Call the verb's handler; see server.Service."""
@@ -125,19 +125,16 @@ class ControlSession:
         """The answer where there is nothing to do."""
         return ChangeResult(cluster=self.name, changed=False, lines=[line], events=[])
 
-    def set_recorded(self, own_run: OwnRun | None) -> None:
-        """From now on the cluster is recorded, or will not be.  `own_run`: that of `up --out`."""
-        self._recording.own_run = own_run
-        self._recording.is_known.set()
-
-    def wait_until_recorded(self) -> None:
-        """Wait for the recorder, which is attached a moment after the cluster serves clients."""
-        self._recording.is_known.wait(RECORDER_LIMIT_S)
+    def set_own_run(self, own_run: OwnRun | None) -> None:
+        """`own_run`: that of `up --out`, if there is one."""
+        self._own_run.run = own_run
+        self._own_run.is_known.set()
 
     @property
     def own_run(self) -> OwnRun | None:
-        """The run directory of `up --out`, if there is one; known when the cluster is recorded."""
-        return self._recording.own_run
+        """The run directory of `up --out`, if there is one; waits until that is known."""
+        self._own_run.is_known.wait(OWN_RUN_LIMIT_S)
+        return self._own_run.run
 
 
 def read_request(fields: Mapping[str, Any], kind: type[ControlRequest]) -> ControlRequest:

@@ -23,6 +23,7 @@ from kcluster.cli.simulate.simulation import Simulated, Simulation
 from kcluster.cli.writing import writing
 from kcluster.handle.world_cluster import WorldCluster
 from kcluster.runs.directory import write_run
+from kcluster.runs.whole_files import SHARED, replacing
 from kcluster.world.imports import import_libraries
 from kcluster.world.programs import folder_of
 from kcluster.world.world import START_MS, World
@@ -83,8 +84,8 @@ def _simulate(options: SimulateOptions, setting: SimulationSetting) -> int:
 
 def _write(options: SimulateOptions, simulation: Simulation, simulated: Simulated) -> None:
     if options.trace is not None:
-        with writing(options.trace):
-            Path(options.trace).write_text("\n".join([*simulation.trace_lines, ""]))
+        with writing(options.trace), replacing(Path(options.trace), SHARED) as trace:
+            trace.write("\n".join([*simulation.trace_lines, ""]).encode())
     if options.out is not None:
         with writing(options.out):
             path = write_run(options.out, simulated.record())

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from kcluster.plain_output import styled
 from kcluster.world.check import compare, difference_lines
 from kcluster.world.seeds import SeedOutcome, SeedResult, run_seeds
 
@@ -56,14 +57,14 @@ def _in_child(simulate: Callable[[int], int]) -> Callable[[int], SeedResult]:
 
 
 def _report(failed: SeedOutcome, which: str, took: str) -> int:
-    sys.stdout.write(failed.output.decode(errors="backslashreplace"))
+    styled(sys.stdout).write(failed.output.decode(errors="backslashreplace"))
     if failed.result is None:
         print(f"{which} {failed.ended} ({took})")
         return 1
     if len(failed.result.report) == 1:
         print(f"{which} failed ({took})")
         return failed.result.report[0]
-    sys.stdout.write(failed.result.report.decode(errors="backslashreplace"))
+    styled(sys.stdout).write(failed.result.report.decode(errors="backslashreplace"))
     print(f"{which} crashed ({took}): this is a bug in kcluster")
     return 1
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from kcluster.cli.simulate.simulation import Simulated, Simulation, ends_lines
 from kcluster.contract import Note
 from kcluster.events.render import offset_text
+from kcluster.plain_output import styled
 from kcluster.scenario.report import head_line, noted_lines
 from kcluster.world.output import ProgramOutput
 
@@ -35,7 +36,9 @@ class SimulationOutput:
     @contextmanager
     def programs(self) -> Iterator[Callable[[], None]]:
         """What programs print goes through here, until the function that this yields is called."""
-        streams = ProgramOutput(sys.stdout, self._prefix), ProgramOutput(sys.stderr, self._prefix)
+        # What a program prints is the user's own: also its colours.
+        outputs = styled(sys.stdout), styled(sys.stderr)
+        streams = [ProgramOutput(output, self._prefix) for output in outputs]
 
         def finish() -> None:
             for stream in streams:

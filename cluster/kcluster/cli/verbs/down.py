@@ -53,7 +53,6 @@ def command(out: str | None, name: str | None, as_json: bool) -> None:
 def handle(session: ControlSession, request: DownRequest) -> dict[str, Any]:
     """Ask the cluster to stop; the open conversation shows the client when it has.  The run is
     written once: into the directory of `up --out`, if there is one."""
-    session.wait_until_recorded()
     own = session.own_run
     if own is not None and request.out not in (None, str(own.path.parent.resolve())):
         raise ControlError(

@@ -16,6 +16,7 @@ import click
 from kcluster.cli.click_tools import Section, control_options, print_json, section
 from kcluster.cli.control.client import Conversation
 from kcluster.cli.control.protocol import ControlError, ControlRequest, handles
+from kcluster.cli.watching import when_nobody_reads
 
 if TYPE_CHECKING:
     from kcluster.cli.control.session import ControlSession
@@ -70,6 +71,7 @@ def command(
             show_event(event, as_json)
         if follow:
             sys.stdout.flush()
+            when_nobody_reads(conversation.hang_up)
             try:
                 for event in conversation.follow():
                     if not kinds or event["kind"] in kinds:

@@ -25,9 +25,8 @@ def command(run: str, partition: str, as_page: bool, no_colour: bool) -> None:
 
     RUN is a directory written by `kcluster scenario run --out`, or one that contains `latest`.
     """
-    from rich.console import Console
-
     from kcluster.config.files.problems import unknown
+    from kcluster.plain_output import plain_console
     from kcluster.runs.directory import RunError, find_run, read_run, write_page
     from kcluster.runs.explain import explain, partitions_of
 
@@ -47,6 +46,6 @@ def command(run: str, partition: str, as_page: bool, no_colour: bool) -> None:
     if partition and partition not in names:
         text = f"{partition}: {unknown('partition in this run', partition, names)}"
         fail(ControlError(text, 2))
-    console = Console(highlight=False, soft_wrap=True, no_color=no_colour)
+    console = plain_console(highlight=False, soft_wrap=True, no_color=no_colour)
     for line in explain(record, partition):
         console.print(line)

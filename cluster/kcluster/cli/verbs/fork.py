@@ -90,7 +90,6 @@ def handle(session: ControlSession, request: ForkRequest) -> dict[str, Any]:
     """Play both futures of the running cluster."""
     from kcluster.scenario.forking import fork_cluster
 
-    session.wait_until_recorded()
     steps, for_ms = steps_of(request.actions), _milliseconds("--for", request.duration)
     at_ms = None
     if request.at is not None:

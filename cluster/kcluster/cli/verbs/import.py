@@ -8,8 +8,10 @@ Kafka: no counterpart; it reads what kafka-topics, kafka-configs and kafka-clust
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
@@ -25,6 +27,7 @@ _INVALID, _FAILED = 2, 1
 _EXAMPLES: Final = """\b
 kcluster import --bootstrap broker.example:9092 -o topology.yaml
 kcluster import --topics topics.txt --configs configs.txt -o topology.yaml
+kcluster import --properties server-1.properties --properties server-2.properties -o topology.yaml
 kcluster import --log controller.log --topology topology.yaml -o failover.yaml
 kcluster import --log */state-change.log */controller.log -o failover.yaml
 """
@@ -49,6 +52,12 @@ kcluster import --log */state-change.log */controller.log -o failover.yaml
     help="Saved output of kafka-cluster list-endpoints or kafka-broker-api-versions, for racks.",
 )
 @click.option(
+    "--properties",
+    multiple=True,
+    metavar="FILE",
+    help="The server.properties of a broker; repeatable.",
+)
+@click.option(
     "--log",
     multiple=True,
     metavar="FILE",
@@ -65,6 +74,7 @@ def command(
     topics: str | None,
     configs: tuple[str, ...],
     brokers: tuple[str, ...],
+    properties: tuple[str, ...],
     log: tuple[str, ...],
     logs: tuple[str, ...],
     topology: str | None,
@@ -77,13 +87,16 @@ def command(
     --log FILE are more logs. The logs are played on the cluster of --topology, --bootstrap or
     --topics; without these, on what they show of it themselves.
     """
-    _check_options(bootstrap, topics, configs + brokers, log, logs, topology)
+    sources = (bootstrap, topics, topology, *properties[:1])
+    _check_options(sources, topics, configs + brokers, log, logs, topology)
     _check_output(output, force)
     cluster = None
     if bootstrap is not None:
         cluster = _from_cluster(bootstrap)
     elif topics is not None:
         cluster = _from_files(topics, configs, brokers)
+    elif properties:
+        cluster = _from_properties(properties)
     if log:
         _import_logs(log + logs, topology, cluster, output)
     else:
@@ -92,7 +105,7 @@ def command(
 
 
 def _check_options(
-    bootstrap: str | None,
+    sources: Sequence[str | None],
     topics: str | None,
     more: Sequence[str],
     log: Sequence[str],
@@ -100,15 +113,14 @@ def _check_options(
     topology: str | None,
 ) -> None:
     """Refuse options that do not go together."""
-    sources = [bootstrap, topics, topology]
     given = len(sources) - sources.count(None)
     if not log and (logs or topology is not None):
         which = f"{logs[0]}: " if logs else "--topology: "
         raise click.UsageError(f"{which}name log files with --log, others with their options.")
     if not log and given == 0:
-        raise click.UsageError("Give --bootstrap, --topics or --log.")
+        raise click.UsageError("Give --bootstrap, --topics, --properties or --log.")
     if given > 1:
-        raise click.UsageError("Give one of --bootstrap, --topics and --topology.")
+        raise click.UsageError("Give one of --bootstrap, --topics, --properties and --topology.")
     if more and topics is None:
         raise click.UsageError("--configs and --brokers go with --topics.")
 
@@ -126,6 +138,11 @@ def _import_topology(cluster: DescribedCluster, output: str | None) -> None:
     partitions = sum(len(topic.assignment) for topic in draft.topics)
     counts = f"{len(draft.brokers)} brokers, {len(draft.topics)} topics, {partitions} partitions"
     _write(text, output, f"{counts}; start it: kcluster up {output}")
+    racks = [broker.rack for broker in draft.brokers if broker.rack]
+    if racks and output is not None:
+        lost = shlex.quote(f"rack {racks[0]}")
+        words = f"kcluster scenario new --topology {shlex.quote(output)} --lose {lost}"
+        print(f"lose a rack of it: {words}", file=sys.stderr)
 
 
 def _import_logs(
@@ -188,6 +205,18 @@ def _from_files(topics: str, configs: Sequence[str], brokers: Sequence[str]) -> 
     return cluster
 
 
+def _from_properties(paths: Sequence[str]) -> DescribedCluster:
+    from kcluster.importing.properties import read_properties
+    from kcluster.importing.tool_output import ToolText
+
+    files = [ToolText(path, _text_of(path)) for path in paths]
+    cluster = read_properties(files)
+    problems = [problem for file in files for problem in file.problems]
+    if problems:
+        _refuse(problems)
+    return cluster
+
+
 def _text_of(path: str) -> str:
     """The text of a file; ends the process with one line if it has none."""
     try:
@@ -241,9 +270,11 @@ def _write(text: str, output: str | None, summary: str) -> None:
     if output is None:
         print(text, end="")
         return
+    from kcluster.runs.whole_files import SHARED, replacing
+
     try:
-        with open(output, "w", encoding="utf-8") as file:
-            file.write(text)
+        with replacing(Path(output), SHARED) as file:
+            file.write(text.encode())
     except OSError as error:
         _fail(f"{output}: cannot be written: {error.strerror}", _FAILED)
     print(f"{output}: {summary}", file=sys.stderr)

@@ -221,9 +221,9 @@ def _print_markdown(text: str) -> None:
 
 
 def _console() -> Any:
-    from rich.console import Console
+    from kcluster.plain_output import plain_console
 
-    return Console(highlight=False, soft_wrap=False, width=None)
+    return plain_console(highlight=False, soft_wrap=False, width=None)
 
 
 def _print_lines(lines: Iterable[str]) -> None:

@@ -67,9 +67,9 @@ def print_logs(logs: dict[str, Any]) -> None:
     if not sys.stdout.isatty():
         print("\n".join(drawing_of(logs, digit)))
         return
-    from rich.console import Console
+    from kcluster.plain_output import plain_console
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = plain_console(highlight=False, soft_wrap=True)
     for line in drawing_of(logs):
         console.print(line)
 

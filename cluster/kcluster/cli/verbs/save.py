@@ -76,7 +76,6 @@ def handle(session: ControlSession, request: SaveRequest) -> dict[str, Any]:
     answer = {} if request.directory is None else save(session, request.directory)
     if request.scenario is None:
         return answer
-    session.wait_until_recorded()
     with writing(request.scenario):
         write_scenario(session.cluster, request.scenario)
     return {**answer, "scenario": request.scenario}
@@ -88,7 +87,6 @@ def save(session: ControlSession, directory: str, own: OwnRun | None = None) -> 
     from kcluster.cli.writing import writing
     from kcluster.runs.directory import RunError, read_verdict
 
-    session.wait_until_recorded()
     try:
         with writing(directory):
             path = session.cluster.save(directory) if own is None else own.finish().resolve()

@@ -8,6 +8,7 @@ Kafka: Trogdor's coordinator.
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -79,8 +80,13 @@ def run(
     A scenario is a file, or the NAME of one that ships with kcluster; of a DIR all scenario files
     in it are run.  Each is run on each clock with each seed; the last line is a summary.
     """
+    from kcluster.cli.topology_choice import without_effect_line
+
     refuse_both(verbose, quiet)
     scenarios = read_all(files)
+    for line in dict.fromkeys(without_effect_line(each.topology) for each in scenarios):
+        if line is not None:
+            print(line, file=sys.stderr)
     plan = [
         (scenario, on, scenario.first_seed(seed) + number)
         for scenario in scenarios
@@ -143,16 +149,31 @@ def show(name: str) -> None:
 
 @command.command("new")
 @click.argument("file", default="scenario.yaml")
-def new(file: str) -> None:
+@click.option("--topology", metavar="FILE", help="A topology file, such as one of kcluster import.")
+@click.option(
+    "--lose", metavar="BROKERS", help="With --topology: what loses power under load: 'rack b'."
+)
+def new(file: str, topology: str | None, lose: str | None) -> None:
     """Write a scenario to begin with; it runs as it is.
 
     FILE is scenario.yaml if none is given.  A file that exists is not overwritten.
+
+    With --topology and --lose: a drill on this topology. Each topic has a producer and a group of
+    readers; then the brokers lose power, and come back.
     """
     from kcluster.scenario.skeleton import skeleton
 
+    if (topology is None) != (lose is None):
+        raise click.UsageError(
+            "--topology and --lose go together: --topology t.yaml --lose 'rack b'"
+        )
+    if topology is None or lose is None:
+        text = skeleton(shlex.quote(file))
+    else:
+        text = _drill(file, topology, lose)
     try:
         with open(file, "x", encoding="utf-8") as opened:
-            opened.write(skeleton(shlex.quote(file)))
+            opened.write(text)
     except FileExistsError:
         fail(ControlError(f"{file} exists; name another file", 2))
     except OSError as error:
@@ -160,13 +181,40 @@ def new(file: str) -> None:
     print(f"{file} is written; run it: kcluster scenario run {shlex.quote(file)}")
 
 
+def _drill(file: str, topology: str, lost: str) -> str:
+    """The text of a drill; its problems go to stderr, with exit code 2."""
+    from kcluster.config.files.problems import TopologyError
+    from kcluster.config.topology.model import Topology
+    from kcluster.operations.targets import targets
+    from kcluster.scenario.drill import drill
+    from kcluster.scenario.language.loader import ScenarioError
+    from kcluster.scenario.language.scenario import Scenario
+
+    try:
+        targets(lost)
+    except ValueError as error:
+        fail(ControlError(f"--lose {shlex.quote(lost)}: {error}", 2))
+    try:
+        loaded = Topology.load(topology)
+    except TopologyError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    path = os.path.relpath(topology, os.path.dirname(file) or ".")
+    text = drill(loaded, path, lost, shlex.quote(file))
+    try:
+        Scenario.parse(text, file)
+    except ScenarioError as error:
+        fail(ControlError(f"--lose {shlex.quote(lost)}: {error.problems[0].text}", 2))
+    return text
+
+
 @command.command("help")
-@click.argument("topic", required=False)
+@click.argument("word", required=False)
 @click.option("--markdown", is_flag=True, help="Print the whole reference as Markdown.")
-def help_(topic: str | None, markdown: bool) -> None:
+def help_(word: str | None, markdown: bool) -> None:
     """Explain the keys of scenario files, and each action.
 
-    Without TOPIC, all topics are listed.
+    Without WORD, all of them are listed.
     """
     from kcluster.config.files.problems import unknown
     from kcluster.scenario.language.reference import pages
@@ -175,12 +223,12 @@ def help_(topic: str | None, markdown: bool) -> None:
     found = pages()
     if markdown:
         print(as_markdown(), end="")
-    elif topic is None:
+    elif word is None:
         print(overview())
-    elif topic in found:
-        print(as_text(found[topic]))
+    elif word in found:
+        print(as_text(found[word]))
     else:
-        fail(ControlError(f"{topic}: {unknown('topic', topic, found)}", 2))
+        fail(ControlError(f"{word}: {unknown('word of scenario files', word, found)}", 2))
 
 
 def read_all(words: Sequence[str]) -> list[Any]:
@@ -255,11 +303,12 @@ def _progress(name: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     if quiet or not sys.stderr.isatty():
         yield lambda passed_ms, all_ms: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
+    from kcluster.plain_output import plain_console
+
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.1f} s"))
-    with Progress(*columns, transient=True, console=Console(stderr=True)) as bar:
+    with Progress(*columns, transient=True, console=plain_console(to_stderr=True)) as bar:
         task = bar.add_task(name)
         yield lambda passed_ms, all_ms: bar.update(
             task, completed=passed_ms / 1000, total=all_ms / 1000

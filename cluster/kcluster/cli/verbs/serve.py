@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import threading
+from pathlib import Path
 from queue import SimpleQueue
 
 import click
@@ -47,6 +48,13 @@ from kcluster.operations.errors import ClusterError
     envvar="KCLUSTER_TOKEN",
     help="The token that requests must carry.  [default: $KCLUSTER_TOKEN, else drawn]",
 )
+@click.option(
+    "--runs",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Requests may write run directories below this one, and nowhere else.",
+)
 @click.option("--exit-with-stdin", is_flag=True, help="Stop when the standard input ends.")
 @click.option("--json", "as_json", is_flag=True, help="Print the ready line as JSON.")
 def command(
@@ -54,6 +62,7 @@ def command(
     host: str,
     names: tuple[str, ...],
     token: str | None,
+    runs: Path,
     exit_with_stdin: bool,
     as_json: bool,
 ) -> None:
@@ -62,7 +71,7 @@ def command(
     The first line has the address and the token. GET /openapi.json describes the requests;
     docs/reference/http-api.md lists them. All clusters stop with the process.
     """
-    from kcluster.cli.stop_signals import on_stop_signals
+    from kcluster.cli.stop_signals import leaving_within, on_stop_signals
     from kcluster.web.server import LOOPBACK, WebServer
 
     wanted: SimpleQueue[str] = SimpleQueue()
@@ -70,7 +79,9 @@ def command(
     if exit_with_stdin:
         threading.Thread(target=_wait_for_end, args=(wanted,), name="stdin", daemon=True).start()
     try:
-        server = WebServer(can_create=True, host=host, port=port, token=token, names=names)
+        server = WebServer(
+            can_create=True, host=host, port=port, token=token, names=names, runs=runs.resolve()
+        )
     except ClusterError as error:
         fail(ControlError(str(error)), as_json)
     server.start()
@@ -83,12 +94,19 @@ def command(
     else:
         print(f"ready: {server.url}  (token {server.token}; Ctrl-C stops)", flush=True)
     wanted.get()
-    server.stop()
-    for held in server.clusters.all():
-        held.stop()
+    with leaving_within():
+        server.stop()
+        stopping = [threading.Thread(target=held.stop) for held in server.clusters.all()]
+        for thread in stopping:
+            thread.start()
+        for thread in stopping:
+            thread.join()
+        sys.stdout.flush()
+        os._exit(0)  # what 200 clusters leave in memory need not be collected
 
 
 def _wait_for_end(wanted: SimpleQueue[str]) -> None:
-    while sys.stdin.buffer.read(4096):
+    # Not by sys.stdin: the interpreter cannot end while a thread has its lock.
+    while os.read(0, 4096):
         pass
     wanted.put("stdin")

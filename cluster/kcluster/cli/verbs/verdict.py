@@ -56,7 +56,6 @@ def handle(session: ControlSession, request: VerdictRequest) -> dict[str, Any]:
     """The verdict as lines and as values."""
     import msgspec
 
-    session.wait_until_recorded()
     verdict = session.cluster.verdict(request.since)
     lines = verdict.lines(verbose=request.verbose)
     return {"lines": lines, "verdict": msgspec.json.decode(verdict.to_json())}

@@ -216,7 +216,7 @@ class Commits:
         if failure:
             on_committed(False, True, now_ms)
             return
-        commits = self._network.ledger.commits
+        ledger = self._network.ledger
         refusal = ErrorCode.NONE
         for topic in response.topics:
             name = topic.name or self._metadata.topic_name(topic.topic_id) or ""
@@ -227,11 +227,11 @@ class Commits:
                     self._network.record_error(now_ms, _OFFSET_COMMIT, error.name, key)
                     refusal = refusal or error
                 elif key in offsets:
-                    commits.append((self._settings.group_id, key, offsets[key][0], True))
-        can_retry = bool(refusal) and self._handle_error(refusal, generation, now_ms)
+                    ledger.add_commit(self._settings.group_id, key, offsets[key][0])
+        can_retry = bool(refusal) and self.refused(refusal, generation, now_ms)
         on_committed(not refusal, can_retry, now_ms)
 
-    def _handle_error(self, error: ErrorCode, generation: tuple[int, str], now_ms: int) -> bool:
+    def refused(self, error: ErrorCode, generation: tuple[int, str], now_ms: int) -> bool:
         """React to an error.  Returns whether to retry.  Kafka: OffsetCommitResponseHandler."""
         member = self._member
         if error in _RETRIABLE:
@@ -289,13 +289,15 @@ class Commits:
             require_stable=True,
         )
         self._is_fetching_committed = True
-        self._coordinator.send(_OFFSET_FETCH, body, now_ms, self._on_fetched, context=wanted)
+        ledger = self._network.ledger
+        asked = [(one, ledger.acked_offset(group_id, one.key)) for one in wanted]
+        self._coordinator.send(_OFFSET_FETCH, body, now_ms, self._on_fetched, context=asked)
 
     def _on_fetched(
         self, request: InFlightRequest, response: Any, failure: str, now_ms: int
     ) -> None:
         self._is_fetching_committed = False
-        wanted: list[Position] = request.context
+        wanted: list[tuple[Position, int]] = request.context
         if failure:
             self._retry_fetch(now_ms)
             return
@@ -322,8 +324,9 @@ class Commits:
                     partition_response.committed_leader_epoch,
                 )
         self._fetch_failures = 0
-        for position in wanted:
-            self._initialize(position, *committed.get(position.key, (-1, -1)), now_ms)
+        for position, known in wanted:
+            offset, epoch = committed.get(position.key, (-1, -1))
+            self._initialize(position, offset, epoch, known, now_ms)
 
     def _fetch_refused(self, error: ErrorCode, now_ms: int) -> None:
         if error in COORDINATOR_GONE:
@@ -344,7 +347,9 @@ class Commits:
         )
         self._fetch_failures += 1
 
-    def _initialize(self, position: Position, offset: int, epoch: int, now_ms: int) -> None:
+    def _initialize(
+        self, position: Position, offset: int, epoch: int, known: int, now_ms: int
+    ) -> None:
         key = position.key
         if (
             self._positions.get(key) is not position
@@ -352,7 +357,7 @@ class Commits:
         ):
             return
         group_id = self._settings.group_id
-        self._network.ledger.commits.append((group_id, key, offset, False))
+        self._network.ledger.add_fetched(group_id, key, offset, known)
         if offset >= 0:
             known_epoch = self._metadata.leader_epoch(*key)
             if epoch > known_epoch:

@@ -177,10 +177,8 @@ class TransactionalApplication(Application):
         if transaction is not None:
             offsets = transaction.offsets
             if outcome is TransactionOutcome.COMMITTED and offsets is not None:
-                self._ledger.commits += [
-                    (offsets.group, partition, offset, True)
-                    for partition, (offset, _) in offsets.offsets.items()
-                ]
+                for partition, (offset, _) in offsets.offsets.items():
+                    self._ledger.add_commit(offsets.group, partition, offset)
             transaction.outcome = outcome
             transaction.ended_ms = now_ms
             transaction.error = error or transaction.error

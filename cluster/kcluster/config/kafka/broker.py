@@ -191,6 +191,7 @@ class BrokerConfig(Struct, frozen=True):
 
     # ------------------------------------------------------------------------------ sockets
     socket_request_max_bytes: Annotated[int, _INT_1] = 104_857_600
+    queued_max_request_bytes: Annotated[int, _LONG] = -1
     connections_max_idle_ms: Annotated[int, _LONG] = 600_000
     max_connections: Annotated[int, _LOG_INT_0] = _MAX_INT
     max_connections_per_ip: Annotated[int, _LOG_INT_0] = _MAX_INT

@@ -1,8 +1,8 @@
 """Every broker config of Kafka 4.3.1, including those without an effect here, with documentation.
 
 Owns: the rest of the table (catalog.txt), which is read on first use; documentation.txt.
-Never: decides which configs a topology may set (config_checks.py refuses those without an effect;
-they can be described, and changed in a running broker where Kafka allows that).
+Never: decides which configs a topology may set (config_checks.py).  Those without an effect can be
+set and described, and changed in a running broker where Kafka allows that.
 Kafka: KafkaConfig, DynamicBrokerConfig (AllDynamicConfigs, PerBrokerConfigs), DynamicConfig.Broker.
 
 A line of catalog.txt: name, type, when it can change, default (`""` empty, `-` required) and the

@@ -57,8 +57,8 @@ class Spec(Struct, frozen=True):
     synonyms: tuple[str, ...] = ()
     feature: bool = False
     obeyed: bool = True
-    """False: stored and described as in Kafka, but without an effect here.  A topology may not set
-    it, and neither the broker configs that give its default."""
+    """False: stored and described as in Kafka, but without an effect here, as are the broker
+    configs that give its default."""
 
 
 class ConfigDef(Struct, frozen=True):

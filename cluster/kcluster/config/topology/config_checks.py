@@ -1,20 +1,21 @@
 """Checks the configs of a topology: from a tree (tree.py) to text by name.
 
-Owns: which configs a topology may set, and the messages for those it may not.
-Never: raises; records every problem.
+Owns: which configs a topology may set, which of them have no effect, and the messages for unknown
+names and invalid values.  Never: raises; records every problem.
 Kafka: ConfigDef.parse, KafkaConfig.validateValues, ConfigurationControlManager.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Final
 
 from kcluster.config.files.problems import join, nearest
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
 from kcluster.config.kafka.broker import BROKER_CONFIGS, BrokerConfig, check_broker_config
-from kcluster.config.kafka.catalog import WHY_NOT_SIMULATED, not_simulated
+from kcluster.config.kafka.catalog import listener_config, not_simulated
 from kcluster.config.kafka.spelling import config_name
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.kafka.values import ConfigDef, ConfigError, parse_value
@@ -28,10 +29,21 @@ _TOPOLOGY_SETS: Final = {
 }
 
 
-def _not_obeyed(name: str) -> str:
-    reason = WHY_NOT_SIMULATED.get(name)
-    because = "" if reason is None else f" ({reason})"
-    return f"Kafka has it, but it would have no effect here{because}; leave it out"
+@cache
+def _settable() -> dict[str, ConfigDef]:
+    """By name: every broker config of Kafka, but for what other keys of a topology set."""
+    all_ = BROKER_CONFIGS | not_simulated()
+    return {name: all_[name] for name in all_ if name not in _TOPOLOGY_SETS}
+
+
+def simulated(config: Mapping[str, str]) -> dict[str, str]:
+    """Of a topology's broker configs those that a BrokerConfig has."""
+    return {name: text for name, text in config.items() if name in BROKER_CONFIGS}
+
+
+def has_effect(name: str, definitions: Mapping[str, ConfigDef]) -> bool:
+    """Whether something here obeys a broker config, or with TOPIC_CONFIGS a topic config."""
+    return name in definitions and definitions[name].obeyed
 
 
 def read_broker_configs(
@@ -40,13 +52,17 @@ def read_broker_configs(
     """The broker configs of a mapping as text, and the BrokerConfig of these over `beneath`;
     None if they have problems.  Contradictions between configs are problems too."""
     before = len(reading.problems)
-    own = read_configs(reading, node, path, BROKER_CONFIGS, _unknown_broker_config)
+    names = node.entries if isinstance(node, Map) else ()
+    # Reading Kafka's other configs takes some ms, which most topologies can do without.
+    is_simulated = all(config_name(name, BROKER_CONFIGS) in BROKER_CONFIGS for name in names)
+    definitions = BROKER_CONFIGS if is_simulated else _settable()
+    own = read_configs(reading, node, path, definitions, _unknown_broker_config)
     if len(reading.problems) > before or node is None:
         return own, None if node is not None else _resolved(profile, beneath)
     config = _resolved(profile, beneath, own)
     if config is not None:
         written = node.entries if isinstance(node, Map) else {}
-        values = {config_name(key, BROKER_CONFIGS): entry for key, entry in written.items()}
+        values = {config_name(key, definitions): entry for key, entry in written.items()}
         for name, reason in check_broker_config(config):
             entry = values.get(name)
             reading.wrong(node if entry is None else entry.value, join(path, name), reason)
@@ -55,7 +71,7 @@ def read_broker_configs(
 
 def _resolved(profile: str, *overrides: Mapping[str, str]) -> BrokerConfig | None:
     try:
-        return BrokerConfig.resolve(profile, *overrides)
+        return BrokerConfig.resolve(profile, *map(simulated, overrides))
     except ConfigError:
         return None  # reported where it was written
 
@@ -77,7 +93,7 @@ def read_configs(
         return configs
     for written, entry in node.entries.items():
         name, at = config_name(written, definitions), join(path, written)
-        definition = definitions.get(name)
+        definition = definitions.get(name) or definitions.get(listener_config(name) or "")
         if name in configs:
             reading.wrong(entry, at, f"{name} is given twice")
             continue
@@ -85,9 +101,6 @@ def read_configs(
             reading.wrong(
                 entry, at, "no such config" if reading.is_exhausted else unknown_name(name)
             )
-            continue
-        if not definition.obeyed:
-            reading.wrong(entry, at, _not_obeyed(name))
             continue
         text = _config_text(entry.value, definition)
         if text is None:
@@ -116,26 +129,32 @@ def show_sentence(text: str) -> str:
     return text if text.isprintable() else repr(text)
 
 
-def _unknown_broker_config(name: str) -> str:
-    name = name.replace("_", ".")
+def _unknown_broker_config(written: str) -> str:
+    name = written.replace("_", ".")
     if name in _TOPOLOGY_SETS:
         return f"set with {_TOPOLOGY_SETS[name]}"
     topic_config = TOPIC_CONFIGS.get(name)
     if topic_config is not None and topic_config.synonyms:
         return f"a config of topics; for all topics it is {topic_config.synonyms[0]}"
-    if name in not_simulated():
-        return _not_obeyed(name)
-    meant = nearest(name, BROKER_CONFIGS)
-    if meant is not None:
-        return f"no such broker config; did you mean {meant}?"
-    return "no such broker config"
+    return "no such broker config" + _did_you_mean(written, _settable())
 
 
-def unknown_topic_config(name: str) -> str:
+def unknown_topic_config(written: str) -> str:
     """The message for a name that no topic config has."""
-    name = name.replace("_", ".")
+    name = written.replace("_", ".")
     for definition in TOPIC_CONFIGS.values():
         if name in definition.synonyms:
             return f"a config of brokers; of a topic it is {definition.name}"
-    meant = nearest(name, TOPIC_CONFIGS)
-    return "no such topic config" + (f"; did you mean {meant}?" if meant else "")
+    return "no such topic config" + _did_you_mean(written, TOPIC_CONFIGS)
+
+
+def _did_you_mean(written: str, known: Mapping[str, ConfigDef]) -> str:
+    """The config that was probably meant, spelled as the wrong name is: the only one that begins
+    with it, or the nearest."""
+    name = written.replace("_", ".")
+    longer = [one for one in known if one.startswith(f"{name}.")]
+    meant = longer[0] if len(longer) == 1 else nearest(name, known)
+    if meant is None:
+        return ""
+    is_dotted = "." in written or "_" not in written
+    return f"; did you mean {meant if is_dotted else meant.replace('.', '_')}?"

@@ -16,7 +16,13 @@ from msgspec import Struct, field
 from kcluster.config.files.problems import Place, Problem, TopologyError, show, unknown
 from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Map, Node
-from kcluster.config.kafka.broker import PROFILES, BrokerConfig, replication_defaults
+from kcluster.config.kafka.broker import (
+    BROKER_CONFIGS,
+    PROFILES,
+    BrokerConfig,
+    replication_defaults,
+)
+from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.topology.broker_checks import (
     EVERYWHERE,
     check_advertised,
@@ -24,7 +30,7 @@ from kcluster.config.topology.broker_checks import (
     host_problem,
     read_version,
 )
-from kcluster.config.topology.config_checks import read_broker_configs
+from kcluster.config.topology.config_checks import has_effect, read_broker_configs, simulated
 from kcluster.config.topology.feature_checks import check_features
 from kcluster.config.topology.keys import TOPOLOGY, keys_of
 from kcluster.config.topology.loader import SourceTree, tree_of_file, tree_of_text, tree_of_values
@@ -91,7 +97,28 @@ class Topology(Struct, frozen=True):
         program, which the file overrides."""
         own = next(spec.config for spec in self.brokers if spec.id == broker_id)
         factors = replication_defaults(len(self.brokers))
-        return BrokerConfig.resolve(self.profile, factors, *overrides, self.config, own)
+        written = (simulated(self.config), simulated(own))
+        return BrokerConfig.resolve(self.profile, factors, *overrides, *written)
+
+    def texts_without_effect(self, broker_id: int) -> dict[str, str]:
+        """The configs of one broker, by Kafka's name, that a BrokerConfig does not have."""
+        own = next(spec.config for spec in self.brokers if spec.id == broker_id)
+        texts = {**self.config, **own}
+        return {name: text for name, text in texts.items() if name not in BROKER_CONFIGS}
+
+    @property
+    def without_effect(self) -> tuple[str, ...]:
+        """Names of the configs that it sets although nothing here obeys them, each once."""
+        of_brokers = (self.config, *(spec.config for spec in self.brokers))
+        of_topics = (spec.config for spec in self.topics.values())
+        names = [
+            name
+            for configs, known in ((of_brokers, BROKER_CONFIGS), (of_topics, TOPIC_CONFIGS))
+            for config in configs
+            for name in config
+            if not has_effect(name, known)
+        ]
+        return tuple(dict.fromkeys(names))
 
     def release_of(self, broker_id: int) -> Release:
         """The release as which a broker first starts."""
@@ -154,7 +181,9 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
     if host in EVERYWHERE:
         check_advertised(reading, top["host"], host, brokers.specs)
     by_default = BrokerConfig.resolve(
-        profile, replication_defaults(brokers.count), {} if cluster_config is None else config
+        profile,
+        replication_defaults(brokers.count),
+        {} if cluster_config is None else simulated(config),
     )
     topics = check_topics(reading, top.get("topics"), brokers, by_default)
     network = check_network(reading, top.get("network"), brokers.known_ids)

@@ -48,6 +48,8 @@ class Session(Struct):
     """The last record that it is known to have applied."""
     controlled_shutdown_offset: int | None = None
     """Offset of the records that moved its leaders away; None unless it is shutting down."""
+    refused_incarnation: bytes = b""
+    """The process that it has kept from registering, noted once."""
     cause: NoteId | None = None
     """The note of its registration or, since it began, of its controlled shutdown."""
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kcluster.contract import NoteId
 from kcluster.controller.membership.liveness import BrokerState, Session, Sessions
-from kcluster.controller.ports import MetadataPort, PartitionsOfBrokers
+from kcluster.controller.ports import MetadataPort, PartitionKey, PartitionsOfBrokers
 from kcluster.controller.registry import Handler
 from kcluster.events.brokers import (
     BrokerFenced,
@@ -26,6 +27,7 @@ from kcluster.events.brokers import (
     BrokerUnfenced,
     ControlledShutdown,
     ControllerElected,
+    RegistrationRefused,
 )
 from kcluster.events.reasons import Fenced, Fencing, Restarted, ShuttingDown, Unfenced
 from kcluster.metadata.records import (
@@ -38,6 +40,19 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
 _TIMER: Final = "sessions"
+
+MAX_CHANGES_PER_BATCH: Final = 1_000
+"""A broker with more partitions leaves its ISRs in several batches, a millisecond apart, so that no
+step takes long.  Kafka: QuorumController.MAX_RECORDS_PER_BATCH, which splits what is not atomic."""
+
+
+class _Departure(Struct):
+    """A broker that is leaving its ISRs, and is not yet out of all of them."""
+
+    reason: Fenced | ShuttingDown
+    cause: NoteId | None
+    remaining: list[PartitionKey]
+    """The last one leaves first."""
 
 
 class Membership:
@@ -56,6 +71,7 @@ class Membership:
         self._metadata = metadata
         self._partitions = partitions
         self._on_unfenced = on_unfenced
+        self._departures: dict[int, _Departure] = {}
 
     def handlers(self) -> dict[str, Handler]:
         """See registry.py."""
@@ -78,6 +94,7 @@ class Membership:
             return _registration_error(ErrorCode.INCONSISTENT_CLUSTER_ID)
         same = existing is not None and existing.incarnation_id == request.incarnation_id
         if not same and existing is not None and self.sessions.is_valid(broker_id, now_ms):
+            self._note_refusal(broker_id, request.incarnation_id, now_ms)
             return _registration_error(ErrorCode.DUPLICATE_BROKER_REGISTRATION)
         if not request.listeners:
             return _registration_error(ErrorCode.INVALID_REGISTRATION)
@@ -87,6 +104,7 @@ class Membership:
         clean = existing is not None and existing.epoch == request.previous_broker_epoch
         previous_epoch = None if existing is None else existing.epoch
         cause = metadata.note(BrokerRegistered(broker_id, previous_epoch, clean, request.rack))
+        self._departures.pop(broker_id, None)
         restarted = Restarted(broker_id, previous_epoch, clean)
         records = self._partitions.on_broker_restarted(restarted, cause)
         epoch = metadata.end_offset + len(records)
@@ -102,6 +120,16 @@ class Membership:
         self.sessions.register(broker_id, epoch).cause = cause
         metadata.commit([*records, RegisterBrokerRecord(registration, cause)])
         return m.BrokerRegistrationResponse(broker_epoch=epoch)
+
+    def _note_refusal(self, broker_id: int, incarnation_id: bytes, now_ms: int) -> None:
+        """Note the first refusal of a process: it asks again with each heartbeat interval."""
+        session = self.sessions.get(broker_id)
+        assert session is not None, broker_id
+        assert session.last_contact_ms is not None, session
+        if session.refused_incarnation != incarnation_id:
+            session.refused_incarnation = incarnation_id
+            left_ms = session.last_contact_ms + self.sessions.timeout_ms - now_ms
+            self._metadata.note(RegistrationRefused(broker_id, left_ms))
 
     def _amend(self, existing: BrokerRegistration, request: Any) -> Any:
         listener = request.listeners[0]
@@ -124,7 +152,9 @@ class Membership:
             )
         cause = self._metadata.note(BrokerFenced(broker_id, Fencing.UNREGISTERED))
         reason = Fenced(broker_id, Fencing.UNREGISTERED)
-        records = self._partitions.on_broker_leaving(reason, cause)
+        self._departures.pop(broker_id, None)
+        partitions = self._partitions.in_sync_on(broker_id)
+        records = self._partitions.on_broker_leaving(reason, cause, partitions)
         self.sessions.remove(broker_id)
         record = UnregisterBrokerRecord(broker_id, registration.epoch, cause)
         self._metadata.commit([*records, record])
@@ -146,8 +176,10 @@ class Membership:
         if _TIMER not in self._metadata.timers:
             expiry_ms = now_ms + sessions.timeout_ms
             self._metadata.timers.set(_TIMER, expiry_ms, self.expire_sessions)
-        leads = self._partitions.led_by(broker_id) > 0
-        state = sessions.next_state(session, request.want_fence, request.want_shut_down, leads)
+        state = session.state
+        if broker_id not in self._departures:
+            leads = self._partitions.led_by(broker_id) > 0
+            state = sessions.next_state(session, request.want_fence, request.want_shut_down, leads)
         if state is not session.state:
             self._enter(session, registration, state, now_ms)
         return m.BrokerHeartbeatResponse(
@@ -169,13 +201,13 @@ class Membership:
             case BrokerState.UNFENCED:
                 self._unfence(session, registration, now_ms)
             case BrokerState.CONTROLLED_SHUTDOWN:
-                self._begin_controlled_shutdown(session, registration)
+                self._begin_controlled_shutdown(session, registration, now_ms)
             case BrokerState.FENCED:
-                self.fence(session, registration, Fencing.REQUESTED)
+                self.fence(session, registration, Fencing.REQUESTED, now_ms)
             case BrokerState.SHUTDOWN_NOW:
                 if not registration.fenced:
                     cause = session.cause if session.state is not BrokerState.UNFENCED else None
-                    self.fence(session, registration, Fencing.SHUTDOWN_COMPLETE, cause)
+                    self.fence(session, registration, Fencing.SHUTDOWN_COMPLETE, now_ms, cause)
 
     def _unfence(self, session: Session, registration: BrokerRegistration, now_ms: int) -> None:
         broker_id = registration.broker_id
@@ -190,7 +222,7 @@ class Membership:
         self._on_unfenced(now_ms)
 
     def _begin_controlled_shutdown(
-        self, session: Session, registration: BrokerRegistration
+        self, session: Session, registration: BrokerRegistration, now_ms: int
     ) -> None:
         broker_id = registration.broker_id
         leaders = self._partitions.led_by(broker_id)
@@ -198,10 +230,13 @@ class Membership:
         change = BrokerRegistrationChangeRecord(
             broker_id, registration.epoch, in_controlled_shutdown=True, cause=cause
         )
-        moved = self._partitions.on_broker_leaving(ShuttingDown(broker_id), cause)
+        session.cause = cause
+        if self._begin_departure(ShuttingDown(broker_id), cause, change, now_ms):
+            return
+        partitions = self._partitions.in_sync_on(broker_id)
+        moved = self._partitions.on_broker_leaving(ShuttingDown(broker_id), cause, partitions)
         self._metadata.commit([change, *moved])
         session.controlled_shutdown_offset = self._metadata.end_offset - 1
-        session.cause = cause
 
     # ------------------------------------------------------------------------------- fencing
 
@@ -210,6 +245,7 @@ class Membership:
         session: Session,
         registration: BrokerRegistration,
         fencing: Fencing,
+        now_ms: int,
         cause: NoteId | None = None,
         silent_ms: int = 0,
     ) -> None:
@@ -218,11 +254,55 @@ class Membership:
         session.fenced, session.controlled_shutdown_offset = True, None
         cause = self._metadata.note(BrokerFenced(broker_id, fencing, silent_ms), cause)
         reason = Fenced(broker_id, fencing, silent_ms)
-        records = self._partitions.on_broker_leaving(reason, cause)
         change = BrokerRegistrationChangeRecord(
             broker_id, registration.epoch, fenced=True, cause=cause
         )
+        if self._begin_departure(reason, cause, change, now_ms):
+            return
+        partitions = self._partitions.in_sync_on(broker_id)
+        records = self._partitions.on_broker_leaving(reason, cause, partitions)
         self._metadata.commit([*records, change])
+
+    def _begin_departure(
+        self,
+        reason: Fenced | ShuttingDown,
+        cause: NoteId,
+        change: BrokerRegistrationChangeRecord,
+        now_ms: int,
+    ) -> bool:
+        """If a broker is in too many ISRs for one batch: commit `change`, after which it joins no
+        ISR and is not elected, and let it leave step by step.  Until it is out of all of them its
+        heartbeats do not change its state.  False: it can leave in one batch."""
+        self._departures.pop(reason.broker, None)
+        partitions = self._partitions.in_sync_on(reason.broker)
+        if len(partitions) <= MAX_CHANGES_PER_BATCH:
+            return False
+        partitions.reverse()
+        self._departures[reason.broker] = _Departure(reason, cause, partitions)
+        self._metadata.commit([change])
+        self._leave_some(reason.broker, now_ms)
+        return True
+
+    def _leave_some(self, broker_id: int, now_ms: int) -> None:
+        departure = self._departures.get(broker_id)
+        if departure is None:
+            return
+        remaining = departure.remaining
+        batch = remaining[: -MAX_CHANGES_PER_BATCH - 1 : -1]
+        del remaining[-MAX_CHANGES_PER_BATCH:]
+        records = self._partitions.on_broker_leaving(departure.reason, departure.cause, batch)
+        self._metadata.commit(records)
+        if remaining:
+            later_ms = now_ms + 1
+            self._metadata.timers.set(
+                ("leaving", broker_id), later_ms, lambda at_ms: self._leave_some(broker_id, at_ms)
+            )
+            return
+        del self._departures[broker_id]
+        if records and isinstance(departure.reason, ShuttingDown):
+            session = self.sessions.get(broker_id)
+            assert session is not None, broker_id
+            session.controlled_shutdown_offset = self._metadata.end_offset - 1
 
     def take_over(self, now_ms: int) -> None:
         """A controller becomes active on a log that others wrote: every broker's session starts
@@ -236,7 +316,20 @@ class Membership:
                 session.last_contact_ms = now_ms
             if registration.in_controlled_shutdown:
                 session.controlled_shutdown_offset = self._metadata.end_offset
+        self._resume_departures(now_ms)
         self.expire_sessions(now_ms)
+
+    def _resume_departures(self, now_ms: int) -> None:
+        """Brokers that were leaving when the last controller died continue to leave."""
+        for broker_id, registration in self._metadata.image.brokers.items():
+            if not registration.is_active and self._partitions.led_by(broker_id):
+                if registration.fenced:
+                    reason: Fenced | ShuttingDown = Fenced(broker_id, Fencing.SESSION_EXPIRED)
+                else:
+                    reason = ShuttingDown(broker_id)
+                partitions = self._partitions.in_sync_on(broker_id)
+                self._departures[broker_id] = _Departure(reason, None, partitions[::-1])
+                self._leave_some(broker_id, now_ms)
 
     def expire_sessions(self, now_ms: int) -> None:
         """Fence every broker that has been silent for the session timeout, the longest silent one
@@ -246,7 +339,9 @@ class Membership:
             registration = self._metadata.image.brokers[session.broker_id]
             if not registration.fenced:
                 silent_ms = sessions.timeout_ms
-                self.fence(session, registration, Fencing.SESSION_EXPIRED, silent_ms=silent_ms)
+                self.fence(
+                    session, registration, Fencing.SESSION_EXPIRED, now_ms, silent_ms=silent_ms
+                )
         next_ms = sessions.next_expiry_ms()
         if next_ms is not None:
             self._metadata.timers.set(_TIMER, next_ms, self.expire_sessions)

@@ -8,10 +8,8 @@ Kafka: BrokersToIsrs, BrokersToElrs.
 from __future__ import annotations
 
 from kcluster.controller.partitions.reassigning import is_reassigning
+from kcluster.controller.ports import PartitionKey
 from kcluster.metadata.records import NO_LEADER, PartitionRegistration
-
-PartitionKey = tuple[bytes, int]
-"""(topic id, partition)."""
 
 _Keys = dict[PartitionKey, None]
 """An ordered set: same records, same order, in every process."""

@@ -17,9 +17,9 @@ from kcluster.contract import NoteId
 from kcluster.controller.partitions import elections
 from kcluster.controller.partitions.elections import Election, ElectionMode
 from kcluster.controller.partitions.leadership import Change, note_completed, note_isr, note_leader
-from kcluster.controller.partitions.partition_index import PartitionIndex, PartitionKey
+from kcluster.controller.partitions.partition_index import PartitionIndex
 from kcluster.controller.partitions.reassigning import Assignment
-from kcluster.controller.ports import MetadataPort
+from kcluster.controller.ports import MetadataPort, PartitionKey
 from kcluster.events.reasons import (
     AnyReason,
     Fenced,
@@ -129,19 +129,29 @@ class Partitions:
         """How many partitions a broker leads."""
         return len(self.index.led_by.get(broker_id, ()))
 
+    def in_sync_on(self, broker_id: int) -> list[PartitionKey]:
+        """The partitions whose ISR a broker is in, by topic and number."""
+        return [
+            (partition.topic_id, partition.partition)
+            for _, partitions in self._by_topic(self.index.in_isr.get(broker_id, ()))
+            for partition in partitions
+        ]
+
     def on_broker_leaving(
-        self, reason: Fenced | ShuttingDown | Restarted, cause: NoteId | None
+        self,
+        reason: Fenced | ShuttingDown | Restarted,
+        cause: NoteId | None,
+        partitions: Iterable[PartitionKey],
     ) -> list[MetadataRecord]:
-        """The records that take a broker out of every ISR and leadership."""
-        in_isr = self.index.in_isr.get(reason.broker, ())
-        return self._change_all(in_isr, reason, cause, leaving=reason.broker)
+        """The records that take a broker out of the ISRs and leaderships of these partitions."""
+        return self._change_all(partitions, reason, cause, leaving=reason.broker)
 
     def on_broker_restarted(self, reason: Restarted, cause: NoteId | None) -> list[MetadataRecord]:
         """The records that take a broker's previous incarnation out of ISRs, and of ELRs too if its
         log may have lost its end: an unclean restart may mean a power loss."""
-        if reason.clean or not self._image.elr_enabled:
-            return self.on_broker_leaving(reason, cause)
         broker_id = reason.broker
+        if reason.clean or not self._image.elr_enabled:
+            return self.on_broker_leaving(reason, cause, self.in_sync_on(broker_id))
         in_isr = self.index.in_isr.get(broker_id, ())
         in_elr = self.index.in_elr.get(broker_id, ())
         return self._change_all([*in_isr, *in_elr], reason, cause, unclean_shutdown=broker_id)
@@ -202,11 +212,14 @@ class Partitions:
     def _by_topic(
         self, keys: Iterable[PartitionKey]
     ) -> list[tuple[str, list[PartitionRegistration]]]:
-        """The partitions of each topic, by name and number, as a person would list them."""
+        """The partitions of each topic, by name and number, as a person would list them.  Those of
+        topics that were deleted meanwhile are left out."""
         image = self._image
         numbers_by_topic: dict[str, list[int]] = {}
         for topic_id, number in keys:
-            numbers_by_topic.setdefault(image.topic_names[topic_id], []).append(number)
+            topic = image.topic_names.get(topic_id)
+            if topic is not None:
+                numbers_by_topic.setdefault(topic, []).append(number)
         return [
             (topic, [image.topics[topic].partitions[number] for number in sorted(numbers)])
             for topic, numbers in sorted(numbers_by_topic.items())

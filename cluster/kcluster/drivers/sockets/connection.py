@@ -6,7 +6,8 @@ Kafka: KafkaChannel with its mute state, Selector, NetworkSend.
 
 One frame is in the broker at a time (contract rule 6).  While its reply is due, or the client does
 not read its replies, or the broker's process is paused, frames wait here.  Past `READ_AHEAD_BYTES`
-nothing more is read, so the kernel's receive window closes and the client has to wait.
+nothing more is read, so the kernel's receive window closes and the client has to wait.  So it does
+while all connections together hold more than their RequestMemory allows.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, Final, Protocol
 
 from kcluster.broker.channel import Channel
 from kcluster.contract import ConnectionClosed, Input, Reply, Request
+from kcluster.drivers.sockets.request_memory import RequestMemory
 from kcluster.protocol.errors import ProtocolError
 from kcluster.protocol.framing import FrameReader
 
@@ -128,6 +130,10 @@ class ConnectionOwner(Protocol):
         """Whether the broker's process is paused: nothing is handed over."""
 
     @property
+    def memory(self) -> RequestMemory:
+        """What its connections may hold together."""
+
+    @property
     def read_buffer(self) -> memoryview:
         """Shared by the connections: each receive is copied into frames before the next."""
 
@@ -139,9 +145,9 @@ class BrokerConnection:
     """A client's connection to a broker's listener."""
 
     __slots__ = (
-        "_ahead_bytes", "_channel", "_frames", "_gate", "_malformed", "_node_id",
-        "_pumping", "_readable", "_reader", "_reading", "_request", "_socket", "_unsent",
-        "_unsent_bytes", "_watch", "_writable",
+        "_ahead_bytes", "_channel", "_counted_bytes", "_frames", "_gate", "_malformed", "_memory",
+        "_node_id", "_pumping", "_readable", "_reader", "_reading", "_request", "_socket",
+        "_unsent", "_unsent_bytes", "_watch", "_writable",
         "awaits_reply", "client_host", "connection_id", "is_dirty", "is_open", "is_unflushed",
         "last_active_ms", "listener",
     )  # fmt: skip
@@ -177,6 +183,9 @@ class BrokerConnection:
         self._frames: deque[memoryview] = deque()
         self._ahead_bytes = 0
         """Read and not yet handed to the broker."""
+        self._memory = listener.memory
+        self._counted_bytes = 0
+        """What of this the memory has counted."""
         self._unsent: list[Buffer] = []
         self._unsent_bytes = 0
         self._malformed = ""
@@ -279,9 +288,27 @@ class BrokerConnection:
         if self._malformed and not frames and not self.awaits_reply:
             self._send()
             self.close(self._malformed)
-        self._set_reading(
-            bool(self._malformed) or self._ahead_bytes < READ_AHEAD_BYTES or not self._must_wait
-        )
+        if self._ahead_bytes != self._counted_bytes:
+            self._count(self._ahead_bytes)
+        self._set_reading(self._may_read())
+
+    def _may_read(self) -> bool:
+        if self._malformed:
+            return True
+        if self._memory.is_exhausted and self._ahead_bytes:
+            return not self._must_wait and self._memory.may_read(self)
+        return self._ahead_bytes < READ_AHEAD_BYTES or not self._must_wait
+
+    def _count(self, held_bytes: int) -> None:
+        change_bytes = held_bytes - self._counted_bytes
+        self._counted_bytes = held_bytes
+        self._memory.count(self, change_bytes, is_done=not held_bytes)
+
+    def read_on(self) -> None:
+        """There is memory for requests again, or it is this connection's turn."""
+        if self.is_open:
+            self.last_active_ms = self._gate.now_ms()
+            self._gate.pump_later(self)
 
     def _hand_over(self, frame: memoryview) -> None:
         gate = self._gate
@@ -304,7 +331,11 @@ class BrokerConnection:
         """The reply to the request that is in the broker.  Written by the next `flush`."""
         assert self.awaits_reply, reply
         self.awaits_reply = False
-        self._write(self._channel.answer(reply))
+        try:
+            self._write(self._channel.answer(reply))
+        except ProtocolError as error:
+            self._frames.clear()
+            self._malformed = str(error)
         if not self._pumping:
             self._gate.pump_later(self)
 
@@ -393,6 +424,10 @@ class BrokerConnection:
         self.listener.forget(self, reason)
         self._socket.close()
         self._frames.clear()
+        self._reader.forget()
+        self._ahead_bytes = 0
         self._unsent.clear()
+        if self._counted_bytes:
+            self._count(0)
         if tell_broker:
             self._gate.defer(self.listener.node_id, ConnectionClosed(self.connection_id))

@@ -17,6 +17,7 @@ from kcluster.broker.channel import Channel
 from kcluster.broker.quotas.connection_quotas import ConnectionQuotas
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.drivers.sockets.connection import BrokerConnection, ByteSocket, IoWatcher, SocketHost
+from kcluster.drivers.sockets.request_memory import STALL_MS, RequestMemory
 
 READ_SIZE_BYTES: Final = 256 << 10
 RETRY_ACCEPT_S: Final = 0.1
@@ -33,11 +34,17 @@ class Limits(Struct, frozen=True):
     """socket.request.max.bytes"""
     max_idle_ms: int = 600_000
     """connections.max.idle.ms; less than 0 for never."""
+    queued_max_bytes: int = -1
+    """queued.max.request.bytes"""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> Limits:
         """The limits in a broker's configuration."""
-        return cls(config.socket_request_max_bytes, config.connections_max_idle_ms)
+        return cls(
+            config.socket_request_max_bytes,
+            config.connections_max_idle_ms,
+            config.queued_max_request_bytes,
+        )
 
 
 class Acceptor(Protocol):
@@ -91,6 +98,8 @@ class Listener:
         self.connections: dict[int, BrokerConnection] = {}
         self.read_buffer = memoryview(bytearray(READ_SIZE_BYTES))
         """Shared by the connections: each receive is copied into frames before the next."""
+        self.memory = RequestMemory(limits().queued_max_bytes)
+        """What the connections may hold together."""
         self._waiting: _WaitingConnection | None = None
         """A connection that waits to be served; while there is one, none is accepted."""
         self._throttled: list[Any] = []
@@ -274,9 +283,15 @@ class Listener:
                 connection.close("more than max.connections")
 
     def close_idle(self, now_ms: int) -> None:
-        """Close connections that were idle for connections.max.idle.ms."""
+        """Close connections that were idle for connections.max.idle.ms, and one for which all
+        others wait with their requests, if its client sends no more of its own."""
         limit_ms = self.limits.max_idle_ms
-        if limit_ms < 0 or self.is_paused:
+        if self.is_paused:
+            return
+        first = self.memory.first
+        if isinstance(first, BrokerConnection) and now_ms - first.last_active_ms > STALL_MS:
+            first.close(f"others wait for its memory, and it sent nothing for {STALL_MS // 1000} s")
+        if limit_ms < 0:
             return
         for connection in tuple(self.connections.values()):
             if not connection.awaits_reply and now_ms - connection.last_active_ms > limit_ms:

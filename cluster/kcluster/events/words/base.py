@@ -20,4 +20,6 @@ def counted(count: int, noun: str) -> str:
     """`1 link`, `4,000 links`, `2 more anomalies`."""
     if count == 1:
         return f"1 {noun}"
-    return f"{count:,} {noun.removesuffix('y')}ies" if noun.endswith("y") else f"{count:,} {noun}s"
+    if noun.endswith("y"):
+        return f"{count:,} {noun.removesuffix('y')}ies"
+    return f"{count:,} {noun}{'es' if noun.endswith('ch') else 's'}"

@@ -22,6 +22,7 @@ from kcluster.events.brokers import (
     ControllerElected,
     DiskFull,
     RecordsLost,
+    RegistrationRefused,
 )
 from kcluster.events.words.base import counted, text_of
 from kcluster.events.words.reasons import fenced_text, registered_text
@@ -71,6 +72,14 @@ def _(_event: BrokerResumed) -> str:
 @text_of.register
 def _(event: BrokerRegistered) -> str:
     return registered_text(event.broker, event.previous_epoch, event.clean)
+
+
+@text_of.register
+def _(event: RegistrationRefused) -> str:
+    return (
+        "registration refused: the session of its previous process ends in"
+        f" {event.session_left_ms} ms"
+    )
 
 
 @text_of.register

@@ -10,25 +10,30 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from mypy_extensions import mypyc_attr
-
 from kcluster.config.kafka.definitions import TopicConfig
+from kcluster.protocol.records import compression
 
-BEFORE_UNLIMITED: Final = 2**63 - 1
-"""Default of message.timestamp.before.max.ms."""
+PRODUCERS_CODEC: Final = -1
+_CODECS: Final = {
+    **compression.CODEC_IDS,
+    "uncompressed": compression.NONE,
+    "producer": PRODUCERS_CODEC,
+}
+"""By compression.type."""
 
 _NO_FLUSH: Final = 1 << 61
 """As large as never, but still a machine word, unlike the default of flush.messages."""
 
 
-@mypyc_attr(acyclic=True)
 @final
 class AppendRules:
-    """`takes_as_sent`: the config requires neither opening records nor rewriting batches."""
+    """`codec`: in which the topic stores batches, -1: in that of the producer; `needs_keys`: the
+    topic is compacted; `is_create_time`: timestamps are the producer's, and have bounds."""
 
     __slots__ = (
-        "config", "flush_messages", "max_message_bytes", "max_segment_bytes", "segment_ms",
-        "takes_as_sent", "timestamp_after_max_ms",
+        "codec", "config", "flush_messages", "is_create_time", "max_message_bytes",
+        "max_segment_bytes", "needs_keys", "segment_ms", "timestamp_after_max_ms",
+        "timestamp_before_max_ms",
     )  # fmt: skip
 
     def __init__(self, config: TopicConfig) -> None:
@@ -37,13 +42,11 @@ class AppendRules:
         self.max_message_bytes = config.max_message_bytes
         self.max_segment_bytes = config.max_segment_bytes
         self.segment_ms = config.segment_ms
-        self.timestamp_after_max_ms = min(config.message_timestamp_after_max_ms, _NO_FLUSH)
-        self.takes_as_sent = (
-            "compact" not in config.cleanup_policy
-            and config.compression_type == "producer"
-            and config.message_timestamp_type == "CreateTime"
-            and config.message_timestamp_before_max_ms == BEFORE_UNLIMITED
-        )
+        self.timestamp_after_max_ms = config.message_timestamp_after_max_ms
+        self.timestamp_before_max_ms = config.message_timestamp_before_max_ms
+        self.needs_keys = "compact" in config.cleanup_policy
+        self.is_create_time = config.message_timestamp_type == "CreateTime"
+        self.codec = _CODECS[config.compression_type]
 
 
 def rules_of(config: TopicConfig, known: AppendRules | None) -> AppendRules:

@@ -9,6 +9,7 @@ Never cleaned: the newest segment, records at or above the last stable offset, r
 min.compaction.lag.ms.  Records of aborted transactions are dropped; markers stay.
 A tombstone (null value) is kept for delete.retention.ms after compaction first saw it; that time is
 in its batch, in the base timestamp field.
+A log with a batch that cannot be read is not cleaned any more, as in Kafka.
 Not done: markers whose transaction has no record left are kept for ever.
 """
 
@@ -22,7 +23,13 @@ from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.partition.log.log import Log
 from kcluster.partition.log.segment import Segment, segment_index
 from kcluster.partition.producers import AbortedTransaction
-from kcluster.protocol.records.batches import DELETE_HORIZON_BIT, Batch, parse_batches
+from kcluster.protocol.int64 import INT64_MAX
+from kcluster.protocol.records.batches import (
+    DELETE_HORIZON_BIT,
+    Batch,
+    InvalidRecords,
+    parse_batches,
+)
 from kcluster.protocol.records.records import Record, build_batch, read_records
 
 NO_LAG_LIMIT: Final = 2**63 - 1
@@ -45,6 +52,8 @@ class _Pass(Struct):
 
 def compact(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> int:
     """Clean the log if enough of it is dirty; return the number of records dropped."""
+    if log.is_uncleanable:
+        return 0
     segments = log.segments
     start = max(log.first_dirty_offset, log.log_start_offset)
     end_index = _cleanable_end(log, start, now_ms, config, high_watermark)
@@ -64,20 +73,31 @@ def compact(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> 
             if state.batches
         }
         aborted = producers.aborted
-    work = _Pass(
-        newest=_newest_offsets(cleanable, start, aborted),
-        end_offset=end_offset,
-        last_offsets=last_offsets,
-        now_ms=now_ms,
-        tombstone_ms=now_ms + config.delete_retention_ms,
-        aborted=aborted,
-    )
     before = _count(cleanable)
-    cleaned = [_clean(segment, work) for segment in cleanable]
+    try:
+        work = _Pass(
+            newest=_newest_offsets(cleanable, start, aborted),
+            end_offset=end_offset,
+            last_offsets=last_offsets,
+            now_ms=now_ms,
+            tombstone_ms=min(now_ms + config.delete_retention_ms, INT64_MAX),
+            aborted=aborted,
+        )
+        cleaned = [_clean(segment, work) for segment in cleanable]
+    except InvalidRecords:
+        log.is_uncleanable = True
+        return 0
     merged = _merge(cleaned, config.max_segment_bytes)
     log.replace_segments(end_index, merged)
     log.first_dirty_offset = end_offset
     return before - _count(merged)
+
+
+def is_compactable(log: Log) -> bool:
+    """Whether there is anything in a log, apart from its newest segment, that is not yet clean."""
+    segments = log.segments
+    start = max(log.first_dirty_offset, log.log_start_offset)
+    return len(segments) > 1 and segments[-1].base_offset > start
 
 
 def _cleanable_end(

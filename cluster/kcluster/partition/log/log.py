@@ -33,6 +33,7 @@ from kcluster.partition.log.validation import Refusal, admit, writable
 from kcluster.partition.producers import NO_STATE, AppendedBatch, ProducerStates, SequenceRefusal
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import CONTROL_BIT, NO_TIMESTAMP, TRANSACTIONAL_BIT, Batch
+from kcluster.protocol.records.compression import Allowance
 
 _BASE_OFFSET: Final = Layout(">q")
 _LEADER_EPOCH: Final = Layout(">i")
@@ -44,7 +45,7 @@ NO_OFFSET: Final = -1
 NO_ERROR: Final = ErrorCode.NONE
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class Appended:
     """Outcome of `append_as_leader`: what a ProduceResponse needs.
@@ -92,9 +93,8 @@ class Log:
 
     __slots__ = (
         "_rules", "epochs", "first_dirty_offset", "flushed_ms", "flushed_offset",
-        "high_watermark_checkpoint", "log_end_offset", "log_start_offset", "partition",
-        "producer_table", "segments",
-        "size_bytes", "topic_id",
+        "high_watermark_checkpoint", "is_uncleanable", "log_end_offset", "log_start_offset",
+        "partition", "producer_table", "segments", "size_bytes", "topic_id",
     )  # fmt: skip
 
     def __init__(self, topic_id: bytes, partition: int) -> None:
@@ -108,6 +108,9 @@ class Log:
         self.flushed_ms = 0
         self.first_dirty_offset = 0
         """Compaction has cleaned what is below it.  Kafka: cleaner-offset-checkpoint."""
+        self.is_uncleanable = False
+        """Compaction has met a batch that it cannot read.
+        Kafka: LogCleanerManager.markPartitionUncleanable."""
         self.high_watermark_checkpoint = 0
         """Stored here by the broker, because the log outlives the process."""
         self.epochs = EpochCache()
@@ -127,6 +130,16 @@ class Log:
             self.producer_table = ProducerStates()
         return self.producer_table
 
+    @property
+    def is_blank(self) -> bool:
+        """Neither a record nor a producer is known here."""
+        return not self.segments and self.producer_table is None
+
+    @property
+    def has_unflushed(self) -> bool:
+        """Whether a power loss would lose records."""
+        return self.flushed_offset < self.log_end_offset
+
     # ------------------------------------------------------------------------------ appending
 
     def append_as_leader(
@@ -137,6 +150,7 @@ class Log:
         config: TopicConfig,
         from_client: bool = True,
         transaction_verified: bool = False,
+        allowance: Allowance | None = None,
     ) -> Appended:
         """Append the one batch in `buffer`, at the log end, written in `leader_epoch`.
 
@@ -144,9 +158,10 @@ class Log:
         copied.  `from_client` False: the broker's own records (offset commits, markers), which have
         no sequence and may be control batches.  `transaction_verified`: the coordinator has
         confirmed that a transactional batch belongs to an open transaction (KIP-890).
+        `allowance`: what its request may decompress; None: as if it held only this batch.
         """
         rules = self._rules = rules_of(config, self._rules)
-        batch = admit(buffer, rules, now_ms, from_client)
+        batch = admit(buffer, rules, now_ms, from_client, allowance)
         if isinstance(batch, Refusal):
             return self._refused(batch)
         idempotent = batch.producer_id >= 0
@@ -358,6 +373,7 @@ class Log:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the log is empty and starts at `offset`."""
+        self.is_uncleanable = False
         self.segments = _NO_SEGMENTS
         self.size_bytes = 0
         self.log_start_offset = self.log_end_offset = self.flushed_offset = offset

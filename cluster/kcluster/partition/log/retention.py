@@ -2,15 +2,37 @@
 
 Owns: which segments are deleted.  Never: appends or reads.
 Kafka: UnifiedLog.deleteOldSegments; retention.ms, retention.bytes, cleanup.policy.
+
+# DIFFERS: Kafka looks at the size every log.retention.check.interval.ms alone, five minutes.  A
+# disk has room for what is written meanwhile; here it is memory, 100 MB/s of it.  So a log that is
+# 32 MiB above retention.bytes is shortened at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.partition.log.log import Log
 from kcluster.partition.log.segment import Segment
+from kcluster.timers import NEVER_MS
+
+EXCESS_BYTES: Final = 32 << 20
+"""More than a live cluster writes between two looks of its recorder (evidence/sampling.py)."""
+NO_LIMIT: Final = 1 << 62
+
+
+def size_limit(config: TopicConfig) -> int:
+    """The size from which on a log is shortened at once (`limit_size`)."""
+    if config.retention_bytes < 0 or "delete" not in config.cleanup_policy:
+        return NO_LIMIT
+    return config.retention_bytes + EXCESS_BYTES
+
+
+def limit_size(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> None:
+    """Delete the segments that retention.bytes has no room for, as `expire` does."""
+    _delete_leading(log, now_ms, high_watermark, _over_size(log, config.retention_bytes))
 
 
 def expire(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> int:
@@ -30,6 +52,16 @@ def expire(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> i
         if config.retention_ms >= 0:
             _delete_leading(log, now_ms, high_watermark, _over_age(now_ms, config.retention_ms))
     return log.log_start_offset - start
+
+
+def next_expiry_ms(log: Log, now_ms: int, config: TopicConfig) -> int:
+    """From when on `expire`, which has just run, may delete something although nothing changes in
+    the log, its config or its high watermark; NEVER_MS if that does not depend on time."""
+    if not log.segments or config.retention_ms < 0 or "delete" not in config.cleanup_policy:
+        return NEVER_MS
+    due_ms = log.segments[0].largest_timestamp + config.retention_ms + 1
+    # What is due already is held back by the high watermark, or is empty.
+    return due_ms if due_ms > now_ms else NEVER_MS
 
 
 _Predicate = Callable[[Segment, int | None], bool]

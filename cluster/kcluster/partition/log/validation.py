@@ -1,13 +1,18 @@
 """What a leader checks in a produced batch before it appends it, and how it rewrites one.
 
 Owns: pure functions on a batch and a topic's config, in Kafka's order of checks.  Never: touches a
-log; opens records unless the topic's config requires it.
+log; decompresses a batch twice.
 Kafka: UnifiedLog.analyzeAndValidateRecords, LogValidator; KIP-467 (record errors), KIP-937.
 
-DIFFERS: Kafka reads the records of every batch.  Here they are opened only where something depends
-on them (a compacted topic, a timestamp out of bounds, a change of codec).  Otherwise the lengths of
-the records are added up in small uncompressed batches, such as a hand-written client sends; the
-header of a larger batch is trusted.
+The records of every batch are read, as in Kafka, which believes some things:
+- offset deltas, unless the batch is compressed and stored as it came;
+- the length before each record, if the batch is compressed and stored as it came.
+A batch with a wrong one of these is appended, and its consumers get the error.
+
+DIFFERS: a payload is decompressed as a whole, before its first record is read.  If both are wrong,
+Kafka may answer INVALID_RECORD instead of UNKNOWN_SERVER_ERROR.  A length of more than five bytes
+in an uncompressed batch, and one of gigabytes in a batch to be converted, are INVALID_RECORD as all
+other wrong lengths; Kafka fails internally (UNKNOWN_SERVER_ERROR).
 """
 
 from __future__ import annotations
@@ -17,28 +22,30 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.config.kafka.definitions import TopicConfig
-from kcluster.partition.log.append_rules import BEFORE_UNLIMITED, AppendRules
+from kcluster.partition.log.append_rules import PRODUCERS_CODEC, AppendRules
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.int64 import INT64_MAX, as_int64
 from kcluster.protocol.records import compression
 from kcluster.protocol.records.batches import (
     CODEC_MASK,
     CONTROL_BIT,
     CREATE_TIME,
+    HEADER_BYTES,
     LOG_APPEND_TIME,
     LOG_APPEND_TIME_BIT,
     NO_TIMESTAMP,
     Batch,
     InvalidRecords,
     check_crc,
-    frames_add_up,
     parse_batches,
     seal,
 )
-from kcluster.protocol.records.records import Record, build_batch, read_records
+from kcluster.protocol.records.compression import Allowance, CompressionError, TooLargeError
+from kcluster.protocol.records.records import Record, build_batch, read_opened
+from kcluster.protocol.records.walk import GAVE_UP, RECORD_MIN_BYTES, each_record, newest_delta
 
 ZSTD: Final = 4
 NO_CODEC: Final = 0
-_RECORDS_ADDED_UP_MAX: Final = 8
 _TEXTS_SHOWN: Final = 3
 _MAX_TIMESTAMP_AT: Final = 35
 _ATTRIBUTES_AT: Final = 21
@@ -55,9 +62,14 @@ class Refusal(Struct, gc=False):
 
 
 def admit(
-    buffer: bytes | bytearray | memoryview, rules: AppendRules, now_ms: int, from_client: bool
+    buffer: bytes | bytearray | memoryview,
+    rules: AppendRules,
+    now_ms: int,
+    from_client: bool,
+    allowance: Allowance | None = None,
 ) -> Batch | Refusal:
-    """The one batch in `buffer`, ready to append but for its offset and leader epoch."""
+    """The one batch in `buffer`, ready to append but for its offset and leader epoch.
+    `allowance`: that of the request; None: of this batch alone."""
     try:
         batches = parse_batches(buffer)
     except InvalidRecords as problem:
@@ -68,20 +80,12 @@ def admit(
             f"{len(batches)} batches for a partition, must be one",
             shows_log_start=False,
         )
-    batch = batches[0]
-    refusal = check_header(batch, rules, from_client)
+    refusal = check_header(batches[0], rules, from_client)
     if refusal is not None:
         return refusal
-    if (
-        rules.takes_as_sent
-        and not batch.attributes & LOG_APPEND_TIME_BIT
-        and batch.max_timestamp - now_ms <= rules.timestamp_after_max_ms
-    ):
-        refusal = _check_frames(batch, batch.attributes & CODEC_MASK)
-    else:
-        batch, refusal = check_contents(batch, rules.config, now_ms)
-    if refusal is not None:
-        return refusal
+    batch = _check_contents(batches[0], rules, now_ms, allowance)
+    if isinstance(batch, Refusal):
+        return batch
     if batch.size_bytes > rules.max_segment_bytes:
         return Refusal(
             ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -154,17 +158,6 @@ def _check_client_header(batch: Batch) -> Refusal | None:
     return None
 
 
-def target_codec(batch: Batch, config: TopicConfig) -> int:
-    """The codec in which the topic stores this batch (compression.type)."""
-    wanted = config.compression_type
-    if wanted == "producer":
-        return batch.codec
-    if wanted == "uncompressed":
-        # This includes the broker's own control batches, which are never compressed.
-        return compression.NONE
-    return batch.codec if batch.is_control else compression.CODEC_IDS[wanted]
-
-
 def compression_level(codec: int, config: TopicConfig) -> int | None:
     """How hard a batch that is stored in `codec` is compressed (KIP-390)."""
     if codec == compression.GZIP:
@@ -176,119 +169,180 @@ def compression_level(codec: int, config: TopicConfig) -> int | None:
     return None
 
 
-def check_contents(batch: Batch, config: TopicConfig, now_ms: int) -> tuple[Batch, Refusal | None]:
+def _check_contents(
+    batch: Batch, rules: AppendRules, now_ms: int, allowance: Allowance | None
+) -> Batch | Refusal:
     """Check records and timestamps; return the batch to append, rewritten if the config says so.
 
     A rewritten batch has its own buffer or changed attributes and crc in the given one.
     """
-    compacted = "compact" in config.cleanup_policy and not batch.is_control
-    log_append_time = config.message_timestamp_type == "LogAppendTime"
     codec = batch.attributes & CODEC_MASK
-    if config.compression_type != "producer":
-        codec = target_codec(batch, config)
-    if (
-        compacted
-        or codec != batch.attributes & CODEC_MASK
-        or batch.attributes & LOG_APPEND_TIME_BIT
-        or (
-            not log_append_time
-            and (
-                batch.max_timestamp - now_ms > config.message_timestamp_after_max_ms
-                or config.message_timestamp_before_max_ms != BEFORE_UNLIMITED
-            )
-        )
-    ):
-        batch, refusal = _check_opened(batch, config, now_ms, codec, compacted)
-        if refusal is not None:
-            return batch, refusal
+    needs_keys = rules.needs_keys
+    stored_codec = codec
+    if batch.attributes & CONTROL_BIT:
+        # The broker's own; never compressed.
+        needs_keys = False
+    elif rules.codec != PRODUCERS_CODEC:
+        stored_codec = rules.codec
+    position = HEADER_BYTES
+    data = bytes(batch.buffer)
+    headers_max = len(data)
+    if codec != NO_CODEC:
+        position = 0
+        if allowance is None:
+            allowance = Allowance(headers_max)
+        opened = _opened(batch, data, allowance)
+        if isinstance(opened, Refusal):
+            return opened
+        data = opened
+    newest: int = GAVE_UP
+    if stored_codec == codec and not batch.attributes & LOG_APPEND_TIME_BIT:
+        newest = newest_delta(data, position, batch.record_count, headers_max, needs_keys)
+    if newest != GAVE_UP and _are_in_bounds(batch, newest, rules, now_ms):
+        newest += batch.base_timestamp
     else:
-        refusal = _check_frames(batch, codec)
-        if refusal is not None:
-            return batch, refusal
-    if log_append_time:
+        contents = _Contents(data, position, stored_codec == codec, needs_keys, allowance)
+        outcome = _examine(batch, contents, rules.config, now_ms)
+        if isinstance(outcome, Refusal):
+            return outcome
+        newest = outcome
+    if stored_codec != codec:
+        rebuilt = _converted(batch, data[position:], stored_codec, rules.config)
+        if isinstance(rebuilt, Refusal):
+            return rebuilt
+        batch = rebuilt
+    # Kafka computes it itself, and ignores the header's value.
+    if rules.is_create_time:
+        _stamp(batch, CREATE_TIME, newest)
+    else:
         _stamp(batch, LOG_APPEND_TIME, now_ms)
-    return batch, None
+    return batch
 
 
-def _check_frames(batch: Batch, codec: int) -> Refusal | None:
-    """Check a batch that is not opened."""
-    if (
-        codec == NO_CODEC
-        and batch.record_count <= _RECORDS_ADDED_UP_MAX
-        and not frames_add_up(batch)
-    ):
-        return _invalid(f"bytes of the batch are not {batch.record_count} records")
-    return None
-
-
-def _check_opened(
-    batch: Batch, config: TopicConfig, now_ms: int, codec: int, compacted: bool
-) -> tuple[Batch, Refusal | None]:
+def _opened(batch: Batch, data: bytes, allowance: Allowance) -> bytes | Refusal:
+    """The decompressed records.  `allowance` pays for them and for reading them."""
+    payload = memoryview(data)[HEADER_BYTES:]
     try:
-        records = read_records(batch)
-    except InvalidRecords as problem:
-        return batch, _unreadable(problem)
-    refusal = _check_records(batch, records, config, now_ms, compacted)
-    if refusal is not None:
-        return batch, refusal
-    if codec != batch.codec:
-        batch = _rebuild(batch, records, codec, compression_level(codec, config))
-        if batch.size_bytes > config.max_message_bytes:
-            return batch, Refusal(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"batch has {batch.size_bytes} bytes once stored in the topic's codec, more than "
-                f"max.message.bytes ({config.max_message_bytes})",
-                shows_log_start=False,
-            )
-    if config.message_timestamp_type == "CreateTime":
-        # Kafka computes it itself, and ignores the header's value.
-        _stamp(batch, CREATE_TIME, max(record.timestamp for record in records))
-    return batch, None
+        opened = bytes(compression.decompress(batch.codec, payload, allowance=allowance))
+        allowance.spend_on(min(batch.record_count, len(opened) // RECORD_MIN_BYTES))
+    except TooLargeError as problem:
+        return _too_large(problem)
+    except CompressionError as problem:
+        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem))
+    return opened
 
 
-def _unreadable(problem: InvalidRecords) -> Refusal:
-    """A payload that does not decompress is Kafka's UNKNOWN_SERVER_ERROR."""
-    if problem.error == ErrorCode.CORRUPT_MESSAGE:
-        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, problem.text)
-    return Refusal(problem.error, problem.text)
-
-
-def _check_records(
-    batch: Batch, records: list[Record], config: TopicConfig, now_ms: int, compacted: bool
-) -> Refusal | None:
-    """Kafka: LogValidator.validateRecord for each, then processRecordErrors."""
-    keyless = not_in_bounds = 0
-    problems: list[tuple[int, str]] = []
-    for index, record in enumerate(records):
-        if compacted and record.key is None:
-            keyless += 1
-            problems.append((index, "a compacted topic takes no record without a key"))
-        elif (problem := _bad_timestamp(batch, record, config, now_ms)) is not None:
-            not_in_bounds += 1
-            problems.append((index, problem))
-    if not problems:
-        return None
-    if not_in_bounds:
-        return Refusal(
-            ErrorCode.INVALID_TIMESTAMP,
-            f"{not_in_bounds} of {len(records)} records have an invalid timestamp",
-            tuple(problems),
-        )
-    shown = "; ".join(f"record {index}: {problem}" for index, problem in problems[:_TEXTS_SHOWN])
-    return Refusal(
-        ErrorCode.INVALID_RECORD, f"{keyless} records are invalid: {shown}", tuple(problems)
+def _are_in_bounds(batch: Batch, newest_delta: int, rules: AppendRules, now_ms: int) -> bool:
+    """Whether all timestamps, from the batch's base to the newest, are surely allowed."""
+    oldest = batch.base_timestamp
+    if not rules.is_create_time:
+        return True
+    if oldest < 0:
+        return oldest == NO_TIMESTAMP and not newest_delta
+    return (
+        oldest + newest_delta - now_ms <= rules.timestamp_after_max_ms
+        and now_ms - oldest <= rules.timestamp_before_max_ms
+        and oldest + newest_delta <= INT64_MAX
     )
 
 
-def _bad_timestamp(batch: Batch, record: Record, config: TopicConfig, now_ms: int) -> str | None:
-    if config.message_timestamp_type == "CreateTime" and record.timestamp != NO_TIMESTAMP:
-        earliest = now_ms - config.message_timestamp_before_max_ms
-        latest = now_ms + config.message_timestamp_after_max_ms
-        if not earliest <= record.timestamp <= latest:
-            return f"timestamp {record.timestamp} is not within [{earliest}, {latest}]"
+class _Contents(Struct, gc=False):
+    """The records of a batch, which fill `data` from `position` on, and how they are read.
+    `is_in_place`: the batch is stored in the codec in which it came."""
+
+    data: bytes
+    position: int
+    is_in_place: bool
+    needs_keys: bool
+    allowance: Allowance | None
+
+
+def _examine(batch: Batch, contents: _Contents, config: TopicConfig, now_ms: int) -> int | Refusal:
+    """The newest timestamp, or what Kafka would find first.
+    Kafka: LogValidator.validateRecord for each, then processRecordErrors."""
+    is_skimmed = contents.is_in_place and batch.codec != NO_CODEC
+    newest = NO_TIMESTAMP
+    problems: list[tuple[int, str]] = []
+    has_bad_time = False
+    try:
+        for index, (timestamp_delta, offset_delta, has_key) in enumerate(
+            each_record(
+                contents.data,
+                contents.position,
+                batch.record_count,
+                contents.allowance,
+                has_lengths=not is_skimmed,
+            )
+        ):
+            timestamp = as_int64(batch.base_timestamp + timestamp_delta)
+            if batch.attributes & LOG_APPEND_TIME_BIT:
+                timestamp = batch.max_timestamp
+            if contents.needs_keys and not has_key:
+                problems.append((index, "a compacted topic takes no record without a key"))
+            elif (problem := _bad_timestamp(batch, timestamp, config, now_ms)) is not None:
+                has_bad_time = True
+                problems.append((index, problem))
+            elif not problems:
+                if is_skimmed and offset_delta != index:
+                    text = f"record {index} of a compressed batch has offset delta {offset_delta}"
+                    return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, text)
+                newest = max(newest, timestamp)
+    except InvalidRecords as problem_found:
+        return Refusal(problem_found.error, problem_found.text)
+    except TooLargeError as problem_found:
+        return _too_large(problem_found)
+    if problems:
+        return _of_records(problems, has_bad_time)
+    return newest
+
+
+def _too_large(problem: TooLargeError) -> Refusal:
+    """DIFFERS: Kafka has no limit.  A Java producer splits such a batch and sends it again."""
+    return Refusal(ErrorCode.MESSAGE_TOO_LARGE, str(problem), shows_log_start=False)
+
+
+def _of_records(problems: list[tuple[int, str]], has_bad_time: bool) -> Refusal:
+    count = len(problems)
+    if has_bad_time:
+        text = f"{count} records are invalid, at least one for its timestamp"
+        return Refusal(ErrorCode.INVALID_TIMESTAMP, text, tuple(problems))
+    shown = "; ".join(f"record {index}: {problem}" for index, problem in problems[:_TEXTS_SHOWN])
+    return Refusal(
+        ErrorCode.INVALID_RECORD, f"{count} records are invalid: {shown}", tuple(problems)
+    )
+
+
+def _bad_timestamp(batch: Batch, timestamp: int, config: TopicConfig, now_ms: int) -> str | None:
+    """Kafka: LogValidator.validateTimestamp, with Java's 64 bits."""
+    if config.message_timestamp_type == "CreateTime" and timestamp != NO_TIMESTAMP:
+        before_max_ms = config.message_timestamp_before_max_ms
+        after_max_ms = config.message_timestamp_after_max_ms
+        age_ms = as_int64(now_ms - timestamp)
+        if age_ms > before_max_ms or as_int64(-age_ms) > after_max_ms:
+            earliest, latest = now_ms - before_max_ms, now_ms + after_max_ms
+            return f"timestamp {timestamp} is not within [{earliest}, {latest}]"
     elif batch.attributes & LOG_APPEND_TIME_BIT:
         return "producers may not set the timestamp type LogAppendTime"
     return None
+
+
+def _converted(batch: Batch, data: bytes, codec: int, config: TopicConfig) -> Batch | Refusal:
+    """The batch in another codec; `data`: its records, decompressed."""
+    try:
+        records = read_opened(batch, data)
+    except InvalidRecords as problem:
+        return Refusal(problem.error, problem.text)
+    if any(record.timestamp < NO_TIMESTAMP for record in records):
+        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "a timestamp is negative")
+    rebuilt = _rebuild(batch, records, codec, compression_level(codec, config))
+    if rebuilt.size_bytes > config.max_message_bytes:
+        return Refusal(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"batch has {rebuilt.size_bytes} bytes once stored in the topic's codec, more than "
+            f"max.message.bytes ({config.max_message_bytes})",
+            shows_log_start=False,
+        )
+    return rebuilt
 
 
 def _rebuild(batch: Batch, records: list[Record], codec: int, level: int | None) -> Batch:

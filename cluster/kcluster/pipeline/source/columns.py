@@ -268,7 +268,7 @@ def _headers(data: bytes, fields: _Fields, selected: slice) -> pa.Array:
             _headers_at(data, at, end, count) if count else None
             for count, (at, end) in zip(counts, places, strict=True)
         ]
-    except (IndexError, UnicodeDecodeError):
+    except IndexError:
         raise _broken("a record's headers are broken") from None
     rows = [
         None if one is None else [{"key": name, "value": value} for name, value in one]
@@ -288,7 +288,7 @@ def _headers_at(data: bytes, at: int, end: int, count: int) -> list[Header]:
         at += max(size_bytes, 0)
         if size < 0 or at > end:
             raise _broken("a header does not fit into its record")
-        headers.append((name.decode(), value))
+        headers.append((name.decode(errors="replace"), value))  # as in Java
     if at != end:
         raise _broken("a record's size is off its content")
     return headers

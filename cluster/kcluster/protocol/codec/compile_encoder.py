@@ -1,7 +1,8 @@
 """Writes the Python source that encodes one message version.
 
 Owns: generated encoders.  Never: runs them (compiler.py), checks values: a wrong value is our bug
-and raises struct.error, TypeError or AttributeError.
+and raises struct.error, TypeError or AttributeError.  A string beyond 32,767 bytes may have come
+from a client, and raises StringTooLong.
 
 Adjacent fields of fixed size, and a length below 128 after them, are written by one
 struct.Struct.pack.  Variables in the source: o the list of small pieces, a its `append`, c the list
@@ -14,6 +15,7 @@ from struct import Struct as Packer
 from typing import Any
 
 from kcluster.protocol.codec import primitives
+from kcluster.protocol.codec.primitives import STRING_SIZE_MAX
 from kcluster.protocol.codec.schema import (
     FIXED_TYPES,
     NEW_LIST,
@@ -62,7 +64,10 @@ class _EncoderWriter:
         self.has_records = False
         self.names: dict[str, Any] = {
             name: getattr(primitives, name)
-            for name in ("uvarint", "spread", "ONE_BYTE", "INT32_ARRAYS", "INT16_ARRAYS")
+            for name in (
+                *("uvarint", "string_uvarint", "check_string", "spread"),
+                *("ONE_BYTE", "INT32_ARRAYS", "INT16_ARRAYS"),
+            )
         }
 
     def emit(self, line: str) -> None:
@@ -87,11 +92,11 @@ class _EncoderWriter:
             self.emit(f"a({self.packed(self.run)})")
             self.run = []
 
-    def compact_length(self, n: str) -> None:
-        """Write a varint; a short one is one byte of the run."""
+    def compact_length(self, n: str, encode: str) -> None:
+        """Write a varint; a short one is one byte of the run.  `encode`: for others."""
         self.emit(f"if {n} < 128: a({self.packed([*self.run, ('B', n)])})")
         before = f"a({self.packed(self.run)}); " if self.run else ""
-        self.emit(f"else: {before}a(uvarint({n}))")
+        self.emit(f"else: {before}a({encode}({n}))")
         self.run = []
 
     def struct(self, struct: StructSchema, source: str) -> None:
@@ -133,10 +138,12 @@ class _EncoderWriter:
     def length(self, n: str, code: str) -> None:
         """Write a length; in flexible versions `n` is one greater than it, 0 for null."""
         if self.flexible:
-            self.compact_length(n)
-        else:
-            self.run.append((code, n))
-            self.flush()
+            self.compact_length(n, "string_uvarint" if code == "h" else "uvarint")
+            return
+        if code == "h":
+            self.emit(f"if {n} > {STRING_SIZE_MAX}: check_string({n})")
+        self.run.append((code, n))
+        self.flush()
 
     def sized(self, kind: str, source: str, null: bool) -> None:
         """A string or bytes."""

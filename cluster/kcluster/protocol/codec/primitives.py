@@ -13,7 +13,7 @@ from struct import Struct as Packer
 from typing import Any, Final
 
 from kcluster.protocol.codec.schema import FIXED_TYPES, FieldSchema, MessageSchema, StructSchema
-from kcluster.protocol.errors import ProtocolError
+from kcluster.protocol.errors import ProtocolError, StringTooLong
 from kcluster.protocol.messages import Message
 
 Buffer = bytes | bytearray | memoryview
@@ -38,6 +38,18 @@ def uvarint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def string_uvarint(value: int) -> bytes:
+    """As uvarint, for the length + 1 of a compact string."""
+    check_string(value - 1)
+    return uvarint(value)
+
+
+def check_string(size_bytes: int) -> None:
+    """Raise StringTooLong for a string of more bytes than one may have."""
+    if size_bytes > STRING_SIZE_MAX:
+        raise StringTooLong(size_bytes)
 
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:

@@ -13,8 +13,6 @@ from __future__ import annotations
 from struct import Struct as Layout
 from typing import Final, final
 
-from mypy_extensions import mypyc_attr
-
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.compression import Buffer
 from kcluster.protocol.records.crc import crc32c_of
@@ -65,7 +63,6 @@ class InvalidRecords(Exception):
         self.text = text
 
 
-@mypyc_attr(acyclic=True)
 @final
 class Batch:
     """A record batch: its header fields, and the bytes from which they were read.
@@ -276,29 +273,6 @@ def check_crc(batch: Batch) -> bool:
     view = buffer if type(buffer) is _View else _View(buffer)
     stored: int = _unpack_crc(view, CRC_AT)[0]
     return stored == _crc32c_of(view[CRC_START:])
-
-
-def frames_add_up(batch: Batch) -> bool:
-    """Whether an uncompressed batch consists of exactly its declared number of records, judging by
-    the length before each.  Takes a third of a microsecond per record."""
-    buffer = batch.buffer
-    view = buffer if type(buffer) is _View else _View(buffer)
-    position, end = HEADER_BYTES, batch.size_bytes
-    for _ in range(batch.record_count):
-        shift = encoded = 0
-        while True:
-            if position >= end or shift > 28:
-                return False
-            byte = view[position]
-            position += 1
-            encoded |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-        if encoded & 1:
-            return False  # a negative length
-        position += encoded >> 1
-    return position == end
 
 
 def seal(batch: bytearray | memoryview) -> None:

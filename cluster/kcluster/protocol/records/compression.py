@@ -6,6 +6,9 @@ Kafka: CompressionType, Compression; codec ids are the low three bits of a batch
 
 Snappy is written in the block framing of the Java client (xerial) and read in that framing or raw,
 because Kafka's clients send both.  cramjam is imported when it is first needed.
+
+DIFFERS: bytes behind a gzip or LZ4 frame, and a second snappy stream, are damage.  Kafka ignores
+the bytes, and reads both streams; no client writes either.
 """
 
 from __future__ import annotations
@@ -30,6 +33,11 @@ CODEC_IDS: Final = {name: codec for codec, name in enumerate(CODEC_NAMES)}
 SIZE_MAX: Final = 256 * 1024 * 1024
 """Limit on the decompressed size of a batch; Kafka streams and has no limit."""
 
+_ALLOWED_BYTES: Final = 64 * 1024 * 1024
+_ALLOWED_PER_BYTE: Final = 64
+ENTRY_BYTES: Final = 256
+"""A record or header costs as much as so many bytes."""
+
 _GZIP_LEVEL: Final = 6
 _LZ4_DEFAULT_LEVEL: Final = 9
 _ZSTD_LEVEL: Final = 3
@@ -39,12 +47,49 @@ _FIRST_GUESS_MIN: Final = 64 * 1024
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK_BYTES: Final = 32 * 1024
+_SNAPPY_RATIO_MAX: Final = 32
+"""Three bytes stand for 64 at most."""
 _INT32: Final = Layout(">i")
 
 
+_SPENT: Final = "the request decompresses to more than is allowed"
+
+
 class CompressionError(Exception):
-    """The bytes cannot be decompressed, exceed the limit when decompressed, or the codec is
-    unknown."""
+    """The bytes cannot be decompressed, or the codec is unknown."""
+
+
+class TooLargeError(CompressionError):
+    """Decompressing would take more than is allowed."""
+
+
+class Allowance:
+    """How much work the compressed bytes of one request may cause, in bytes that are decompressed.
+
+    64 MiB and 64 times the received bytes are allowed; attempts with too small a buffer count too.
+
+    DIFFERS: Kafka streams, in many threads, and has no limit.  Here one thread serves all brokers.
+    """
+
+    __slots__ = ("left_bytes",)
+
+    def __init__(self, received_bytes: int) -> None:
+        self.left_bytes = _ALLOWED_BYTES + _ALLOWED_PER_BYTE * received_bytes
+
+    def spend(self, size_bytes: int) -> None:
+        """Pay for so many bytes; TooLargeError if they are more than what is left."""
+        self.left_bytes -= size_bytes
+        if self.left_bytes < 0:
+            raise TooLargeError(_SPENT)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.left_bytes <= 0
+
+    def spend_on(self, entries: int) -> None:
+        """Pay for reading so many records or headers, however small they are."""
+        self.spend(entries * ENTRY_BYTES)
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
@@ -78,41 +123,65 @@ def _lz4_level(level: int | None) -> int:
     return 1 if level is None or level == _LZ4_DEFAULT_LEVEL else min(max(level, 3), 12)
 
 
-def decompress(codec: int, data: Buffer, size_max: int = SIZE_MAX) -> Buffer:
-    """Return `data` decompressed; CompressionError if that is more than `size_max` bytes."""
+def decompress(
+    codec: int, data: Buffer, size_max: int = SIZE_MAX, allowance: Allowance | None = None
+) -> Buffer:
+    """Return `data` decompressed; TooLargeError if that is more than `size_max` bytes, or more than
+    `allowance` allows, which pays for it."""
     if codec == NONE:
         return data
+    if allowance is not None:
+        if allowance.is_spent:
+            raise TooLargeError(_SPENT)
+        size_max = min(size_max, allowance.left_bytes)
     if codec == SNAPPY:
-        return _decompress_snappy(memoryview(data), size_max)
+        opened = _decompress_snappy(memoryview(data), size_max)
+        if allowance is not None:
+            allowance.spend(len(opened))
+        return opened
     import cramjam
 
     if codec == GZIP:
-        return _decompress_growing(cramjam.gzip.decompress_into, data, size_max)
+        return _decompress_growing(cramjam.gzip.decompress_into, data, size_max, allowance)
     if codec == LZ4:
-        return _decompress_growing(cramjam.lz4.decompress_into, data, size_max)
+        return _decompress_growing(cramjam.lz4.decompress_into, data, size_max, allowance)
     if codec == ZSTD:
-        return _decompress_growing(cramjam.zstd.decompress_into, data, size_max)
+        if not len(data):
+            return b""
+        return _decompress_growing(cramjam.zstd.decompress_into, data, size_max, allowance)
     raise CompressionError(f"unknown compression codec {codec}")
 
 
 def _decompress_growing(
-    decompress_into: Callable[[Any, Any], int], data: Buffer, size_max: int
+    decompress_into: Callable[[Any, Any], int],
+    data: Buffer,
+    size_max: int,
+    allowance: Allowance | None,
 ) -> memoryview:
     """The codecs raise the same exception for "does not fit" and "is damaged".  So the output grows
-    until it fits or the limit is reached; the last exception then shows which it was."""
+    until it fits or the limit is reached; the last exception then shows which it was.  The output
+    grows fourfold, so all attempts together write at most a third more than the last one."""
     import cramjam
 
-    size = min(max(_FIRST_GUESS_MIN, 8 * len(memoryview(data))), size_max)
+    size = max(0, min(max(_FIRST_GUESS_MIN, 8 * len(memoryview(data))), size_max))
     while True:
         output = bytearray(size)
         try:
-            return memoryview(output)[: decompress_into(data, output)]
+            written = decompress_into(data, output)
         except cramjam.DecompressionError as problem:
             # Only for "failed to write whole buffer" does a larger output help.
             if "write" not in str(problem):
                 raise CompressionError(str(problem)) from problem
             if size >= size_max:
-                raise CompressionError(f"decompresses to more than {size_max} bytes") from problem
+                raise TooLargeError(f"decompresses to more than {size_max} bytes") from problem
+            written = size
+        else:
+            if allowance is not None:
+                allowance.spend(written)
+            return memoryview(output)[:written]
+        if allowance is not None:
+            allowance.spend(written)
+            size_max = min(size_max, allowance.left_bytes)
         size = min(4 * size, size_max)
 
 
@@ -152,8 +221,10 @@ def _decompress_raw_snappy(view: memoryview, size_max: int) -> bytes:
 
     try:
         size = cramjam.snappy.decompress_raw_len(view)
+        if size > _SNAPPY_RATIO_MAX * len(view):
+            raise CompressionError(f"snappy: {len(view)} bytes cannot hold {size}")
         if size > size_max:
-            raise CompressionError(f"decompresses to more than {size_max} bytes")
+            raise TooLargeError(f"decompresses to more than {size_max} bytes")
         return bytes(cramjam.snappy.decompress_raw(view))
     except cramjam.DecompressionError as problem:
         raise CompressionError(str(problem)) from problem

@@ -76,14 +76,17 @@ def is_batch(buffer: Buffer) -> bool:
     return len(buffer) > MAGIC_AT and buffer[MAGIC_AT] > LAST_MAGIC
 
 
-def read_message_set(buffer: Buffer, size_max: int = codecs.SIZE_MAX) -> MessageSet:
+def read_message_set(buffer: Buffer, allowance: codecs.Allowance | None = None) -> MessageSet:
     """All messages of a set, those in wrappers too; an incomplete one at the end is left out.
 
     Raises InvalidRecords: CORRUPT_MESSAGE for wrong sizes, magic bytes and crcs; INVALID_RECORD
     for a wrapper in a wrapper, of another format than its messages, or compressed with zstd;
-    UNKNOWN_SERVER_ERROR for a payload that does not decompress (to `size_max` bytes at most).
+    UNKNOWN_SERVER_ERROR for a payload that does not decompress; MESSAGE_TOO_LARGE for more than
+    `allowance` pays for (None: what such a buffer alone may decompress).
     """
     opened = MessageSet([])
+    if allowance is None:
+        allowance = codecs.Allowance(len(buffer))
     for message in _messages(memoryview(buffer)):
         opened.shallow_count += 1
         opened.is_log_append_time = opened.is_log_append_time or message.is_log_append_time
@@ -91,7 +94,7 @@ def read_message_set(buffer: Buffer, size_max: int = codecs.SIZE_MAX) -> Message
             opened.records.append(_record(message, message.offset, message.timestamp))
         else:
             opened.codec = message.codec
-            opened.records += _unwrapped(message, size_max)
+            opened.records += _unwrapped(message, allowance)
     return opened
 
 
@@ -139,7 +142,7 @@ def _nullable(view: memoryview, position: int) -> tuple[bytes | None, int]:
     return bytes(view[position : position + size]), position + size
 
 
-def _unwrapped(wrapper: LegacyMessage, size_max: int) -> list[Record]:
+def _unwrapped(wrapper: LegacyMessage, allowance: codecs.Allowance) -> list[Record]:
     if wrapper.value is None or wrapper.codec == codecs.ZSTD:
         text = "compressed message without a value, or in zstd, which came with format v2"
         raise InvalidRecords(ErrorCode.INVALID_RECORD, text)
@@ -147,10 +150,15 @@ def _unwrapped(wrapper: LegacyMessage, size_max: int) -> list[Record]:
     if wrapper.codec == codecs.LZ4 and wrapper.magic == 0:
         payload = lz4_with_checksum(payload, of_magic_too=False)
     try:
-        opened = codecs.decompress(wrapper.codec, payload, size_max)
+        opened = codecs.decompress(wrapper.codec, payload, allowance=allowance)
+        inner: list[LegacyMessage] = []
+        for message in _messages(memoryview(opened)):
+            allowance.spend_on(1)
+            inner.append(message)
+    except codecs.TooLargeError as problem:
+        raise InvalidRecords(ErrorCode.MESSAGE_TOO_LARGE, str(problem)) from problem
     except codecs.CompressionError as problem:
         raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem)) from problem
-    inner = list(_messages(memoryview(opened)))
     if not inner:
         raise InvalidRecords(ErrorCode.INVALID_RECORD, "compressed message without messages")
     for message in inner:
@@ -221,7 +229,9 @@ def _built(record: Record, offset: int, magic: int, attributes: int) -> bytes:
 # --------------------------------------------------------------------------------- conversion
 
 
-def up_convert(buffer: Buffer, takes_many: bool = False) -> bytearray:
+def up_convert(
+    buffer: Buffer, takes_many: bool = False, allowance: codecs.Allowance | None = None
+) -> bytearray:
     """A produced set as one v2 batch with offsets from 0, as a leader appends it; empty for an
     empty set.
 
@@ -229,7 +239,7 @@ def up_convert(buffer: Buffer, takes_many: bool = False) -> bytearray:
     (unless the broker `takes_many`), INVALID_TIMESTAMP for messages with LogAppendTime, which only
     brokers may set.
     """
-    opened = read_message_set(buffer)
+    opened = read_message_set(buffer, allowance)
     if not opened.records:
         return bytearray()
     if opened.codec != codecs.NONE and opened.shallow_count > 1 and not takes_many:
@@ -241,9 +251,12 @@ def up_convert(buffer: Buffer, takes_many: bool = False) -> bytearray:
     return build_batch(opened.records, compression=opened.codec)
 
 
-def down_convert(batches: Iterable[Batch], magic: int, fetch_offset: int) -> bytes:
+def down_convert(
+    batches: Iterable[Batch], magic: int, fetch_offset: int, allowance: codecs.Allowance
+) -> bytes:
     """v2 batches as a set of format `magic`, compressed with the same codecs.  As in Kafka, control
-    batches are left out, and the records of uncompressed batches before `fetch_offset`.
+    batches are left out, and the records of uncompressed batches before `fetch_offset`.  The set
+    ends where `allowance`, that of the whole Fetch, is spent.
 
     Raises InvalidRecords (UNSUPPORTED_COMPRESSION_TYPE) if the first batch is in zstd; a later
     one ends the set.
@@ -252,9 +265,11 @@ def down_convert(batches: Iterable[Batch], magic: int, fetch_offset: int) -> byt
     for batch in batches:
         if batch.is_control:
             continue
-        if batch.codec == codecs.ZSTD and sets:
+        if allowance.is_spent or (batch.codec == codecs.ZSTD and sets):
             break
         records = read_records(batch)
+        allowance.left_bytes -= sum(len(one.key or b"") + len(one.value or b"") for one in records)
+        allowance.left_bytes -= codecs.ENTRY_BYTES * len(records)
         if batch.codec == codecs.NONE:
             records = [record for record in records if record.offset >= fetch_offset]
         append_time = batch.timestamp_type == LOG_APPEND_TIME

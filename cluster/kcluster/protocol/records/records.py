@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.int64 import as_int64
 from kcluster.protocol.records import compression as codecs
 from kcluster.protocol.records.batches import (
     CONTROL_BIT,
@@ -178,10 +179,11 @@ def read_records(batch: Batch, size_max: int = codecs.SIZE_MAX) -> list[Record]:
             payload = memoryview(codecs.decompress(batch.codec, payload, size_max))
         except codecs.CompressionError as problem:
             raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, str(problem)) from problem
-    return _read_all(batch, bytes(payload))
+    return read_opened(batch, bytes(payload))
 
 
-def _read_all(batch: Batch, data: bytes) -> list[Record]:
+def read_opened(batch: Batch, data: bytes) -> list[Record]:
+    """Return the records of `batch`, whose decompressed payload is `data`."""
     append_time = batch.max_timestamp if batch.timestamp_type == LOG_APPEND_TIME else None
     records: list[Record] = []
     position = 0
@@ -195,7 +197,7 @@ def _read_all(batch: Batch, data: bytes) -> list[Record]:
                 )
             records.append(_read_one(batch, data, position, end, append_time))
             position = end
-    except (IndexError, UnicodeDecodeError) as problem:
+    except IndexError as problem:
         raise InvalidRecords(ErrorCode.INVALID_RECORD, "the bytes end inside a record") from problem
     if position != len(data):
         raise InvalidRecords(
@@ -208,7 +210,7 @@ def _read_all(batch: Batch, data: bytes) -> list[Record]:
 def _read_one(
     batch: Batch, data: bytes, position: int, end: int, append_time: int | None
 ) -> Record:
-    timestamp_delta, position = read_varint(data, position + 1)
+    timestamp_delta, position = read_varlong(data, position + 1)
     offset_delta, position = read_varint(data, position)
     key, position = _read_nullable(data, position, end)
     value, position = _read_nullable(data, position, end)
@@ -223,12 +225,14 @@ def _read_one(
             if name is None:
                 raise InvalidRecords(ErrorCode.INVALID_RECORD, "a header's key is null")
             content, position = _read_nullable(data, position, end)
-            headers_read.append((name.decode(), content))
+            headers_read.append((name.decode(errors="replace"), content))  # as in Java
     if position != end:
         raise InvalidRecords(
             ErrorCode.INVALID_RECORD, f"record's size is {position - end} bytes off its content"
         )
-    timestamp = batch.base_timestamp + timestamp_delta if append_time is None else append_time
+    timestamp = append_time
+    if timestamp is None:
+        timestamp = as_int64(batch.base_timestamp + timestamp_delta)
     return Record(batch.base_offset + offset_delta, timestamp, key, value, tuple(headers))
 
 
@@ -245,17 +249,27 @@ def _read_nullable(data: bytes, position: int, end: int) -> tuple[bytes | None, 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
     """Return (zigzag varint at `position`, position after it); IndexError past the end."""
     byte = data[position]
-    position += 1
     if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position
-    value = byte & 0x7F
-    shift = 7
-    while True:
-        byte = data[position]
-        position += 1
+        return (byte >> 1) ^ -(byte & 1), position + 1
+    return _read_long_number(data, position, 5, 0xFFFF_FFFF)
+
+
+def read_varlong(data: bytes, position: int) -> tuple[int, int]:
+    """As `read_varint`, for a number of 64 bits."""
+    byte = data[position]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position + 1
+    return _read_long_number(data, position, 10, 0xFFFF_FFFF_FFFF_FFFF)
+
+
+def _read_long_number(data: bytes, position: int, bytes_max: int, bits: int) -> tuple[int, int]:
+    """As in Java, bits that do not fit are lost."""
+    value = shift = 0
+    for at in range(position, position + bytes_max):
+        byte = data[at]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), position
+            value &= bits
+            return (value >> 1) ^ -(value & 1), at + 1
         shift += 7
-        if shift > 63:
-            raise InvalidRecords(ErrorCode.INVALID_RECORD, "varint longer than 10 bytes")
+    raise InvalidRecords(ErrorCode.INVALID_RECORD, f"a number has more than {bytes_max} bytes")

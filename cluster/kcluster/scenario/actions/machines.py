@@ -47,24 +47,73 @@ class Restart(Action, frozen=True):
 
         def stop(broker_id: int) -> None:
             stage.verbs.kill(broker_id, death)
-            self._start_when_down(stage, broker_id)
+            _start_when_down(stage, broker_id, self.down_ms, self.new_address)
 
         stage.verbs.on_each(StateVerb.RESTART, chosen, stop)
 
-    def _start_when_down(self, stage: Stage, broker_id: int) -> None:
-        process = stage.dispatcher.processes[broker_id]
 
-        def start() -> None:
-            if process.state is not ProcessState.DOWN:
-                return  # another step has started it
-            if self.new_address:
-                stage.verbs.readdress(broker_id)
-            stage.verbs.start(broker_id)
+def _start_when_down(stage: Stage, broker_id: int, down_ms: int, new_address: bool = False) -> None:
+    """Start a broker that shuts down, when it has been down for this time."""
+    process = stage.dispatcher.processes[broker_id]
 
-        def wait() -> None:
-            stage.at(stage.now_ms + self.down_ms, lambda: stage.attempt("restart", start))
+    def start() -> None:
+        if process.state is not ProcessState.DOWN:
+            return  # another step has started it
+        if new_address:
+            stage.verbs.readdress(broker_id)
+        stage.verbs.start(broker_id)
 
-        stage.when(lambda: process.state is ProcessState.DOWN, wait)
+    def wait() -> None:
+        stage.at(stage.now_ms + down_ms, lambda: stage.attempt("restart", start))
+
+    stage.when(lambda: process.state is ProcessState.DOWN, wait)
+
+
+@action(
+    "rolling_restart",
+    short="brokers",
+    example="rolling_restart: {brokers: all brokers, down: 500ms}",
+)
+class RollingRestart(Action, frozen=True):
+    """Restart brokers one after the other, each when the one before is back in all of its ISRs.
+    The steps after it do not wait for that.  A broker that is down when its turn comes is left
+    alone.  Undone by restarting no more of them."""
+
+    brokers: Annotated[
+        Targets | None, BROKERS, "The brokers, in this order; without it all of them."
+    ] = None
+    how: Annotated[str, _HOW, "How they stop, as in kill."] = "clean"
+    down_ms: Annotated[int, duration(), "How long each is down."] = 100
+
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        if self.brokers is None:
+            return tuple(stage.plan.addresses)
+        return stage.nodes(self.brokers)
+
+    def do(self, stage: Stage) -> Undo:
+        death, settled = DeathKind(self.how), stage.verbs.settled
+        waiting = list(self.affected(stage))
+
+        def restart(broker_id: int) -> None:
+            stage.attempt(self.VERB, lambda: stage.verbs.kill(broker_id, death))
+            _start_when_down(stage, broker_id, self.down_ms)
+            stage.when(lambda: settled.is_down(broker_id), lambda: go_on_after(broker_id))
+
+        def go_on_after(broker_id: int) -> None:
+            def is_back() -> bool:
+                return settled.is_serving(broker_id) and settled.is_in_sync(broker_id)
+
+            stage.when(is_back, next_one)
+
+        def next_one() -> None:
+            while waiting:
+                broker_id = waiting.pop(0)
+                if stage.dispatcher.processes[broker_id].state is ProcessState.UP:
+                    restart(broker_id)
+                    return
+
+        next_one()
+        return waiting.clear
 
 
 @action("fill_disk", short="brokers", example="fill_disk: 2")

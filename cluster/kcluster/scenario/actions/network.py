@@ -10,13 +10,16 @@ Live, clients from outside are included only where they are named: `clients`, `c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Final
 
+from kcluster.deaths import DeathKind
 from kcluster.network.shapes import DISTRIBUTIONS
 from kcluster.operations.targets import Targets
 from kcluster.scenario.actions.base import Action, Undo, action
+from kcluster.scenario.actions.brokers import KillBrokers
 from kcluster.scenario.language.fields import Flag, OneOf, duration, fraction, size
-from kcluster.scenario.language.words import TARGETS
+from kcluster.scenario.language.words import BROKERS, TARGETS
 from kcluster.scenario.play.stage import Stage
 
 _DISTRIBUTION: Final = OneOf("distribution", DISTRIBUTIONS)
@@ -86,16 +89,41 @@ class Slow(_BetweenSets, frozen=True):
         )
 
 
-@action("lose", example="lose: {nodes: 3, share: 5%}")
-class Lose(_BetweenSets, frozen=True):
-    """Lose a share of the segments on links; TCP retransmits them with growing delays.  Without
-    `others`: all links of these nodes."""
+@action("lose", short="brokers", example="lose: {nodes: 3, share: 5%}")
+class Lose(Action, frozen=True):
+    """Lose brokers, as when their rack or data centre loses power: `lose: rack b`.  Or, with
+    `nodes`, a share of the segments on links, which TCP retransmits with growing delays; without
+    `others` on all links of these nodes."""
 
+    brokers: Annotated[
+        Targets | None, BROKERS, "The brokers whose machines lose power, all at once."
+    ] = None
+    nodes: Annotated[Targets | None, TARGETS, "Or: the nodes at one end of lossy links."] = None
+    others: Annotated[Targets | None, TARGETS, "The nodes at the other end of these links."] = None
+    one_way: Annotated[
+        bool, Flag(), "Only messages from `nodes` are affected, not those to them."
+    ] = False
     share: Annotated[float, fraction(), "The share of segments that are lost."] = 0.1
 
+    def problems(self) -> Iterator[tuple[str, str]]:
+        if self.brokers is None and self.nodes is None:
+            yield "brokers", "missing; write lose: rack b for machines, or give the nodes of links"
+        elif self.brokers is not None:
+            for key in ("nodes", "others"):
+                if getattr(self, key) is not None:
+                    yield key, "for links; brokers that lose power have none left"
+
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return stage.nodes(self.brokers or self.nodes or ())
+
     def do(self, stage: Stage) -> Undo:
-        ends = self.ends(stage)
-        return stage.verbs.network.lose(*ends, share=self.share, one_way=self.one_way)
+        if self.brokers is not None:
+            return KillBrokers(self.brokers, DeathKind.POWER).do(stage)
+        assert self.nodes is not None, "checked by problems()"
+        others = None if self.others is None else stage.nodes(self.others)
+        return stage.verbs.network.lose(
+            stage.nodes(self.nodes), others, share=self.share, one_way=self.one_way
+        )
 
 
 @action("limit_bandwidth", example="limit_bandwidth: {nodes: 3, to: 100KB}")

@@ -7,7 +7,7 @@ a file (scenario.py does).  ScenarioError is a ValueError whose text has one lin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, structs
@@ -153,9 +153,7 @@ def _step(reading: TreeReader, node: Node, path: str) -> Step | None:
         if lost is not None:
             reading.wrong(at, path, f"{show(key)}: a colon is missing; write {lost}")
         else:
-            text_ = unknown("action or key of a step", key, known)
-            more = "" if nearest(key, known) else "; kcluster scenario help actions lists all"
-            reading.wrong(at, join(path, key), text_ + more)
+            reading.wrong(at, join(path, key), _strange_key(key, verbs, known))
     if len(verbs) != 1:
         if not strange:
             what = f"both {verbs[0]} and {verbs[1]}" if verbs else "no action"
@@ -177,6 +175,15 @@ def _step(reading: TreeReader, node: Node, path: str) -> Step | None:
         place=Place(node.line, node.column),
         path=path,
     )
+
+
+def _strange_key(key: str, verbs: Sequence[str], known: Sequence[str]) -> str:
+    """The message for a key that no step has, but perhaps the action of this one."""
+    for verb in verbs:
+        if any(field.key == key for field in fields_of(ACTIONS[verb])):
+            return f"a key of {verb}; write it inside, as in {ACTIONS[verb].EXAMPLE}"
+    text_ = unknown("action or key of a step", key, known)
+    return text_ if nearest(key, known) else f"{text_}; kcluster scenario help actions lists all"
 
 
 def _without_colon(key: str) -> str | None:

@@ -18,6 +18,7 @@ from kcluster.config.files.problems import Place, unknown
 from kcluster.evidence.causes import MEANINGS
 from kcluster.operations.conditions import EVENTS, Condition
 from kcluster.operations.names import PartitionName, partition_name
+from kcluster.operations.targets import AnyTarget
 from kcluster.protocol.errors import ErrorCode
 from kcluster.scenario.actions.base import Action
 from kcluster.scenario.language.client_configs import ClientConfigs
@@ -292,6 +293,21 @@ class Step(Struct, frozen=True):
     place: Place = Place(0, 0)
     path: str = ""
     """Where it is in the file, for messages: `steps[3]`."""
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the seed draws when it is played, or on which nodes."""
+        trigger, action = self.trigger, self.action
+        moments = (trigger.at, trigger.after, trigger.every)
+        if any(moment is not None and moment.is_drawn for moment in moments):
+            return True
+        values = (getattr(action, name) for name in action.__struct_fields__)
+        return any(
+            isinstance(each, AnyTarget)
+            for value in values
+            if isinstance(value, tuple)
+            for each in value
+        )
 
 
 class Checks(Struct, frozen=True):

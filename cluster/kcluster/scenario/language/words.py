@@ -29,6 +29,11 @@ class MomentRange(Struct, frozen=True):
     low_ms: int
     high_ms: int
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether it is between two times."""
+        return self.low_ms < self.high_ms
+
     def __str__(self) -> str:
         low, high = duration_text(self.low_ms), duration_text(self.high_ms)
         return low if low == high else f"{low}..{high}"

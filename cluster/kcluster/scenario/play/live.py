@@ -94,14 +94,14 @@ class LiveStage(RunningStage):
         limit_ms: int,
         progress: Callable[[int], object] = lambda now_ms: None,
     ) -> bool:
-        """Wait until `is_over()`, at most `limit_ms`; returns whether it holds.  `progress(now_ms)`
-        is called a few times per second."""
+        """Wait until `is_over()`, at most `limit_ms` of the cluster's clock; returns whether it
+        holds.  `progress(now_ms)` is called a few times per second."""
         self._over.clear()
         self.driver.call(lambda: self._look_for_end(is_over))
-        until = time.monotonic() + limit_ms / 1000
+        until_ms = self.driver.clock_ms() + limit_ms
         while not self._over.wait(0.05):
             progress(self.now_ms)
-            if time.monotonic() > until:
+            if not self.driver.is_running or self.driver.clock_ms() > until_ms:
                 return False
         return True
 

@@ -38,8 +38,8 @@ hundredth of it."""
 ARRIVAL_MS: Final = 1_000
 """Records sent with acks=0 have arrived after this time; no answer reports when."""
 SHARE_CALM_MS: Final = 1_000
-"""A share group is at rest when nothing was delivered for this long: longer than the locks of
-profile fast."""
+"""A share group is at rest when everything else is, and nothing was delivered or loaded for this
+long, and for as long as a lock lasts if records are in flight."""
 MAX_UNFINISHED: Final = 10
 """A report shows this much of what a run still waited for."""
 
@@ -146,6 +146,8 @@ class ScenarioRun:
         """By group; a consumer without a group, by its name."""
         self._sharing: list[ShareConsumer] = []
         self._arrived_ms: int | None = None
+        self._shared_ms: int | None = None
+        """Since when only share groups may have something left to do."""
 
     def begin(self) -> None:
         """Start the clients and the first step."""
@@ -163,6 +165,7 @@ class ScenarioRun:
         limit = self.scenario.topology.config.get("group.share.delivery.count.limit")
         if limit is not None:
             self.stage.ledger.delivery_limit = int(limit)
+        self.stage.ledger.lock_duration_ms = self.stage.lock_duration_ms()
         clients: list[WorkloadProducer | WorkloadConsumer] = [*self._producers, *self._consumers]
         for client in clients:
             self.stage.add_client(client.name, client)
@@ -236,10 +239,28 @@ class ScenarioRun:
 
     def _unshared(self) -> Iterator[str]:
         """What share groups may still be working on: nobody knows what was not delivered."""
+        present = [consumer for consumer in self._sharing if not consumer.is_done]
+        if not present:
+            return
         now_ms = self.stage.dispatcher.now_ms
-        for consumer in self._sharing:
-            if not consumer.is_done and now_ms - consumer.active_ms < SHARE_CALM_MS:
+        if self._shared_ms is None:
+            self._shared_ms = now_ms
+        if now_ms - self._shared_ms < SHARE_CALM_MS:
+            yield f"share groups had less than {SHARE_CALM_MS} ms to go on"
+            return
+        for consumer in present:
+            if now_ms - consumer.active_ms < SHARE_CALM_MS:
                 yield f"{consumer.name} received a record less than {SHARE_CALM_MS} ms ago"
+            elif self.scenario.heal and not consumer.has_asked_since(self._shared_ms):
+                yield f"{consumer.name} waits for an answer to its fetch"
+        last_ms = max(self._shared_ms, *(consumer.active_ms for consumer in present))
+        is_over = now_ms - last_ms >= SHARE_CALM_MS + self.stage.ledger.lock_duration_ms
+        for key, is_loading in self.stage.shared_in_motion():
+            if is_loading:
+                self._shared_ms = now_ms
+                yield f"share group {key.group_id} is loading partition {key.partition}"
+            elif not is_over:
+                yield f"share group {key.group_id}: partition {key.partition} has records in flight"
 
     def _unowned(self) -> Iterator[tuple[str, Partition]]:
         """The partitions that groups with members read and that no member owns."""

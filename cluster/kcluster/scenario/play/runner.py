@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kcluster.config.files.problems import Place
+from kcluster.events.steps import StepSkipped
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
@@ -179,10 +180,11 @@ class Runner:
             nodes = step.action.about_to_affect(stage)
             if step.options.as_:
                 stage.remember(step.options.as_, nodes)
-            self.played.append(Played(stage.now_ms, index, self._name(step), nodes))
+            at_ms = stage.now_ms
             undo = step.action.do(stage)
+            self.played.append(Played(at_ms, index, self._name(step), nodes))
         except ClusterError as error:
-            stage.refuse(f"{self._name(step)}: {error}")
+            self._not_done(step, error)
             return
         if undo is None or not (step.action.IS_FAULT or step.options.for_):
             return
@@ -195,8 +197,23 @@ class Runner:
 
     def _undo(self, step: Step, number: int) -> None:
         undo = self._undos.pop(number, None)
-        if undo is not None and not self.is_ended:
-            self.stage.attempt(f"undoing {self._name(step)}", undo)
+        if undo is None or self.is_ended:
+            return
+        try:
+            undo()
+        except ClusterError as error:
+            self._not_done(step, error, is_undoing=True)
+
+    def _not_done(self, step: Step, error: ClusterError, *, is_undoing: bool = False) -> None:
+        """A step that the seed has drawn may meet what another one has left, a dead broker for
+        instance; that a fixed one cannot be performed is a mistake in the file."""
+        refusal = str(error)
+        if step.is_drawn:
+            skipped = StepSkipped(step.verb, step.place.line, refusal, is_undoing)
+            self.stage.dispatcher.note(skipped)
+        else:
+            undoing = "undoing " if is_undoing else ""
+            self.stage.refuse(f"{undoing}{self._name(step)}: {refusal}")
 
     def _name(self, step: Step) -> str:
         line = f" (line {step.place.line})" if step.place.line else ""

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from random import Random
 
+from kcluster.broker.coordinator.share_state.state import SharePartition
+from kcluster.broker.node import BrokerNode
 from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.contract import Note
@@ -135,6 +137,22 @@ class Stage(ABC):
         """The transactions that are open at a partition's leader."""
         replica = self._facts.leader_replica(topic, partition)
         return [] if replica is None else open_in(self.dispatcher, replica, (topic, partition))
+
+    def shared_in_motion(self) -> Iterator[tuple[SharePartition, bool]]:
+        """Share partitions at their leaders that may deliver records later by themselves: (key,
+        whether it is still loading; else records are in flight)."""
+        for node in self._brokers():
+            yield from node.share_partitions.in_motion()
+
+    def lock_duration_ms(self) -> int:
+        """The longest that a member of a share group may keep a record."""
+        locks = [node.config.group_share_record_lock_duration_ms for node in self._brokers()]
+        return max(locks, default=0)
+
+    def _brokers(self) -> Iterator[BrokerNode]:
+        for process in self.dispatcher.processes.values():
+            if isinstance(process.node, BrokerNode):
+                yield process.node
 
     def notes(self) -> list[Note]:
         """All notes so far, oldest first."""

@@ -14,6 +14,8 @@ from kcluster.clients.ledger import Ledger
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.recorder import Recorder
+from kcluster.invariants.livelock import LEAST_STEPS, STEPS_EACH
+from kcluster.runtime.livelock import LivelockError
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import CALM_LIMIT_MS, Progress, RunResult, ScenarioRun
 from kcluster.scenario.play.stage import Stage
@@ -29,12 +31,14 @@ class VirtualStage(Stage):
     def __init__(self, driver: VirtualDriver, seed: int, ledger: Ledger) -> None:
         self.driver = driver
         super().__init__(self.driver.plan, self.driver.dispatcher, self.driver.verbs, ledger, seed)
+        self.livelock: LivelockError | None = None
+        """Why time stands still for ever: nothing runs any more."""
         self._waiting: list[tuple[Callable[[], bool], Callable[[], None]]] = []
 
     def start(self) -> None:
         """Start the cluster.  The scenario's time begins when it serves."""
         self.driver.open()
-        self.driver.run_until_condition(self.verbs.settled.all_serving, 120_000)
+        self.driver.run_until_condition(self.verbs.settled.has_started, 120_000)
         self._began_ms = self.driver.now_ms
 
     @property
@@ -51,19 +55,29 @@ class VirtualStage(Stage):
         return self.driver.add_client(client)
 
     def run(self, is_over: Callable[[], bool], limit_ms: int) -> bool:
-        """Advance time until `is_over()`, at most `limit_ms`; returns whether it holds."""
+        """Advance time until `is_over()`, at most `limit_ms`; returns whether it holds.  After a
+        livelock it never does."""
 
         def turn() -> bool:
             if self._waiting:
                 self._look()
             return is_over()
 
-        return self.driver.run_until_condition(turn, limit_ms)
+        return self.guarded(lambda: self.driver.run_until_condition(turn, limit_ms))
+
+    def guarded(self, callback: Callable[[], bool | None]) -> bool:
+        """Call back, and return what it returns; False if time stands still, then or before."""
+        if self.livelock is None:
+            try:
+                return bool(callback())
+            except LivelockError as error:
+                self.livelock = error
+        return False
 
     def run_until(self, until_ms: int) -> None:
         """Advance time to this moment, in ms since the scenario began."""
         self.run(_never, until_ms - self.now_ms)
-        self.driver.run_until(self._began_ms + until_ms)
+        self.guarded(lambda: self.driver.run_until(self._began_ms + until_ms))
 
     def _look(self) -> None:
         for entry in tuple(self._waiting):
@@ -97,6 +111,9 @@ class VirtualRun:
         self.stage.start()
         watch(self.stage)
         self.run.begin()
+        plan = self.stage.plan
+        parties = len(plan.processes) + len(plan.fabric.clients)
+        recorder.guard_time(max(LEAST_STEPS, STEPS_EACH * parties))
 
     def advance(self, until_ms: int, progress: Progress = lambda now_ms, all_ms: None) -> None:
         """Play from the start until this moment.  All runs of a scenario stop at the same moments
@@ -114,11 +131,14 @@ class VirtualRun:
     def finish(self) -> RunResult:
         """Undo every fault, let everything in flight complete, and judge the run."""
         run, stage = self.run, self.stage
-        run.calm_down()
+        stage.guarded(run.calm_down)
         is_quiet = stage.run(run.is_quiet, CALM_LIMIT_MS)
         unfinished = [] if is_quiet else list(run.unfinished())
-        run.stop_consumers()
+        stage.guarded(run.stop_consumers)
         stage.run(run.are_consumers_gone, LEAVE_LIMIT_MS)
+        if stage.livelock is not None:
+            run.recorder.invariants.report_livelock(stage.livelock.at_ms, stage.livelock.text)
+            unfinished = [str(stage.livelock)]
         wall_s = time.perf_counter() - self._began_s
         return run.result("virtual", wall_s, unfinished, stage.driver.trace_hash())
 

@@ -28,7 +28,7 @@ from kcluster.web.api.waiting import not_in_time, settle_limit_s, wait_for_condi
 from kcluster.web.call import ApiCall
 from kcluster.web.held import HeldCluster
 from kcluster.web.problems import bad_request, not_found
-from kcluster.web.routes import route
+from kcluster.web.routes import Runs, route
 
 MAX_ACTIONS_KEPT: Final = 1_000
 SETTLED: Final = "settled"
@@ -138,10 +138,11 @@ def _actions(held: HeldCluster) -> _Actions:
     answer=ActionAnswer,
     status=201,
     errors=(404, 408, 409, 422),
+    runs=Runs.WAITING,
 )
 def perform_action(call: ApiCall) -> ActionAnswer:
     """Perform an action of scenario files, such as {"kill": "leader(orders-0)", "for": "5s"}."""
-    step = read_step(call)
+    step = call.reading(lambda: read_step(call))
     cluster = call.held.cluster
     settle_limit_s(cluster, call.query.within)  # a wrong time is refused before the action
     with noted(cluster) as notes:
@@ -158,11 +159,12 @@ def wait_after(call: ApiCall, cluster: Cluster, action: int) -> None:
     wait, limit_s = call.query.wait, settle_limit_s(cluster, call.query.within)
     if cluster.clock().paused:
         return  # nothing would follow
-    if wait == SETTLED:
-        if not cluster.wait_until_settled(timeout_s=limit_s):
-            raise not_in_time(cluster, limit_s, action)
-    elif wait != NO_WAIT:
-        wait_for_condition(cluster, wait, limit_s, "wait", action=action)
+    with call.while_client_stays():
+        if wait == SETTLED:
+            if not cluster.wait_until_settled(timeout_s=limit_s):
+                raise not_in_time(cluster, limit_s, action)
+        elif wait != NO_WAIT:
+            wait_for_condition(cluster, wait, limit_s, "wait", action=action)
 
 
 def read_step(call: ApiCall) -> Step:
@@ -198,7 +200,7 @@ def action_answer(taken: _Taken, notes: list[Note]) -> ActionAnswer:
     )
 
 
-@route("GET", "/v1/clusters/<id>/actions", answer=ActionList, errors=(404,))
+@route("GET", "/v1/clusters/<id>/actions", answer=ActionList, errors=(404,), runs=Runs.AT_ONCE)
 def list_actions(call: ApiCall) -> ActionList:
     """The actions that requests to this server have performed, oldest first."""
     return ActionList([action_answer(taken, []) for taken in _actions(call.held).all()])
@@ -210,6 +212,7 @@ def list_actions(call: ApiCall) -> ActionList:
     query=ActionParameters,
     answer=ActionAnswer,
     errors=(404, 408, 409, 422),
+    runs=Runs.WAITING,
 )
 def undo_action(call: ApiCall) -> ActionAnswer:
     """Undo an action: start what it killed, heal what it cut."""
@@ -239,6 +242,7 @@ def find_action(held: HeldCluster, number: str) -> _Taken:
     query=HealParameters,
     answer=HealAnswer,
     errors=(404, 408, 409, 422),
+    runs=Runs.WAITING,
 )
 def heal_cluster(call: ApiCall) -> HealAnswer:
     """Undo every fault: links, rules, full disks, pauses, deaths; answered when all replicas are
@@ -256,5 +260,6 @@ def heal_cluster(call: ApiCall) -> HealAnswer:
         problems = cluster.call(lambda: repair_all(cluster.verbs, cluster.plan))
         if problems:
             raise ClusterError("; ".join(problems))
-        wait_for_condition(cluster, SETTLED, limit_s, "within")
+        with call.while_client_stays():
+            wait_for_condition(cluster, SETTLED, limit_s, "within")
     return HealAnswer([taken.number for taken in in_force], [*map(note_values, tuple(notes))])

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 from kcluster.config.topology.specs import split_address
 from kcluster.web.call import ApiCall
 from kcluster.web.problems import not_found, wrong_value
-from kcluster.web.routes import route
+from kcluster.web.routes import Runs, route
 
 
 class AdvertisedWanted(Struct):
@@ -40,6 +40,7 @@ class AdvertisedAnswer(Struct, frozen=True):
     body=AdvertisedWanted,
     answer=AdvertisedAnswer,
     errors=(404, 409, 422),
+    runs=Runs.WAITING,
 )
 def advertise_broker(call: ApiCall) -> AdvertisedAnswer:
     """Give clients this address of a broker from now on; answered when all brokers know it."""

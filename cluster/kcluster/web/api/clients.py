@@ -13,7 +13,7 @@ from kcluster.scenario.language.model import ConsumerSpec, ProcessorSpec, Produc
 from kcluster.scenario.started import StartedClient, clients_started, start_client, stop_client
 from kcluster.web.call import ApiCall
 from kcluster.web.problems import not_found
-from kcluster.web.routes import route
+from kcluster.web.routes import Runs, route
 
 
 class ClientAnswer(Struct, frozen=True):
@@ -52,19 +52,27 @@ def client_schema() -> Schema:
     answer=ClientAnswer,
     status=201,
     errors=(404, 409, 422),
+    runs=Runs.AT_ONCE,
 )
 def start_a_client(call: ApiCall) -> ClientAnswer:
     """Start a client, such as {"producer": {"topic": "orders", "rate": "10/s", "acks": "all"}}."""
-    return ClientAnswer(start_client(call.held.cluster, call.json_object()))
+    keys = call.reading(call.json_object)
+    return ClientAnswer(call.reading(lambda: start_client(call.held.cluster, keys)))
 
 
-@route("GET", "/v1/clusters/<id>/clients", answer=ClientList, errors=(404, 409))
+@route("GET", "/v1/clusters/<id>/clients", answer=ClientList, errors=(404, 409), runs=Runs.AT_ONCE)
 def list_clients(call: ApiCall) -> ClientList:
     """The clients that were started."""
     return ClientList(clients_started(call.held.cluster))
 
 
-@route("DELETE", "/v1/clusters/<id>/clients/<name>", answer=ClientAnswer, errors=(404, 409))
+@route(
+    "DELETE",
+    "/v1/clusters/<id>/clients/<name>",
+    answer=ClientAnswer,
+    errors=(404, 409),
+    runs=Runs.AT_ONCE,
+)
 def stop_a_client(call: ApiCall) -> ClientAnswer:
     """Stop a client: a producer sends what it has, a consumer leaves its group."""
     cluster, name = call.held.cluster, call.named["name"]

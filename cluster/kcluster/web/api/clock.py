@@ -15,7 +15,7 @@ from kcluster.handle.clock import ClockStatus
 from kcluster.web.api.waiting import seconds
 from kcluster.web.call import ApiCall
 from kcluster.web.problems import wrong_value
-from kcluster.web.routes import route
+from kcluster.web.routes import Runs, route
 
 
 class ClockWanted(Struct):
@@ -47,14 +47,19 @@ class ClockAnswer(Struct, frozen=True):
     event: dict[str, Any] | None = None
 
 
-@route("GET", "/v1/clusters/<id>/clock", answer=ClockAnswer, errors=(404, 409))
+@route("GET", "/v1/clusters/<id>/clock", answer=ClockAnswer, errors=(404, 409), runs=Runs.AT_ONCE)
 def show_clock(call: ApiCall) -> ClockAnswer:
     """What time it is in the cluster, and how its clock runs."""
     return clock_answer(call.held.source.clock(), call.held.is_complete)
 
 
 @route(
-    "POST", "/v1/clusters/<id>/clock", body=ClockWanted, answer=ClockAnswer, errors=(404, 409, 422)
+    "POST",
+    "/v1/clusters/<id>/clock",
+    body=ClockWanted,
+    answer=ClockAnswer,
+    errors=(404, 409, 422),
+    runs=Runs.WAITING,
 )
 def set_clock(call: ApiCall) -> ClockAnswer:
     """Freeze a cluster, let it continue, run it in slow motion, or step to an event."""
@@ -63,7 +68,8 @@ def set_clock(call: ApiCall) -> ClockAnswer:
     if sum(given) != 1:
         raise wrong_value("", "give one of pause, resume, speed, step")
     if wanted.step is not None:
-        entry = cluster.step(wanted.step, within_s=seconds(wanted.within, "within"))
+        with call.while_client_stays():
+            entry = cluster.step(wanted.step, within_s=seconds(wanted.within, "within"))
         return clock_answer(cluster.clock(), False, note_values(entry.note))
     if wanted.speed is not None:
         return clock_answer(cluster.set_speed(wanted.speed), False)

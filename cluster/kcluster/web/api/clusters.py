@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct, structs
 
 from kcluster.config.files.durations import milliseconds
-from kcluster.config.files.problems import Problem, TopologyError, unknown
+from kcluster.config.files.problems import MAX_SHOWN, Problem, TopologyError, show, unknown
 from kcluster.config.files.tree import Map, MapEntry, Node, Scalar
 from kcluster.config.topology.model import Topology, check_topology
 from kcluster.events.words import effect_text
@@ -25,9 +25,11 @@ from kcluster.web.api.processed import record_of_run
 from kcluster.web.call import ApiAnswer, ApiCall
 from kcluster.web.held import MAX_CLUSTERS, HeldCluster
 from kcluster.web.problems import RefusedRequest, bad_request, wrong_value, wrong_values
-from kcluster.web.routes import route
+from kcluster.web.routes import Runs, route
 
 MIN_LEASE_MS: Final = 1_000
+STOPPING: Final = "stopping"
+"""The share of threads in which clusters are stopped."""
 
 
 class NewCluster(Struct):
@@ -112,7 +114,10 @@ class DeleteParameters(Struct):
 
     out: Annotated[
         str | None,
-        Meta(description="Write the run to a new directory below this one, on the server."),
+        Meta(
+            description="Write the run to a new directory below this one: on the server, below the"
+            " directory of `kcluster serve --runs`."
+        ),
     ] = None
 
 
@@ -150,13 +155,11 @@ def read_new_cluster(call: ApiCall) -> tuple[Topology, NewCluster]:
     if not isinstance(node, Map):
         raise bad_request("the body must be a JSON object")
     known = NewCluster.__struct_fields__
-    strange = [
-        Problem(
-            "", entry.line, entry.column, key, unknown("key", key, NewCluster.__struct_fields__)
-        )
-        for key, entry in node.entries.items()
-        if key not in known
-    ]
+    strange: list[Problem] = []
+    for key, entry in node.entries.items():
+        if key not in known:
+            text = unknown("key", key, known) if len(strange) < MAX_SHOWN else "no such key"
+            strange.append(Problem("", entry.line, entry.column, key, text))
     if strange:
         raise wrong_values(strange)
     entry = node.entries.get("topology", MapEntry(Scalar(None)))
@@ -192,7 +195,7 @@ def lease_seconds(text: str) -> float:
     return lease_ms / 1000
 
 
-@route("GET", "/v1/clusters", answer=ClusterList)
+@route("GET", "/v1/clusters", answer=ClusterList, runs=Runs.AT_ONCE)
 def list_clusters(call: ApiCall) -> ClusterList:
     """The clusters of this server."""
     return ClusterList(
@@ -204,7 +207,7 @@ def list_clusters(call: ApiCall) -> ClusterList:
     )
 
 
-@route("GET", "/v1/clusters/<id>", answer=ClusterAnswer, errors=(404,))
+@route("GET", "/v1/clusters/<id>", answer=ClusterAnswer, errors=(404,), runs=Runs.AT_ONCE)
 def show_cluster(call: ApiCall) -> ClusterAnswer:
     """The state of a cluster at this moment."""
     return cluster_answer(call, call.held)
@@ -215,27 +218,50 @@ def show_cluster(call: ApiCall) -> ClusterAnswer:
     "/v1/clusters/<id>",
     query=DeleteParameters,
     answer=DeletedCluster,
-    errors=(404, 409, 422),
+    errors=(403, 404, 409, 422),
+    runs=Runs.WAITING,
 )
 def delete_cluster(call: ApiCall) -> DeletedCluster:
     """Stop a cluster, and write its run directory before if `out` names a parent for it."""
     run = outcome = reason = None
-    if call.query.out is not None:
-        path = saved_run(call.held, call.query.out, "out")
-        verdict = read_verdict(path)
+    if (out := call.query.out) is not None:
+        path, verdict = call.in_thread(lambda: saved_run(call, out, "out"))
         run, outcome, reason = str(path), verdict["outcome"], verdict["reason"]
     held = call.server.clusters.remove(call.named["id"])
-    held.stop()
+    call.server.in_thread(held.stop, STOPPING)
     return DeletedCluster(held.id, run, outcome, reason)
 
 
-def saved_run(held: HeldCluster, directory: str, path: str) -> Path:
-    """The run directory that was written; a refusal if it cannot be.  `path`: of the directory in
-    the request."""
+def saved_run(call: ApiCall, directory: str, path: str) -> tuple[Path, dict[str, Any]]:
+    """The run directory that was written, and the verdict in it; a refusal if it cannot be.
+    `path`: of the directory in the request."""
+    parent = place_of_runs(call.server.clusters.runs, directory, path)
     try:
-        return write_run(directory, record_of_run(held)).resolve()
+        run = write_run(parent, record_of_run(call.held)).resolve()
     except OSError as error:
-        raise wrong_value(path, f"{error.filename}: {error.strerror}") from None
+        where = error.filename or parent  # a full disk is reported without a name
+        raise wrong_value(path, f"{where}: {error.strerror}") from None
+    return run, read_verdict(run)
+
+
+def place_of_runs(base: Path | None, directory: str, path: str) -> Path:
+    """Where a request's run directory goes: below `base`, wherever its links lead.  A refusal for
+    any other place, and if there is no base: a token lets nobody write files."""
+    if base is None:
+        detail = (
+            "this server writes no files: kcluster save DIR does, on its machine;"
+            " GET .../timeline.html has the page"
+        )
+        raise RefusedRequest(HTTPStatus.FORBIDDEN, detail)
+    try:
+        place = (base / directory).resolve()
+    except (ValueError, OSError, RuntimeError) as error:  # NUL, too long, a circle of links
+        reason = error.strerror if isinstance(error, OSError) else "no path"
+        raise wrong_value(path, f"{show(directory)}: {reason}") from None
+    if not place.is_relative_to(base.resolve()):
+        hint = f"not below {base}, where this server writes runs (kcluster serve --runs DIR)"
+        raise wrong_value(path, f"{show(directory)}: {hint}")
+    return place
 
 
 def lease_text(held: HeldCluster) -> str | None:

@@ -20,7 +20,7 @@ from kcluster.handle.cluster import Cluster
 from kcluster.operations.status import NoteEntry
 from kcluster.web.call import ApiAnswer, ApiCall
 from kcluster.web.problems import PlacedProblem, bad_request
-from kcluster.web.routes import EVENT_STREAM, JSON, NDJSON, route
+from kcluster.web.routes import EVENT_STREAM, JSON, NDJSON, Runs, route
 from kcluster.web.streams import COMMENT, QUIET_S, Inbox, sse_event
 
 
@@ -68,7 +68,7 @@ class EventList(Struct, frozen=True):
     answer=EventList,
     also=(NDJSON, EVENT_STREAM),
     errors=(404, 409),
-    in_hub=True,
+    runs=Runs.AT_ONCE,
 )
 def list_events(call: ApiCall) -> ApiAnswer:
     """The events of a cluster: a JSON object, lines of JSON (application/x-ndjson) or server-sent

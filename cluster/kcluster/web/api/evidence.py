@@ -11,7 +11,6 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from kcluster.runs.directory import read_verdict
 from kcluster.runs.page import page_of
 from kcluster.web.api.clusters import saved_run
 from kcluster.web.api.processed import record_of_run
@@ -38,7 +37,11 @@ class SaveWanted(Struct):
     """Where to write the run."""
 
     directory: Annotated[
-        str, Meta(description="On the server's machine; the run gets its own directory below.")
+        str,
+        Meta(
+            description="The run gets its own directory below: on the server's machine, below the"
+            " directory of `kcluster serve --runs`."
+        ),
     ]
 
 
@@ -67,11 +70,12 @@ def show_verdict(call: ApiCall) -> ApiAnswer:
     return ApiAnswer(msgspec.Raw(text))
 
 
-@route("POST", "/v1/clusters/<id>/save", body=SaveWanted, answer=SavedRun, errors=(404, 409, 422))
+@route(
+    "POST", "/v1/clusters/<id>/save", body=SaveWanted, answer=SavedRun, errors=(403, 404, 409, 422)
+)
 def save_run(call: ApiCall) -> SavedRun:
     """Write the run so far to a run directory; the cluster runs on."""
-    path = saved_run(call.held, call.values(SaveWanted).directory, "directory")
-    verdict = read_verdict(path)
+    path, verdict = saved_run(call, call.values(SaveWanted).directory, "directory")
     return SavedRun(str(path), verdict["outcome"], verdict["reason"])
 
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from kcluster.version import __version__
 from kcluster.web.call import YAML_TYPES, ApiAnswer, ApiCall
 from kcluster.web.problems import MEDIA_TYPE, ProblemDocument
-from kcluster.web.routes import JSON, ROUTES, Route, route
+from kcluster.web.routes import JSON, ROUTES, Route, Runs, route
 
 Document = dict[str, Any]
 
@@ -26,20 +26,23 @@ _REF: Final = "#/components/schemas/{name}"
 _ALWAYS: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.MISDIRECTED_REQUEST)
 _WITH_BODY: Final = (
     HTTPStatus.BAD_REQUEST,
+    HTTPStatus.REQUEST_TIMEOUT,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
 )
 _MEANINGS: Final = {
     HTTPStatus.BAD_REQUEST: "The request cannot be read; `problems` has the places.",
     HTTPStatus.UNAUTHORIZED: "The token is missing or wrong.",
-    HTTPStatus.FORBIDDEN: "This server creates no clusters.",
+    HTTPStatus.FORBIDDEN: "This server creates no clusters, or writes no files.",
     HTTPStatus.NOT_FOUND: "There is no such thing.",
-    HTTPStatus.REQUEST_TIMEOUT: "Not in time; `state` and `detail` say how it stands.",
+    HTTPStatus.REQUEST_TIMEOUT: "Not in time: what was waited for, or the body; `state` and"
+    " `detail` say how it stands.",
     HTTPStatus.CONFLICT: "The cluster cannot do this in its present state.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large.",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is neither JSON nor YAML.",
     HTTPStatus.MISDIRECTED_REQUEST: "Host is not a name of this server.",
     HTTPStatus.UNPROCESSABLE_ENTITY: "Values are wrong; `problems` has each with its path.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "Too many requests at once; again after `Retry-After`.",
 }
 
 
@@ -137,6 +140,8 @@ def responses(each: Route) -> Document:
     for media_type in each.also:
         success["content"][media_type] = {"schema": {"type": "string"}}
     statuses = {*each.errors, *(() if each.is_open else _ALWAYS)}
+    if each.runs is not Runs.AT_ONCE:
+        statuses.add(HTTPStatus.SERVICE_UNAVAILABLE)
     if each.body is not None:
         statuses |= {*_WITH_BODY}
     elif each.query.__struct_fields__:

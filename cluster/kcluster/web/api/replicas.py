@@ -17,10 +17,16 @@ from kcluster.operations.names import partition_in
 from kcluster.runs.moment import ClusterMoment, moment_of
 from kcluster.web.call import ApiCall
 from kcluster.web.problems import not_found
-from kcluster.web.routes import route
+from kcluster.web.routes import Runs, route
 
 
-@route("GET", "/v1/clusters/<id>/replicas/<partition>", answer=PartitionLogs, errors=(404, 409))
+@route(
+    "GET",
+    "/v1/clusters/<id>/replicas/<partition>",
+    answer=PartitionLogs,
+    errors=(404, 409),
+    runs=Runs.AT_ONCE,
+)
 def show_replicas(call: ApiCall) -> PartitionLogs:
     """The log of each replica of a partition, such as orders-0: where it ends, its leader epochs,
     how it stands beside the leader's."""

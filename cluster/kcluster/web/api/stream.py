@@ -23,7 +23,7 @@ from kcluster.runs.note_values import notes_values
 from kcluster.web.api.clock import clock_answer
 from kcluster.web.call import ApiAnswer, ApiCall
 from kcluster.web.held import HeldCluster
-from kcluster.web.routes import EVENT_STREAM, route
+from kcluster.web.routes import EVENT_STREAM, Runs, route
 from kcluster.web.streams import sse_event
 
 EVERY_S: Final = 0.1
@@ -97,7 +97,7 @@ def rows_text(rows: Rows, until_ms: int, began_ms: int) -> bytes | None:
     query=StreamParameters,
     answer=EVENT_STREAM,
     errors=(404, 409),
-    in_hub=True,
+    runs=Runs.AT_ONCE,
 )
 def stream_rows(call: ApiCall) -> ApiAnswer:
     """What happens in a cluster as server-sent events, for the page.

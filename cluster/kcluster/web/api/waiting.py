@@ -19,7 +19,7 @@ from kcluster.operations.conditions import condition
 from kcluster.operations.errors import NotInTime
 from kcluster.web.call import ApiCall
 from kcluster.web.problems import RefusedRequest, wrong_value
-from kcluster.web.routes import route
+from kcluster.web.routes import Runs, route
 
 
 class WaitWanted(Struct):
@@ -52,13 +52,16 @@ class WaitAnswer(Struct, frozen=True):
     body=WaitWanted,
     answer=WaitAnswer,
     errors=(404, 408, 409, 422),
+    runs=Runs.WAITING,
 )
 def wait_until(call: ApiCall) -> WaitAnswer:
-    """Wait until a condition holds; 408 with how it stands if it does not in time."""
+    """Wait until a condition holds; 408 with how it stands if it does not in time.  The wait ends
+    with the client's connection."""
     wanted = call.values(WaitWanted)
     began_s = time.monotonic()
     limit_s = seconds(wanted.within, "within")
-    wait_for_condition(call.held.cluster, wanted.until, limit_s, "until", wanted.since)
+    with call.while_client_stays():
+        wait_for_condition(call.held.cluster, wanted.until, limit_s, "until", wanted.since)
     return WaitAnswer(wanted.until, round((time.monotonic() - began_s) * 1000))
 
 

@@ -21,6 +21,7 @@ from types import FrameType
 from typing import Any, Final
 
 from kcluster.world.active import scheduler_here, scheduler_of_process, thread_here
+from kcluster.world.holders import is_untouched
 from kcluster.world.lines import LONGEST_REAL_WAIT_S
 from kcluster.world.replacing import set_in_builtin_type
 from kcluster.world.scheduler import WorldThread
@@ -36,6 +37,7 @@ _is_owned: Final = _RLOCK._is_owned
 _get: Final[Any] = queue.SimpleQueue.get
 _put: Final[Any] = queue.SimpleQueue.put
 
+_IMPORTS: Final = sys.modules["_frozen_importlib"].__name__
 _IS_OWNED: Final = vars(threading.Condition)["_is_owned"].__code__
 _WAIT: Final = threading.Condition.wait.__code__
 
@@ -78,7 +80,7 @@ def _acquire_of(kind: Any) -> Acquire:
             if not blocking or timeout < 0:
                 return bool(real(lock, blocking, timeout))  # a ValueError
             blocking = timeout > 0
-        if blocking and scheduler.is_random:
+        if blocking and scheduler.is_random and not _is_of_tool(sys._getframe(1)):
             scheduler.may_switch()
         reserved = scheduler.lines.reserved
         if (not reserved or lock not in reserved) and real(lock, False):
@@ -90,6 +92,13 @@ def _acquire_of(kind: Any) -> Acquire:
         return _wait(real, lock, thread, timeout)
 
     return acquire
+
+
+def _is_of_tool(caller: FrameType) -> bool:
+    """Whether coverage, or another tool that watches the program, takes a lock of its own, or the
+    interpreter its lock of a module: the program runs as it does without."""
+    name = caller.f_globals.get("__name__")
+    return name == _IMPORTS or is_untouched(name)
 
 
 def _is_look(caller: FrameType) -> bool:

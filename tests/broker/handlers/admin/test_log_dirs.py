@@ -114,5 +114,5 @@ def test_alter_log_dirs__a_future_replica_is_created_in_the_chosen_directory() -
     one = OneBroker(broker_records(1, 2), topic_records(TOPIC, (2,)), log_dirs=TWO_DIRS)
     assert move(one, ("/b", TOPIC, [0])) == {(TOPIC, 0): "REPLICA_NOT_AVAILABLE"}
     added = topic_records(TOPIC, (2, 1), isr=(2,))[1:]
-    one.broker.publisher.apply(added, one.now_ms)
+    one.apply(added, one.now_ms)
     assert one.broker.disk.dir_of((topic_id(TOPIC), 0)) == "/b"

@@ -109,7 +109,7 @@ def test_telemetry__the_first_push_is_immediate_the_next_waits_an_interval(one: 
 
 def test_telemetry__a_push_for_changed_subscriptions_is_refused(one: OneBroker) -> None:
     subscribed = get(one)
-    one.broker.publisher.apply(subscription("other", metrics="c"), one.now_ms)
+    one.apply(subscription("other", metrics="c"), one.now_ms)
     assert push(one, subscribed) == ErrorCode.UNKNOWN_SUBSCRIPTION_ID
     renewed = get(one)
     assert (renewed.error_code, renewed.requested_metrics) == (ErrorCode.NONE, ["a.b", "c"])

@@ -47,6 +47,13 @@ def synonyms(of: Entry) -> list[tuple[str, str | None, int]]:
 BASE = [*broker_records(1), *topic_records("a", (1,))]
 
 
+def test_describe_configs__a_topologys_config_without_an_effect_is_described_as_set() -> None:
+    one = OneBroker(BASE, num_io_threads=16)
+    of = entry(one, BROKER, "1", "num.io.threads")
+    assert (of.value, of.config_source, of.config_type) == ("16", 4, 3)
+    assert synonyms(of) == [("num.io.threads", "16", 4), ("num.io.threads", "8", 5)]
+
+
 def test_describe_configs__an_untouched_topic_has_defaults() -> None:
     result = describe(OneBroker(BASE), TOPIC, "a")
     names = [config.name for config in result.configs]

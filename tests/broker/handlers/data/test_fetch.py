@@ -72,9 +72,7 @@ def test_fetch__errors_do_not_wait(error: str, fields: dict[str, Any], more: dic
 def test_fetch__an_epoch_that_ended_earlier_is_reported_as_diverging():
     broker = leader()
     broker.produce(batch(b"v"))
-    broker.broker.publisher.apply(
-        topic_records(TOPIC, (1,), leader_epoch=8, partition_epoch=9)[1:], 1_000
-    )
+    broker.apply(topic_records(TOPIC, (1,), leader_epoch=8, partition_epoch=9)[1:], 1_000)
     broker.produce(batch(b"v"))
     response = broker.fetch(fetch_partition(offset=2, last_fetched_epoch=6), max_wait_ms=500)
     (data,) = response.responses[0].partitions
@@ -121,7 +119,7 @@ def test_wait__ends_when_leadership_moves():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     assert broker.fetch(fetch_partition(), max_wait_ms=500, version=10) is None
     moved = topic_records(TOPIC, (1, 2), isr=(2, 1), leader_epoch=6, partition_epoch=8)[1:]
-    broker.broker.publisher.apply(moved, broker.now_ms)
+    broker.apply(moved, broker.now_ms)
     assert partition_results(broker.pass_time(1)) == {0: ("NOT_LEADER_OR_FOLLOWER", 0)}
 
 
@@ -249,6 +247,6 @@ def test_session__finds_a_partition_that_is_created_later():
     broker = OneBroker(broker_records(1))
     unknown = broker.fetch(fetch_partition(), session_epoch=0)
     assert partition_results(unknown) == {0: ("UNKNOWN_TOPIC_OR_PARTITION", 0)}
-    broker.broker.publisher.apply(topic_records(TOPIC, (1,)), broker.now_ms)
+    broker.apply(topic_records(TOPIC, (1,)), broker.now_ms)
     found = broker.fetch(session_id=unknown.session_id, session_epoch=1)
     assert partition_results(found) == {0: ("NONE", 0)}

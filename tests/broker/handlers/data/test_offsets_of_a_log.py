@@ -72,7 +72,7 @@ def test_list_offsets__a_new_leader_does_not_know_yet_what_is_committed():
     broker.produce(batch(b"v"), acks=1)
     assert list_offset(broker, -1)[:3] == ("NONE", -1, 0)
     again = topic_records(TOPIC, (1, 2), leader_epoch=6, partition_epoch=8)[1:]
-    broker.broker.publisher.apply(again, broker.now_ms)
+    broker.apply(again, broker.now_ms)
     assert list_offset(broker, -1)[0] == "OFFSET_NOT_AVAILABLE"
 
 
@@ -83,9 +83,7 @@ def test_list_offsets__a_new_leader_does_not_know_yet_what_is_committed():
 def test_offset_for_leader_epoch__ends_where_the_next_epoch_began(epoch: int, answer: Any):
     broker = leader()
     broker.produce(batch(b"v"))
-    broker.broker.publisher.apply(
-        topic_records(TOPIC, (1,), leader_epoch=8, partition_epoch=9)[1:], broker.now_ms
-    )
+    broker.apply(topic_records(TOPIC, (1,), leader_epoch=8, partition_epoch=9)[1:], broker.now_ms)
     broker.produce(batch(b"v"))
     request = m.OffsetForLeaderEpochRequest
     partition = request.OffsetForLeaderPartition(partition=0, leader_epoch=epoch)

@@ -153,7 +153,7 @@ def test_produce__a_leader_that_loses_leadership_answers_waiting_requests():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     assert broker.ask(ApiKey.PRODUCE, 9, produce_body(batch(b"a"))) is None
     moved = topic_records(TOPIC, (1, 2), isr=(2, 1), leader_epoch=6, partition_epoch=8)[1:]
-    broker.broker.publisher.apply(moved, broker.now_ms)
+    broker.apply(moved, broker.now_ms)
     answer = broker.pass_time(1).responses[0].partition_responses[0]
     assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 

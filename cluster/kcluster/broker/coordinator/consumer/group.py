@@ -114,6 +114,8 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
         self._topics_seen: frozenset[bytes] | None = None
         """Ids of the topics when regular expressions were last resolved; None: not by this
         coordinator."""
+        self.revision = 0
+        """Counts the records replayed: between two looks at one revision nothing has changed."""
         self._owners: dict[tuple[bytes, int], str] = {}
         """Topic id and partition -> the member that has it, or has yet to revoke it."""
 
@@ -139,6 +141,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
     # ------------------------------------------------------------------------- replaying
 
     def replay(self, record: LogRecord) -> bool:
+        self.revision += 1
         match record:
             case ConsumerGroupMetadata(value=None):
                 self.is_stored = False

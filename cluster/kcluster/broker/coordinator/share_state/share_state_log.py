@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from kcluster.broker.coordinator.records import Encoded
+from kcluster.broker.coordinator.records import Encoded, decode_records
 from kcluster.broker.coordinator.share_state.state import SharePartition, ShareState, StateBatch
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import record_codec
-from kcluster.protocol.records.records import Batch, read_records
+from kcluster.protocol.records.records import Batch
 
 _SNAPSHOT: Final = 0
 _UPDATE: Final = 1
@@ -84,16 +84,16 @@ StateRecord = SnapshotRecord | UpdateRecord
 
 def decode_states(batch: Batch) -> Iterator[tuple[int, StateRecord]]:
     """(offset, record) of a batch, in the order in which they were written."""
-    if batch.is_control:
-        return
-    for record in read_records(batch):
-        if record.key is None:
-            continue
-        (kind,) = _INT16.unpack_from(record.key)
-        if kind == _SNAPSHOT:
-            yield record.offset, _read_snapshot(record.key, record.value)
-        elif kind == _UPDATE and record.value is not None:
-            yield record.offset, _read_update(record.key, record.value)
+    return decode_records(batch, _decode)
+
+
+def _decode(key: bytes, value: bytes | None) -> StateRecord | None:
+    (kind,) = _INT16.unpack_from(key)
+    if kind == _SNAPSHOT:
+        return _read_snapshot(key, value)
+    if kind == _UPDATE and value is not None:
+        return _read_update(key, value)
+    return None
 
 
 def _read_snapshot(key: bytes, value: bytes | None) -> SnapshotRecord:

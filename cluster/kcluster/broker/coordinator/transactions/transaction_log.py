@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kcluster.broker.coordinator.records import Encoded
+from kcluster.broker.coordinator.records import Encoded, decode_records
 from kcluster.broker.coordinator.transactions.transaction import (
     Transaction,
     TransactionState,
@@ -20,7 +20,7 @@ from kcluster.broker.coordinator.transactions.transaction import (
 )
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import record_codec
-from kcluster.protocol.records.records import Batch, read_records
+from kcluster.protocol.records.records import Batch
 
 _KEY_VERSION: Final = 0
 _INT16: Final = Layout(">h")
@@ -64,17 +64,18 @@ def _value(transaction: Transaction) -> m.TransactionLogValue:
 
 def decode_transactions(batch: Batch) -> Iterator[TransactionRecord]:
     """The records of a batch, in the order in which they were written."""
-    if batch.is_control:
-        return
-    for record in read_records(batch):
-        if record.key is None or _INT16.unpack_from(record.key)[0] != _KEY_VERSION:
-            continue
-        key = record_codec("TransactionLogKey", _KEY_VERSION).decode_prefixed(record.key)
-        transactional_id = key.transactional_id
-        if record.value is None:
-            yield TransactionRecord(transactional_id, None)
-        else:
-            yield _read_transaction(transactional_id, record.value)
+    for _, record in decode_records(batch, _decode):
+        yield record
+
+
+def _decode(key: bytes, value: bytes | None) -> TransactionRecord | None:
+    if _INT16.unpack_from(key)[0] != _KEY_VERSION:
+        return None
+    decoded = record_codec("TransactionLogKey", _KEY_VERSION).decode_prefixed(key)
+    transactional_id = decoded.transactional_id
+    if value is None:
+        return TransactionRecord(transactional_id, None)
+    return _read_transaction(transactional_id, value)
 
 
 def _read_transaction(transactional_id: str, encoded: bytes) -> TransactionRecord:

@@ -55,6 +55,7 @@ from kcluster.partition.replica import NO_ROLE, Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.compression import Allowance
 
 READ_UNCOMMITTED: Final = 0
 
@@ -115,7 +116,7 @@ def _unknown_isolation_level(body: m.FetchRequest, version: int) -> m.FetchRespo
     return m.FetchResponse(error_code=error, responses=topics)
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class CollectedReads:
     """What was read of all partitions of one fetch."""
@@ -178,7 +179,7 @@ class PendingFetch(ParkedFetch):
         collected = CollectedReads()
         session, reader = self.session, self.reader
         throttle = self.broker.throttles.leader if reader.is_follower else None
-        all_wanted = list(self.partitions.values() if session is None else session.moved)
+        all_wanted = list(self.partitions.values()) if session is None else session.moved_now()
         budget = self.max_bytes
         for wanted in all_wanted:
             replica = self._replica_of(wanted)
@@ -298,11 +299,14 @@ class PendingFetch(ParkedFetch):
         partitions: list[m.FetchResponse.PartitionData] = []
         id_or_name: Any = None
         leaders: dict[int, None] = {}
+        allowance = Allowance(0) if version < FIRST_FETCH_OF_ZSTD else None
         for read in collected.reads:
             wanted = read.wanted
             data = _partition_data(self.broker.image, read, self.reader)
-            if version < FIRST_FETCH_OF_ZSTD:
-                convert_fetched(self.broker.release, self.broker.replicas, data, read, version)
+            if allowance is not None:
+                convert_fetched(
+                    self.broker.release, self.broker.replicas, data, read, version, allowance
+                )
             if session is not None:
                 # A fetcher ignores the watermark beside an error or a divergence.
                 wanted.sent_high_watermark = -1 if read.is_urgent else read.high_watermark

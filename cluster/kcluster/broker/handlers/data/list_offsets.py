@@ -28,6 +28,7 @@ from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.batches import InvalidRecords
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -101,7 +102,10 @@ def _answer(broker: Broker, request: Request, topic: str, wanted: Any, named: in
         )
     if request.body.isolation_level not in ISOLATION_LEVELS:
         return PartitionAnswer(index, ErrorCode.UNKNOWN_SERVER_ERROR)
-    timestamp, offset, leader_epoch = _find_offset(replica, wanted.timestamp, request)
+    try:
+        timestamp, offset, leader_epoch = _find_offset(replica, wanted.timestamp, request)
+    except InvalidRecords as problem:
+        return PartitionAnswer(index, problem.error)
     return PartitionAnswer(
         index, ErrorCode.NONE, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch
     )

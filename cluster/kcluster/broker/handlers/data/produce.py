@@ -1,7 +1,7 @@
 """Produce (API 0, v3-13): append batches to the partitions that this broker leads.
 
-Owns: the order of checks before an append, and the response.  Never: opens records (only
-partition/log/log.py does, where it must), waits (serving/appends.py does).
+Owns: the order of checks before an append, what a request may decompress, and the response.  Never:
+opens records (partition/log/validation.py does), waits (serving/appends.py does).
 Kafka: KafkaApis.handleProduceRequest.
 Behaviour:
 - acks=0 is not answered; after an error its connection is closed;
@@ -39,6 +39,8 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.names import INTERNAL_TOPICS
+from kcluster.protocol.records.batches import CRC_START
+from kcluster.protocol.records.compression import Allowance
 
 FIRST_VERSION_WITH_ZSTD: Final = 7
 FIRST_VERSION_WITH_HINTS: Final = 10
@@ -92,31 +94,38 @@ def produce(
     delayed: DelayedProduce | None = None
     replicas = broker.replicas
     topic_data = body.topic_data
+    allowance: Allowance | None = None
     if len(topic_data) != 1 or len(topic_data[0].partition_data) != 1:
         topic_data = _once_each(topic_data)
+        allowance = _allowance_of(topic_data)
     for topic in topic_data:
         answers: list[m.ProduceResponse.PartitionProduceResponse] = []
         topics.append(TopicAnswer(topic.name, topic.topic_id, answers))
         for data in topic.partition_data:
             index = data.index
-            replica = _find_leader(broker, request, topic, data, index, acks)
+            replica = _find_leader(broker, request, topic, data, acks, allowance)
             if not isinstance(replica, Replica):
+                data.records = _header_of(data.records)
                 answers.append(_failed(index, replica))
                 continue
             if verified is None:
-                appended = replica.append_as_leader(data.records, acks, now_ms)
+                appended = replica.append_as_leader(
+                    data.records, acks, now_ms, True, False, allowance
+                )
             else:
                 error = verified.error((replica.topic, index))
                 if error is not None:
+                    data.records = _header_of(data.records)
                     answers.append(_unverified(index, error))
                     continue
                 appended = replica.append_as_leader(
-                    data.records, acks, now_ms, True, verified.is_verified(replica)
+                    data.records, acks, now_ms, True, verified.is_verified(replica), allowance
                 )
-            data.records = None
             if appended.error:
+                data.records = _header_of(data.records)
                 answers.append(_refused(index, appended))
                 continue
+            data.records = None
             answer = PartitionAnswer(
                 index,
                 appended.error,
@@ -188,11 +197,19 @@ def _once_each(
     ]
 
 
+def _allowance_of(topic_data: list[m.ProduceRequest.TopicProduceData]) -> Allowance:
+    """What all batches of a request may decompress to."""
+    return Allowance(
+        sum(len(data.records or b"") for topic in topic_data for data in topic.partition_data)
+    )
+
+
 def _find_leader(
-    broker: Broker, request: Request, topic: Any, data: Any, index: int, acks: int
+    broker: Broker, request: Request, topic: Any, data: Any, acks: int, allowance: Allowance | None
 ) -> Replica | ErrorCode:
     """The replica to append to, or the first reason to refuse; NONE for an empty message set, which
     is neither appended nor refused."""
+    index = data.index
     if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         replica = broker.replicas.find_by_id(topic.topic_id, index)
     else:
@@ -218,9 +235,15 @@ def _find_leader(
     if not replica.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if request.api_version < FIRST_PRODUCE_OF_BATCHES:
-        error = take_message_set(broker.release, data)
+        error = take_message_set(broker.release, data, allowance)
         return error if error or not data.records else replica
     return replica
+
+
+def _header_of(records: Any) -> bytes | None:
+    """What is kept of refused records: enough to know a batch that is sent again
+    (evidence/attempts.py), without its frame."""
+    return None if records is None else bytes(records[:CRC_START])
 
 
 def _fail(answer: Any, error: ErrorCode) -> None:

@@ -30,6 +30,7 @@ from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.int64 import as_int64
 
 if TYPE_CHECKING:
     from kcluster.protocol.messages import OffsetCommitRequest
@@ -141,7 +142,8 @@ def _commit_records(
 ) -> list[LogRecord]:
     """What is to be stored; `answer` gets the outcome of each partition, if it can be stored."""
     retention_ms = body.retention_time_ms
-    expire_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION else now_ms + retention_ms
+    # As in Kafka, 2^63-1, "for ever", becomes a time long past: the offset expires at once.
+    expire_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION else as_int64(now_ms + retention_ms)
     metadata_max = broker.config.offset_metadata_max_bytes
     records: list[LogRecord] = []
     results = []

@@ -1,0 +1,23 @@
+"""Events of a scenario's steps.
+
+Owns: their facts.  Never: words for them (words/).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from kcluster.events.base import TaggedEvent
+
+
+class StepSkipped(TaggedEvent, frozen=True):
+    """A step whose moment or target the seed has drawn could not be performed, or not be undone.
+    `line`: in the scenario file, 0 for none; `refusal`: what the operation raised."""
+
+    action: str
+    line: int
+    refusal: str
+    is_undoing: bool = False
+
+    @property
+    def subject(self) -> str:
+        return f"{self.action} (line {self.line})" if self.line else self.action

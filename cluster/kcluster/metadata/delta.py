@@ -1,0 +1,157 @@
+"""What a run of metadata records changes: found once, and put into effect by every broker.
+
+Owns: the topics after the records, and which partitions concern which broker.  Never: touches a
+replica (broker/publisher.py does), decides anything.
+Kafka: MetadataDelta, TopicsDelta, TopicDelta.localChanges.
+
+All brokers apply the same records in the same order, so the images of two brokers at one offset are
+equal.  The first broker that applies a delta finds out what it changes, and the others take that
+over: a hundred brokers do not each go through the same hundred thousand partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, final
+
+from msgspec import Struct
+
+from kcluster.contract import NoteId
+from kcluster.metadata.image import MetadataImage, TopicImage
+from kcluster.metadata.records import (
+    BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    MetadataRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+
+ChangedPartitions = dict[tuple[bytes, int], NoteId | None]
+"""(topic id, partition) -> the cause of its last change, in the order of the first changes."""
+
+_NO_CHANGES: Final[ChangedPartitions] = {}
+
+
+@final
+class MetadataDelta:
+    """Records from `first_offset` on; `records[i]` has offset `first_offset + i`.
+
+    Known once it was applied to some image: `removed`, (name, topic id) of deleted topics;
+    `configured`, (resource type, name) of resources whose configs changed; `has_brokers`,
+    `has_quotas`: whether it is about brokers' registrations, or about clients' quotas.
+    """
+
+    __slots__ = (
+        "_by_broker", "_found", "_names", "_others", "_topics", "configured", "first_offset",
+        "has_brokers", "has_quotas", "records", "removed",
+    )  # fmt: skip
+
+    def __init__(self, first_offset: int, records: Sequence[MetadataRecord]) -> None:
+        self.first_offset = first_offset
+        self.records = records
+        self.removed: list[tuple[str, bytes]] = []
+        self.configured: dict[tuple[int, str], None] = {}
+        self.has_brokers = False
+        self.has_quotas = False
+        self._found = False
+        self._names: dict[bytes, str] = {}
+        """Of topics that the records create, by id."""
+        self._topics: dict[str, TopicImage] = {}
+        """The changed topics as the records leave them."""
+        self._others: list[MetadataRecord] = []
+        """The records that are not about partitions."""
+        self._by_broker: dict[int, ChangedPartitions] = {}
+
+    def __repr__(self) -> str:
+        return f"<MetadataDelta from {self.first_offset}: {self.records!r}>"
+
+    @property
+    def end_offset(self) -> int:
+        """Offset behind the last record."""
+        return self.first_offset + len(self.records)
+
+    # ------------------------------------------------------------------------- for one image
+
+    def apply_to(self, image: MetadataImage) -> None:
+        """Bring an image that ends before `first_offset` up to the last record."""
+        assert image.offset == self.first_offset - 1, (image.offset, self.first_offset)
+        if not self._found:
+            self._find(image)
+            self._found = True
+        for record in self._others:
+            image.apply(record)
+        image.topics.update(self._topics)
+        image.offset = self.end_offset - 1
+
+    def partitions_of(self, broker_id: int) -> ChangedPartitions:
+        """The changed partitions of which a broker has, or had, a replica."""
+        return self._by_broker.get(broker_id, _NO_CHANGES)
+
+    # ---------------------------------------------------------------------------- found once
+
+    def _find(self, image: MetadataImage) -> None:
+        """Find out what the records change, by an image that ends before them."""
+        for record in self.records:
+            if isinstance(record, PartitionRecord):
+                self._change_partition(image, record)
+                continue
+            self._others.append(record)
+            match record:
+                case TopicRecord(name=name, topic_id=topic_id):
+                    self._names[topic_id] = name
+                    self._topics[name] = TopicImage(name, topic_id, [])
+                case RemoveTopicRecord(topic_id=topic_id):
+                    name = self._name_of(topic_id, image)
+                    self._topics.pop(name, None)
+                    self.removed.append((name, topic_id))
+                case ClientQuotaRecord():
+                    self.has_quotas = True
+                case ConfigRecord():
+                    self.configured[record.resource_type, record.resource_name] = None
+                case (
+                    RegisterBrokerRecord()
+                    | BrokerRegistrationChangeRecord()
+                    | UnregisterBrokerRecord()
+                ):
+                    self.has_brokers = True
+                case _:
+                    pass
+
+    def _change_partition(self, image: MetadataImage, record: PartitionRecord) -> None:
+        new = record.registration
+        topic = self._topics.get(name := self._name_of(new.topic_id, image))
+        if topic is None:
+            # Other images share the list, and are not up to here yet.
+            old_topic = image.topics[name]
+            topic = self._topics[name] = TopicImage(
+                name, old_topic.topic_id, list(old_topic.partitions)
+            )
+        partitions, by_broker = topic.partitions, self._by_broker
+        key = (new.topic_id, new.partition)
+        concerned = new.replicas
+        if new.partition == len(partitions):
+            partitions.append(new)
+        else:
+            old = partitions[new.partition]
+            if old.replicas != new.replicas:
+                concerned = tuple(dict.fromkeys((*old.replicas, *new.replicas)))
+            partitions[new.partition] = new
+        for broker_id in concerned:
+            changed = by_broker.get(broker_id)
+            if changed is None:
+                changed = by_broker[broker_id] = {}
+            changed[key] = record.cause
+
+    def _name_of(self, topic_id: bytes, image: MetadataImage) -> str:
+        name = self._names.get(topic_id)
+        return image.topic_names[topic_id] if name is None else name
+
+
+class MetadataFetchResponse(Struct, gc=False):
+    """The answer to a MetadataFetch: no records when the wait ended without new ones."""
+
+    delta: MetadataDelta

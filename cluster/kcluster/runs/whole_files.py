@@ -1,0 +1,75 @@
+"""Files and directories that are there as a whole or not at all, also when the disk is full.
+
+Owns: replacing a file, removing what was begun, who may read.  Never: knows what is written.
+Kafka: Utils.atomicMoveWithFallback.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final
+
+PRIVATE: Final = 0o600
+"""For what has keys and values of records: readable for this user only."""
+PRIVATE_DIRECTORY: Final = 0o700
+SHARED: Final = 0o666
+"""As the umask allows."""
+
+
+@contextmanager
+def replacing(file: Path, mode: int = PRIVATE) -> Iterator[IO[bytes]]:
+    """Write a file.  Until it is complete, who reads it reads the file that was there before; if it
+    cannot be completed, that one stays.  OSError, with the file's name, if it cannot be."""
+    if file.exists() and not file.is_file():  # /dev/stdout
+        with open(file, "wb") as out:
+            yield out
+        return
+    file = Path(os.path.realpath(file))
+    fresh = file.with_name(f".{file.name}.new")
+    is_complete = False
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        with open(os.open(fresh, flags, mode), "wb") as out:
+            yield out
+        os.replace(fresh, file)
+        is_complete = True
+    except OSError as error:
+        if error.filename is None:  # a full disk is reported without a name
+            error.filename = str(file)
+        raise
+    finally:
+        if not is_complete:
+            fresh.unlink(missing_ok=True)
+
+
+@contextmanager
+def removed_on_failure(directory: Path) -> Iterator[None]:
+    """Fill a new directory; it is removed if that fails."""
+    is_complete = False
+    try:
+        yield
+        is_complete = True
+    finally:
+        if not is_complete:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def append_whole(file: Path, data: bytes) -> None:
+    """Append to a file: all of it or nothing."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
+    try:
+        before = os.fstat(descriptor).st_size
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+        except OSError as error:
+            os.ftruncate(descriptor, before)
+            error.filename = str(file)
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,300 @@
+"""Connections of the web server: HTTP/1.1 by gevent's pywsgi, within limits.
+
+Owns: the limits of time and size of a connection's phases, what is refused before there is a
+request, the log of it, and that work ends when its client has left.  Never: knows a route
+(application.py does).
+Kafka: SocketServer, Acceptor.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.client import HTTPMessage
+from io import BytesIO
+from typing import Any, Final
+
+import gevent
+import msgspec
+from gevent.pywsgi import Input, WSGIHandler, WSGIServer, headers_factory
+
+from kcluster.web.call import CONNECTION
+from kcluster.web.complaints import Complaints
+from kcluster.web.limits import WebLimits
+from kcluster.web.problems import MEDIA_TYPE, RefusedRequest, bad_request, overloaded
+
+SLICE_BYTES: Final = 64 * 1024
+UNREAD_S: Final = 0.5
+"""A refused body is read for this long, so that its client reads the answer instead of a reset."""
+ACCEPT_AGAIN_S: Final = 0.5
+_TLS_HANDSHAKE: Final = b"\x16"
+
+
+class ClientLeft(ConnectionResetError):
+    """The client has closed its connection, or does not read; there is nobody to answer."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.ECONNRESET, "the client has left")
+
+
+class SlowClient(Exception):
+    """A phase of a request has taken too long."""
+
+
+class LimitedInput(Input):  # type: ignore[misc]  # gevent has no types
+    """The body of a request.  `limit_s`: for all of it."""
+
+    __slots__ = ("is_given_up", "limit_s")
+
+    def __init__(self, limit_s: float, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.limit_s = limit_s
+        self.is_given_up = False
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether some of the body was not read."""
+        return bool(self.chunked_input or self.position < (self.content_length or 0))
+
+    def read(self, length: int | None = None) -> bytes:
+        """The body; ClientLeft if it ends early, a refusal if it does not come in time."""
+        try:
+            with gevent.Timeout(self.limit_s, SlowClient):
+                body: bytes = super().read(length)
+                return body
+        except SlowClient:
+            self.is_given_up = True
+            detail = f"the body has not arrived within {self.limit_s:g} s"
+            raise RefusedRequest(HTTPStatus.REQUEST_TIMEOUT, detail) from None
+        except OSError as error:
+            raise ClientLeft from error
+
+    def _discard(self) -> None:
+        if not self.is_unread or self.chunked_input or self.is_given_up:
+            return
+        if self.socket is not None:
+            return  # a client that waits for 100 Continue sends nothing more
+        with gevent.Timeout(UNREAD_S, False):
+            try:
+                super().read(SLICE_BYTES * 16)
+            except OSError:
+                return
+
+
+class Connection(WSGIHandler):  # type: ignore[misc]  # gevent has no types
+    """One connection, with one request at a time."""
+
+    server: LimitedServer
+    wsgi_input: Any
+    ignored_socket_errors = (errno.EPIPE, errno.ECONNRESET, errno.EBADF)
+    _phase: Any = None
+
+    # ------------------------------------------------------------------------------- reading
+
+    def handle_one_request(self) -> Any:
+        """pywsgi: read a request and answer it."""
+        try:
+            return super().handle_one_request()
+        finally:
+            self._end_phase()
+
+    def read_requestline(self) -> str:
+        """pywsgi: the first line; empty if there is none in time."""
+        limits, first = self.server.limits, b""
+        with gevent.Timeout(limits.idle_s, False):
+            first = self.rfile.peek(1)
+        if first.startswith(_TLS_HANDSHAKE):
+            self._complain("a TLS handshake; this server speaks plain HTTP: http://")
+            return ""
+        if not first:
+            return ""
+        self._phase = gevent.Timeout.start_new(limits.header_s, SlowClient)
+        try:
+            line: str = super().read_requestline()
+        except SlowClient:
+            return ""
+        return line
+
+    def MessageClass(self, *_: Any) -> HTTPMessage:  # pywsgi's name
+        """pywsgi: the header; a refusal for one that two readers could understand differently."""
+        header = headers_factory(BytesIO(read_header(self.rfile, self.server.limits.header_bytes)))
+        check_header(header)
+        message: HTTPMessage = header
+        return message
+
+    def get_environ(self) -> dict[str, Any]:
+        """pywsgi: the request, whose header is complete."""
+        self._end_phase()
+        environ: dict[str, Any] = super().get_environ()
+        plain = self.wsgi_input
+        self.wsgi_input = environ["wsgi.input"] = LimitedInput(
+            self.server.limits.body_s,
+            self.rfile,
+            self.content_length,
+            socket=plain.socket,
+            chunked_input=plain.chunked_input,
+        )
+        environ[CONNECTION] = self
+        return environ
+
+    def handle_one_response(self) -> None:
+        """pywsgi: answer the request that was read."""
+        super().handle_one_response()
+        if self.wsgi_input.is_unread:
+            self.close_connection = True
+
+    def _end_phase(self) -> None:
+        if self._phase is not None:
+            self._phase.close()
+            self._phase = None
+
+    # ------------------------------------------------------------------------------ refusing
+
+    def _handle_client_error(self, ex: Exception) -> Any:
+        """pywsgi: what is answered to a request that cannot be read."""
+        self._end_phase()
+        if isinstance(ex, OSError):
+            return None
+        if isinstance(ex, SlowClient):
+            detail = f"the header is not complete after {self.server.limits.header_s:g} s"
+            refusal = RefusedRequest(HTTPStatus.REQUEST_TIMEOUT, detail)
+        elif isinstance(ex, RefusedRequest):
+            refusal = ex
+        else:
+            refusal = bad_request(str(ex) or type(ex).__name__)
+        self._complain(str(refusal))
+        return str(refusal.document.status), refusal_bytes(refusal)
+
+    def _complain(self, text: str) -> None:
+        self.server.complaints.add(f"request from {self.client_address[0]}: {text}")
+
+    # ------------------------------------------------------------------------------- sending
+
+    def _sendall(self, data: bytes | bytearray) -> None:
+        view = memoryview(data)
+        for start in range(0, len(view), SLICE_BYTES):
+            with gevent.Timeout(self.server.limits.send_s, ClientLeft):
+                super()._sendall(view[start : start + SLICE_BYTES])
+
+    @contextmanager
+    def while_client_stays(self) -> Iterator[None]:
+        """Do what waits; ClientLeft in it once the client has closed its connection."""
+        greenlet = gevent.getcurrent()
+        plain = self.socket._sock
+        watcher = gevent.get_hub().loop.io(plain.fileno(), 1)
+
+        def on_readable() -> None:
+            try:
+                has_left = not plain.recv(1, socket.MSG_PEEK)
+            except BlockingIOError:
+                return
+            except OSError:
+                has_left = True
+            watcher.stop()  # also if the client has sent its next request
+            if has_left:
+                greenlet.kill(ClientLeft, block=False)
+
+        watcher.start(on_readable)
+        try:
+            yield
+        finally:
+            watcher.stop()
+            watcher.close()
+
+
+class LimitedServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
+    """Accepts connections, within `limits`."""
+
+    handler_class = Connection
+
+    def __init__(self, listener: Any, application: Any, limits: WebLimits) -> None:
+        super().__init__(listener, application, log=None, spawn=gevent.pool.Pool())
+        self.limits = limits
+        self.complaints = Complaints(_to_stderr, time.monotonic)
+        self.connections = 0
+        """Those that are open."""
+
+    def handle(self, sock: Any, address: Any) -> None:
+        """pywsgi: serve a connection."""
+        if self.connections >= self.limits.connections:
+            refusal = overloaded(f"{self.limits.connections} connections are open")
+            with gevent.Timeout(UNREAD_S, False):
+                sock.sendall(refusal_bytes(refusal))
+            self.complaints.add(f"a connection from {address[0]}: {refusal}")
+            return
+        self.connections += 1
+        try:
+            super().handle(sock, address)
+        finally:
+            self.connections -= 1
+
+    def do_read(self) -> Any:
+        """pywsgi: accept; without a free descriptor, again in a moment."""
+        try:
+            return super().do_read()
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            self.complaints.add(f"cannot accept a connection: {error.strerror} (ulimit -n)")
+            self.stop_accepting()
+            self._timer = self.loop.timer(ACCEPT_AGAIN_S)
+            self._timer.start(self._start_accepting_if_started)
+            return None
+
+
+def read_header(rfile: Any, limit_bytes: int) -> bytes:
+    """The lines of a header, with the empty one at its end."""
+    lines: list[bytes] = []
+    size = 0
+    while True:
+        line: bytes = rfile.readline(limit_bytes + 1 - size)
+        size += len(line)
+        if size > limit_bytes:
+            detail = f"the header has more than {limit_bytes} bytes"
+            raise RefusedRequest(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, detail)
+        if not line.endswith(b"\n"):
+            raise ClientLeft
+        lines.append(line)
+        if line in (b"\r\n", b"\n"):
+            return b"".join(lines)
+
+
+def check_header(header: HTTPMessage) -> None:
+    """Refuse what a proxy and this server could understand differently (RFC 9112, section 11.2):
+    two lengths, a length that is no number, a length beside chunks, a line that is no field."""
+    if header.defects:
+        raise bad_request("a line of the header is no field")
+    if any("\n" in value for value in header.values()):
+        raise bad_request("a field of the header is folded")
+    lengths = header.get_all("content-length", [])
+    if len(lengths) > 1:
+        raise bad_request(f"{len(lengths)} times Content-Length")
+    if lengths and not (lengths[0].isascii() and lengths[0].isdecimal() and len(lengths[0]) < 20):
+        raise bad_request(f"Content-Length: {lengths[0]!r} is no number of bytes")
+    if lengths and "transfer-encoding" in header:
+        raise bad_request("Content-Length and Transfer-Encoding at once")
+
+
+def refusal_bytes(refusal: RefusedRequest) -> bytes:
+    """An answer where there is no request that could be answered as usual."""
+    document = refusal.document
+    body = msgspec.json.encode(document)
+    fields = {
+        "Content-Type": MEDIA_TYPE,
+        "Content-Length": str(len(body)),
+        "Connection": "close",
+        **refusal.headers,
+    }
+    lines = [f"HTTP/1.1 {document.status} {document.title}"]
+    lines += [f"{name}: {value}" for name, value in fields.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def _to_stderr(line: str) -> None:
+    if sys.stderr is not None:
+        print(f"kcluster: {line}", file=sys.stderr)

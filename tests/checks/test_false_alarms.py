@@ -1,0 +1,136 @@
+"""Runs of the sound core that were once called invalid.  Each is valid, and says why it looked bad.
+
+The checks that were wrong still find the broken cores of test_broken_coordinators.py and
+tests/invariants/test_broken_cores.py.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.running import run_scenario
+
+TORN_ON_COMPACTED = """
+# No fault at all: a later transaction writes the same key, and the cleaner removes the older one.
+topology:
+  brokers: 3
+  topics:
+    table:
+      assignment: [[1, 2, 3]]
+      config:
+        min.insync.replicas: 2
+        cleanup.policy: compact
+        segment.ms: 900
+        min.cleanable.dirty.ratio: 0.01
+  config: {log.cleaner.backoff.ms: 500}
+workload:
+  producers: {topic: table, name: keyed, rate: 30/s, keys: 10, transactions: {every: 6}}
+duration: 8s
+"""
+COMPACTED_COPY = """
+# A replica copies batches that its leader has cleaned, and leads: its own log was never cleaned.
+topology:
+  brokers: 3
+  topics:
+    table:
+      assignment: [[1, 2, 3]]
+      config:
+        min.insync.replicas: 2
+        cleanup.policy: compact
+        segment.ms: 900
+        min.cleanable.dirty.ratio: 0.01
+  config:
+    broker.session.timeout.ms: 3000
+    broker.heartbeat.interval.ms: 700
+    log.cleaner.backoff.ms: 500
+workload:
+  producers: {topic: table, name: plain, rate: 100/s, linger: 30ms, keys: 10}
+duration: 12s
+steps:
+  - {at: 1s, kill: {brokers: 3, how: wipe}}
+  - {at: 6s, start: 3}
+  - {when: isr(table-0) = 3, within: 5s, move: {partition: table-0, to: 3}}
+"""
+LEAVE_WAITS_FOR_COMMIT = """
+# A LeaveGroup waits for the commits before it; their coordinator is cut off, and dies.
+topology:
+  brokers: 3
+  topics:
+    orders: {assignment: [[2, 3]], config: {min.insync.replicas: 2}}
+    __consumer_offsets: {assignment: [[1, 2, 3]], config: {min.insync.replicas: 2}}
+workload:
+  producers: {topic: orders, name: shop, rate: 20/s}
+  consumers:
+    - {topics: orders, name: a, group: g, commit: after_poll}
+    - {topics: orders, name: b, group: g, stop: 11s, commit: after_poll}
+duration: 16s
+steps:
+  - {at: 10500ms, isolate: {nodes: 1, others: [2, 3]}, for: 3s}
+  - {at: 12s, kill: 1}
+"""
+SHARE_SLOW_MEMBER = """
+# A member of a share group is 1.5 s away; the leader moves while its answers are under way.
+topology:
+  brokers: 3
+  topics:
+    orders: {assignment: [[1, 2, 3]], config: {min.insync.replicas: 2}}
+    __share_group_state: {assignment: [[3, 1, 2]]}
+    __consumer_offsets: {assignment: [[3, 1, 2]]}
+  config:
+    group.share.min.record.lock.duration.ms: 1000
+    group.share.record.lock.duration.ms: 2000
+    group.share.delivery.count.limit: 10
+workload:
+  producers: {topic: orders, name: shop, rate: 60/s, start: 6s, stop: 14s}
+  consumers:
+    - {topics: orders, name: near, group: packing, share: true, config: {fetch.max.wait.ms: 100}}
+    - {topics: orders, name: far, group: packing, share: true, config: {fetch.max.wait.ms: 100}}
+duration: 18s
+steps:
+  - {at: 7s, slow: {nodes: far, latency: 1500ms}, for: 6s}
+  - {at: 8500ms, move: {partition: orders-0, to: 2}}
+  - {at: 9700ms, move: {partition: orders-0, to: 1}}
+  - {at: 10300ms, move: {partition: orders-0, to: 2}}
+  - {at: 11100ms, move: {partition: orders-0, to: 1}}
+"""
+PASSED_OVER_BY_RESET = """
+# The leader of a share group moves before the first acknowledgement is stored: the next one begins
+# at the end of the log again.
+topology:
+  brokers: 3
+  profile: fast
+  topics:
+    orders: {assignment: [[1, 2, 3]]}
+    __share_group_state: {assignment: [[3, 2]]}
+    __consumer_offsets: {assignment: [[3, 2]]}
+workload:
+  producers: {topic: orders, name: shop, rate: 200/s, start: 450ms, stop: 1500ms}
+  consumers: {topics: orders, name: packer, group: packing, share: true}
+duration: 2s
+steps:
+  - {at: 100ms, slow: {nodes: packer, latency: 40ms}}
+  - {at: 530ms, rule: {api: ShareFetch, broker: 1, drop: request}, for: 970ms}
+  - {at: 700ms, move: {partition: orders-0, to: 2}}
+checks: {verdict: invalid, anomalies: {passed-over: some}}
+"""
+VALID = {
+    "a compacted record is not torn from its transaction": TORN_ON_COMPACTED,
+    "a copy of compacted batches lacks nothing": COMPACTED_COPY,
+    "LeaveGroup may wait for commits": LEAVE_WAITS_FOR_COMMIT,
+    "an answer of a replaced leader is no second delivery": SHARE_SLOW_MEMBER,
+}
+
+
+@pytest.mark.parametrize("text", VALID.values(), ids=VALID.keys())
+def test_false_alarm__is_none(text: str) -> None:
+    result = run_scenario(Scenario.parse(text), "virtual")
+    assert result.passed, "\n".join(result.verdict.lines())
+
+
+def test_passed_over__is_allowed_by_the_reset_before_the_first_acknowledgement() -> None:
+    result = run_scenario(Scenario.parse(PASSED_OVER_BY_RESET), "virtual")
+    assert result.passed, "\n".join(result.verdict.lines())
+    assert {str(one.allowed) for one in result.verdict.anomalies} == {
+        "share.auto.offset.reset=latest"
+    }

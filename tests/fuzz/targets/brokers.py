@@ -1,0 +1,203 @@
+"""Brokers in virtual time: frames come in over connections in memory, a thousand a second.
+
+Owns: the steps, the cluster that takes them, what must hold after them: every broker is up and
+answers, and the run's record can be judged, saved and explained.
+Never: makes up a frame (frames.py does).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import cache
+from random import Random
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kcluster.checks.verdict import judge
+from kcluster.clients.ledger import Ledger
+from kcluster.config.topology.model import Topology
+from kcluster.drivers.memory.stream import StreamEnd
+from kcluster.evidence.sampling import SamplingRecorder
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.releases import releases
+from kcluster.runs.directory import read_run
+from kcluster.runs.explain import explain
+from tests.fuzz.episodes import Budget, Failure, Watch, packed, shorter, unpacked
+from tests.fuzz.frames import made_up_frame
+from tests.fuzz.values import COMPACTED, TOPIC, MadeUp
+from tests.rig.cluster import MemoryRig
+from tests.rig.lines import CLOSED, SILENT
+
+REQUESTS: Final = 150
+LANES: Final = 12
+"""Connections to a broker.  Some are stuck behind a request that waits for long."""
+RELEASES: Final = ("", "", "", "", "0.11", "1.1", "2.3", "2.8", "3.2", "3.9", "4.0")
+"""Of all brokers; "": the newest."""
+
+
+class Began(Struct, tag="began", omit_defaults=True):
+    """The cluster starts; without this step, it is the newest release."""
+
+    release: str = ""
+
+
+class Sent(Struct, tag="sent", omit_defaults=True):
+    """Bytes on a connection (as `packed` writes them); it is opened if it is not open."""
+
+    broker: int
+    lane: int
+    bytes: str
+    wait_ms: int = 0
+    """How much time passes afterwards."""
+
+    def smaller(self) -> Iterator[Sent]:
+        """Without the wait, and with fewer bytes."""
+        if self.wait_ms:
+            yield replace(self, wait_ms=0)
+        data = unpacked(self.bytes)
+        for size in shorter(len(data)):
+            yield replace(self, bytes=packed(data[:size]))
+
+
+class Closed(Struct, tag="closed"):
+    """The client closes a connection."""
+
+    broker: int
+    lane: int
+
+
+Step = Began | Sent | Closed
+
+
+def topology(release: str) -> Topology:
+    """Three brokers, a topic of two partitions, a compacted one."""
+    topics = {
+        TOPIC: {"partitions": 2, "replication_factor": 3},
+        COMPACTED: {"replication_factor": 3, "config": {"cleanup.policy": "compact"}},
+    }
+    keys = {"kafka_version": release} if release else {}
+    return Topology.of(brokers=3, topics=topics, profile="fast", **keys)
+
+
+@cache
+def topic_ids() -> tuple[bytes, ...]:
+    """The ids of the topics, the same in each episode."""
+    rig = MemoryRig(topology(""))
+    return tuple(dict.fromkeys(topic_id for topic_id, _ in rig.plan.disks[1].logs))
+
+
+class Brokers:
+    """The target."""
+
+    name = "brokers"
+    step = Step
+
+    def __init__(self, requests: int = REQUESTS) -> None:
+        self.requests = requests
+
+    def draw(self, rng: Random) -> list[Step]:
+        """Requests for three brokers."""
+        release = rng.choice(RELEASES)
+        found = releases()[release or max(releases(), key=lambda name: releases()[name].number)]
+        made_up = MadeUp(rng, topic_ids(), old_formats=bool(release))
+        steps: list[Step] = [Began(release)]
+        for _ in range(self.requests):
+            broker, lane = rng.randint(1, 3), rng.randrange(LANES)
+            frame = made_up_frame(made_up, found)
+            steps.append(Sent(broker, lane, packed(frame), rng.choice((0, 0, 0, 1, 600))))
+            if rng.random() < 0.2:
+                steps.append(Closed(broker, rng.randrange(LANES)))
+        return steps
+
+    def play(self, steps: Sequence[Step]) -> Failure | None:
+        """Do them to a fresh cluster, and look at it."""
+        first = steps[0] if steps else None
+        watch = Watch()
+        with watch:
+            cluster = FuzzedCluster(first.release if isinstance(first, Began) else "")
+            for step in steps:
+                with cluster.budget:
+                    cluster.do(step)
+                if cluster.budget.over is not None:
+                    return cluster.budget.over
+            return cluster.problem()
+        return watch.failure
+
+
+class FuzzedCluster:
+    """A cluster with both kinds of recorders, which sees what strangers send."""
+
+    def __init__(self, release: str) -> None:
+        self.rig = MemoryRig(topology(release))
+        self.sampled = SamplingRecorder(self.rig.driver.dispatcher, self.rig.plan)
+        self.lanes: dict[tuple[int, int], StreamEnd] = {}
+        self.budget = Budget()
+
+    def do(self, step: Step) -> None:
+        """One step, and what follows from it."""
+        if isinstance(step, Closed):
+            end = self.lanes.pop((step.broker, step.lane), None)
+            if end is not None:
+                end.close()
+        elif isinstance(step, Sent):
+            self.send(step)
+
+    def send(self, step: Sent) -> None:
+        """Write the bytes; if the broker does not read them at once, what is left is dropped."""
+        key = step.broker, step.lane
+        end = self.lanes.get(key)
+        if end is None or (end.is_readable and not self.drained(end)):
+            end = self.lanes[key] = self.rig.driver.connect(
+                *self.rig.plan.addresses[step.broker], local=("127.0.0.1", 0)
+            )
+        left = memoryview(unpacked(step.bytes))
+        self.pass_ms(0)
+        while len(left) and end.is_writable:
+            try:
+                left = left[end.write(left) :]
+            except OSError:
+                self.lanes.pop(key)
+                break
+            self.pass_ms(0)
+        self.pass_ms(step.wait_ms)
+
+    def drained(self, end: StreamEnd) -> bool:
+        """Read what has come; whether the broker has left the connection open."""
+        while end.is_readable:
+            try:
+                if not end.read(1 << 20):
+                    return False
+            except OSError:
+                return False
+        return True
+
+    def pass_ms(self, duration_ms: int) -> None:
+        """Let time pass."""
+        driver = self.rig.driver
+        driver.advance(driver.now_us + duration_ms * 1000, lambda: False)
+
+    def problem(self) -> Failure | None:
+        """What is wrong now."""
+        down = [one.id for one in self.rig.status().brokers if one.state != "up"]
+        if down:
+            return Failure("down", f"brokers {down}")
+        for broker in (1, 2, 3):
+            line = self.rig.line(broker)
+            line.send(ApiKey.API_VERSIONS, 0, m.ApiVersionsRequest())
+            if line.outcome() in (CLOSED, SILENT):
+                return Failure("no answer", f"broker {broker} does not answer ApiVersions")
+            line.close()
+        with self.budget:
+            self.rig.verdict()
+            self.sampled.check_last_step()
+            judge(self.sampled, Ledger(), healed=True)
+        with tempfile.TemporaryDirectory() as parent, self.budget:
+            record, problems = read_run(self.rig.save(parent))
+            explain(record, "")
+        if problems:
+            return Failure("unreadable record", "\n".join(problems))
+        return self.budget.over
