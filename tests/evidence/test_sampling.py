@@ -101,7 +101,7 @@ def test_sampling__records_are_bounded_in_bytes_and_the_verdict_says_what_are_ra
     assert 0 < sum(held) == recorder._kept_bytes <= 5_000
 
 
-def test_sampling__refused_batches_and_large_commits_count(lab: Callable[..., Lab]) -> None:
+def test_sampling__large_commits_count_and_refused_batches_do_not(lab: Callable[..., Lab]) -> None:
     cluster = lab(**{"message.max.bytes": 1_000, "offset.metadata.max.bytes": 1_000_000})
     recorder, kept, stranger = cluster.recorder, [], Answer()
     recorder.max_bytes = 300_000
@@ -115,7 +115,7 @@ def test_sampling__refused_batches_and_large_commits_count(lab: Callable[..., La
         cluster.driver.run_for(200)
         kept.append(recorder._kept_bytes)
     assert 100_000 < max(kept) <= 300_000
-    assert len(recorder.answers) < 10
+    assert len(recorder.answers) < 20  # of 40: the oldest large commits are gone
 
 
 def test_sampling__what_retention_deletes_between_two_looks_is_counted(

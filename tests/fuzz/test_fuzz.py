@@ -32,7 +32,6 @@ def first_seed() -> int:
     return int(asked.stdout[:7] or "1", 16)
 
 
-@pytest.mark.xfail(reason="findings 1, 2, 13 and 20 of the review are being repaired", strict=False)
 @pytest.mark.slow
 @pytest.mark.timeout_s(300)
 @pytest.mark.parametrize("name", list(TARGETS))

@@ -28,8 +28,8 @@ class Setting(StrEnum):
     ACKS_0 = "acks=0"
     ACKS_1 = "acks=1"
     UNVERIFIED = "transaction.partition.verification.enable=false"
-    SHARE_RESET = "share.auto.offset.reset=latest"
     TRANSACTIONS_V1 = "a client with transactions of version 1"
+    SHARE_RESET = "share.auto.offset.reset=latest"
 
 
 CAUSES: Final[dict[Setting, Cause]] = {
@@ -42,6 +42,7 @@ CAUSES: Final[dict[Setting, Cause]] = {
     Setting.ACKS_1: Cause.ACKS_1,
     Setting.UNVERIFIED: Cause.UNVERIFIED,
     Setting.TRANSACTIONS_V1: Cause.TRANSACTIONS_V1,
+    Setting.SHARE_RESET: Cause.SHARE_RESET,
 }
 """The setting as a cause of the anomaly that it allows."""
 

@@ -64,7 +64,7 @@ class SessionOfMember:
         self.acks = {}
 
 
-class _Asked(NamedTuple):
+class _AskContext(NamedTuple):
     """A request of a session: its acknowledgements, when it was sent, also as a step of the
     ledger."""
 
@@ -334,7 +334,7 @@ class ShareConsumer(ClientBase):
         )
         session.partitions = ids
         session.is_in_flight = True
-        context = _Asked(session, acks, leader, now_ms, step)
+        context = _AskContext(session, acks, leader, now_ms, step)
         self.network.send(leader, _FETCH, body, now_ms, self._on_fetched, context=context)
 
     def _acknowledge(self, broker_id: int, session: SessionOfMember, now_ms: int) -> None:
@@ -354,7 +354,7 @@ class ShareConsumer(ClientBase):
         )
         session.epoch = 0
         session.is_in_flight = True
-        context = _Asked(session, acks, broker_id, now_ms, step)
+        context = _AskContext(session, acks, broker_id, now_ms, step)
         self.network.send(broker_id, _ACKNOWLEDGE, body, now_ms, self._on_fetched, context=context)
 
     def _by_topic(self, partitions: dict[Partition, Any], kind: Any) -> list[Any]:
@@ -366,7 +366,7 @@ class ShareConsumer(ClientBase):
     def _on_fetched(
         self, request: InFlightRequest, response: Any, failure: str, now_ms: int
     ) -> None:
-        asked: _Asked = request.context
+        asked: _AskContext = request.context
         session, acks = asked.session, asked.acks
         session.is_in_flight = False
         error = ErrorCode.NETWORK_EXCEPTION if failure else error_of(response.error_code)
@@ -413,7 +413,7 @@ class ShareConsumer(ClientBase):
             delivery.error = error.name if error else ""
             self.active_ms = now_ms
 
-    def _take(self, asked: _Asked, key: Partition, data: Any, now_ms: int) -> bool:
+    def _take(self, asked: _AskContext, key: Partition, data: Any, now_ms: int) -> bool:
         """Deliver what was acquired to the application.  Returns whether there was any."""
         session = asked.session
         error = error_of(data.error_code)
@@ -454,7 +454,7 @@ class ShareConsumer(ClientBase):
 
     def _deliver(
         self,
-        asked: _Asked,
+        asked: _AskContext,
         key: Partition,
         offset: int,
         value: bytes | None,

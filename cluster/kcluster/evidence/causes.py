@@ -74,6 +74,7 @@ class Cause(StrEnum):
     EARLY_COMMIT = "early-commit"
     UNVERIFIED = "transaction.partition.verification.enable=false"
     TRANSACTIONS_V1 = "transactions-v1"
+    SHARE_RESET = "share.auto.offset.reset=latest"
 
 
 MEANINGS: Final[dict[Cause, str]] = {
@@ -108,6 +109,7 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.EARLY_COMMIT: "a group committed an offset beyond a record that nobody had read",
     Cause.UNVERIFIED: "leaders appended a batch without asking its coordinator for the transaction",
     Cause.TRANSACTIONS_V1: "the client's epoch was the same in one transaction and the next",
+    Cause.SHARE_RESET: "a share group had stored nothing, and began at the end of the log again",
 }
 
 _DEATHS: Final = {

@@ -34,6 +34,7 @@ from kcluster.evidence.exchanges import Exchanges
 from kcluster.evidence.history import FinalLog
 from kcluster.evidence.recorder import Answer, Missing, Recorder, RequestTimes
 from kcluster.evidence.rows import ExchangeRow
+from kcluster.evidence.sizes import drop_oldest, fetched, offsets_bytes, refused_bytes
 from kcluster.evidence.standing_notes import standing_notes
 from kcluster.evidence.traffic import TrafficCounts
 from kcluster.invariants.observed import Append, Move, ObservedPartition, PartitionKey
@@ -48,8 +49,6 @@ MAX_RECORDS: Final = 100_000
 """Records, sent or read, that are kept with their requests; beyond it the older half is merged."""
 MAX_BYTES: Final = 256 << 20
 """Bytes of records, sent or read, and of requests for offsets, that are kept in the same way."""
-OFFSET_BYTES: Final = 200
-"""What an offset of a request takes beside its text."""
 MAX_CLIENTS: Final = 30_000
 """Client ids, and producer ids, of which more is known than their latest requests."""
 MAX_ANSWERS: Final = 30_000
@@ -218,7 +217,7 @@ class SamplingRecorder(Recorder):
         while self._is_full() and self._merge_older_half():
             pass
         for known in (self._clients, self._failing, self._times):
-            _drop_oldest(known, MAX_CLIENTS)
+            drop_oldest(known, MAX_CLIENTS)
         if len(self.notes) > self.max_notes:
             self._drop_old_notes()
         if self._kept_moves > MAX_MOVES:
@@ -340,10 +339,10 @@ class SamplingRecorder(Recorder):
             last = self._claim(broker, request, body)
             if row.first >= 0:
                 row.last = max(row.first, last)
-            self._kept_bytes += _refused_bytes(request.body, body)
+            self._kept_bytes += refused_bytes(request.body, body)
             self.answers.append(answer)
         elif request.api_key == _FETCH:
-            records, size_bytes, has_error = _fetched(body)
+            records, size_bytes, has_error = fetched(body)
             self._kept_records += records
             self._kept_bytes += size_bytes
             if records or has_error or client in self._failing:
@@ -352,7 +351,7 @@ class SamplingRecorder(Recorder):
             if has_error:
                 self._failing[client] = None
         elif request.api_key in _COMMITS:
-            self._kept_bytes += _offsets_bytes(request.body)
+            self._kept_bytes += offsets_bytes(request.body)
             self.answers.append(answer)
 
     def _take_unanswered(self, answered: int) -> None:
@@ -474,13 +473,13 @@ class SamplingRecorder(Recorder):
         for _, _, reply in self.answers:
             request, body = reply.request, reply.body
             if request.api_key == _FETCH:
-                records, size_bytes, _ = _fetched(body)
+                records, size_bytes, _ = fetched(body)
                 self._kept_records += records
                 self._kept_bytes += size_bytes
             elif request.api_key == _PRODUCE:
-                self._kept_bytes += _refused_bytes(request.body, body)
+                self._kept_bytes += refused_bytes(request.body, body)
             else:
-                self._kept_bytes += _offsets_bytes(request.body)
+                self._kept_bytes += offsets_bytes(request.body)
 
     def _merge(self, observed: ObservedPartition, is_old: Callable[[Append], bool]) -> None:
         kept = []
@@ -588,47 +587,6 @@ def _isr_in(observed: ObservedPartition, epoch: int) -> tuple[int, ...]:
         if found.leader_epoch == epoch:
             return found.isr
     return ()
-
-
-def _fetched(body: Any) -> tuple[int, int, bool]:
-    """How many records a Fetch response has, their bytes, and whether it has an error."""
-    records, size_bytes, has_error = 0, 0, False
-    for topic in body.responses:
-        for data in topic.partitions:
-            has_error = has_error or bool(data.error_code)
-            if type(data.records) is list:
-                for batch in data.records:
-                    records += batch.record_count
-                    size_bytes += batch.size_bytes
-            elif data.records:
-                size_bytes += len(data.records)  # of an older format
-    return records, size_bytes, has_error
-
-
-def _refused_bytes(request: Any, answer: Any) -> int:
-    """The bytes of records in a Produce request that no log has; its answer keeps them alive."""
-    if not any(data.error_code for topic in answer.responses for data in topic.partition_responses):
-        return 0
-    return sum(
-        len(data.records or b"") for topic in request.topic_data for data in topic.partition_data
-    )
-
-
-def _offsets_bytes(request: Any) -> int:
-    """About what an OffsetCommit or OffsetFetch request takes."""
-    size_bytes = 0
-    for group in getattr(request, "groups", None) or (request,):
-        for topic in group.topics or ():
-            partitions = getattr(topic, "partitions", ()) or getattr(topic, "partition_indexes", ())
-            size_bytes += OFFSET_BYTES * len(partitions)
-            size_bytes += sum(len(getattr(x, "committed_metadata", "") or "") for x in partitions)
-    return size_bytes
-
-
-def _drop_oldest(known: dict[Any, Any], count_max: int) -> None:
-    """Keep no more entries than this."""
-    while len(known) > count_max:
-        del known[next(iter(known))]
 
 
 def _every_other(moves: list[Move]) -> Iterator[Move]:

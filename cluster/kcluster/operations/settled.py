@@ -240,7 +240,19 @@ class Settled:
         no controller is active, nobody can notice."""
         if self.is_down(self.controller_id):
             return True
-        return not self.is_active(broker_id) and self.has_applied_all()
+        return (
+            not self.is_active(broker_id)
+            and self.has_applied_all()
+            # It leaves the ISRs of many partitions in several steps.
+            and not self._leads_any(broker_id)
+        )
+
+    def _leads_any(self, broker_id: int) -> bool:
+        return any(
+            partition.leader == broker_id
+            for topic in self.image.topics.values()
+            for partition in topic.partitions
+        )
 
     def is_serving(self, broker_id: int) -> bool:
         """The broker is unfenced in its current life, and all brokers know."""

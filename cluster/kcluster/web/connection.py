@@ -230,6 +230,8 @@ class LimitedServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
         self.connections += 1
         try:
             super().handle(sock, address)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the client has left before its answer, also before a refusal of its request
         finally:
             self.connections -= 1
 

@@ -42,12 +42,15 @@ def test_fence__a_broker_leaves_its_isrs_in_batches(t: VirtualRig):
     t.kill(1)
     t.wait(lambda: bool(t.notes_of(BrokerFenced)))
     assert isrs_with(t, 1) == PARTITIONS - BATCH
+    assert led_by(t, 1) > 0
+    assert not t.verbs.settled.is_without(1), "a verb that kills waits until it leads nothing"
     seen = [isrs_with(t, 1)]
     while seen[-1]:
         t.run_for(1)
         seen.append(isrs_with(t, 1))
     assert seen == [5, 3, 1, 0]
     assert led_by(t, 1) == 0
+    assert t.verbs.settled.is_without(1)
     assert {partition.leader for partition in t.status().partitions} == {2, 3}
     (fenced,) = t.notes_of(BrokerFenced)
     assert {note.cause for note in t.notes_of(LeaderElected)} >= {fenced.note_id}

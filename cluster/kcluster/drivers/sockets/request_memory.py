@@ -21,7 +21,7 @@ DEFAULT_BYTES: Final = 256 << 20
 STALL_MS: Final = 10_000
 
 
-class Reader(Protocol):
+class HoldingReader(Protocol):
     """A connection in the middle of a request."""
 
     def read_on(self) -> None:
@@ -37,15 +37,15 @@ class RequestMemory:
         self._limit_bytes = limit_bytes if limit_bytes >= 0 else DEFAULT_BYTES
         self.held_bytes = 0
         self.is_exhausted = False
-        self._waiting: dict[Reader, None] = {}
+        self._waiting: dict[HoldingReader, None] = {}
         """Who may not read on, and before them the first one, who may; by when they came."""
 
     @property
-    def first(self) -> Reader | None:
+    def first(self) -> HoldingReader | None:
         """Who reads on while all others wait; None: nobody waits."""
         return next(iter(self._waiting), None)
 
-    def count(self, reader: Reader, change_bytes: int, is_done: bool) -> None:
+    def count(self, reader: HoldingReader, change_bytes: int, is_done: bool) -> None:
         """A connection holds more or less than before.  `is_done`: it holds nothing now."""
         self.held_bytes += change_bytes
         was_first = is_done and self.first is reader
@@ -59,7 +59,7 @@ class RequestMemory:
         elif was_first and self._waiting:
             next(iter(self._waiting)).read_on()
 
-    def may_read(self, reader: Reader) -> bool:
+    def may_read(self, reader: HoldingReader) -> bool:
         """Whether a connection in the middle of a request may read on; if not, it waits."""
         if self.is_exhausted:
             self._waiting.setdefault(reader)

@@ -39,7 +39,7 @@ ARRIVAL_MS: Final = 1_000
 """Records sent with acks=0 have arrived after this time; no answer reports when."""
 SHARE_CALM_MS: Final = 1_000
 """A share group is at rest when everything else is, and nothing was delivered or loaded for this
-long, and for as long as a lock lasts if records are in flight."""
+long; in virtual time also for as long as a lock lasts, if records are in flight."""
 MAX_UNFINISHED: Final = 10
 """A report shows this much of what a run still waited for."""
 
@@ -254,7 +254,8 @@ class ScenarioRun:
             elif self.scenario.heal and not consumer.has_asked_since(self._shared_ms):
                 yield f"{consumer.name} waits for an answer to its fetch"
         last_ms = max(self._shared_ms, *(consumer.active_ms for consumer in present))
-        is_over = now_ms - last_ms >= SHARE_CALM_MS + self.stage.ledger.lock_duration_ms
+        lock_ms = self.stage.ledger.lock_duration_ms if self.stage.may_await_locks else 0
+        is_over = now_ms - last_ms >= SHARE_CALM_MS + lock_ms
         for key, is_loading in self.stage.shared_in_motion():
             if is_loading:
                 self._shared_ms = now_ms

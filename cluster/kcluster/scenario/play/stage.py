@@ -31,8 +31,11 @@ from kcluster.runtime.dispatch import Dispatcher
 class Stage(ABC):
     """One cluster, as a scenario's steps see it.  All of it is called in the driver's thread.
 
-    `problems`: why actions could not be performed, one line each.
+    `problems`: why actions could not be performed, one line each.  `may_await_locks`: time costs
+    nothing, so that a run may wait for the end of a lock of 30 s.
     """
+
+    may_await_locks = False
 
     def __init__(
         self, plan: Plan, dispatcher: Dispatcher, verbs: Verbs, ledger: Ledger, seed: int

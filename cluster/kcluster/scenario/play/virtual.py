@@ -28,6 +28,8 @@ LEAVE_LIMIT_MS: Final = 60_000
 class VirtualStage(Stage):
     """A stage on a virtual driver."""
 
+    may_await_locks = True
+
     def __init__(self, driver: VirtualDriver, seed: int, ledger: Ledger) -> None:
         self.driver = driver
         super().__init__(self.driver.plan, self.driver.dispatcher, self.driver.verbs, ledger, seed)

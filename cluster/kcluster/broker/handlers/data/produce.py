@@ -92,7 +92,6 @@ def produce(
     topics: list[m.ProduceResponse.TopicProduceResponse] = []
     response = Answer(topics)
     delayed: DelayedProduce | None = None
-    replicas = broker.replicas
     topic_data = body.topic_data
     allowance: Allowance | None = None
     if len(topic_data) != 1 or len(topic_data[0].partition_data) != 1:
@@ -137,7 +136,7 @@ def produce(
                 _NO_HINT,
             )
             answers.append(answer)
-            replicas.touch(replica)
+            broker.replicas.touch(replica)
             if acks == ACKS_ALL:
                 if delayed is None:
                     delayed = DelayedProduce(broker, request, response)

@@ -1,0 +1,53 @@
+"""What kept requests and their answers take: records, and bytes of them.
+
+Owns: what counts.  Never: keeps anything; a batch that a log and an answer share counts for both.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+OFFSET_BYTES: Final = 200
+"""What an offset of a request takes beside its text."""
+
+
+def fetched(body: Any) -> tuple[int, int, bool]:
+    """How many records a Fetch response has, their bytes, and whether it has an error."""
+    records, size_bytes, has_error = 0, 0, False
+    for topic in body.responses:
+        for data in topic.partitions:
+            has_error = has_error or bool(data.error_code)
+            if type(data.records) is list:
+                for batch in data.records:
+                    records += batch.record_count
+                    size_bytes += batch.size_bytes
+            elif data.records:
+                size_bytes += len(data.records)  # of an older format
+    return records, size_bytes, has_error
+
+
+def refused_bytes(request: Any, answer: Any) -> int:
+    """The bytes of records in a Produce request that no log has; its answer keeps them alive."""
+    if not any(data.error_code for topic in answer.responses for data in topic.partition_responses):
+        return 0
+    return sum(
+        len(data.records or b"") for topic in request.topic_data for data in topic.partition_data
+    )
+
+
+def offsets_bytes(request: Any) -> int:
+    """About what an OffsetCommit or OffsetFetch request takes."""
+    size_bytes = 0
+    for group in getattr(request, "groups", None) or (request,):
+        for topic in group.topics or ():
+            partitions = getattr(topic, "partitions", ()) or getattr(topic, "partition_indexes", ())
+            size_bytes += OFFSET_BYTES * len(partitions)
+            size_bytes += sum(len(getattr(x, "committed_metadata", "") or "") for x in partitions)
+    return size_bytes
+
+
+def drop_oldest(known: dict[Any, Any], count_max: int) -> None:
+    """Keep no more entries than this."""
+    while len(known) > count_max:
+        del known[next(iter(known))]
