@@ -42,9 +42,11 @@ type Cluster struct {
 type Event struct {
 	Sequence int    `json:"sequence"`
 	ID       []int  `json:"id"`
+	AtMs     int64  `json:"at_ms"`
 	Kind     string `json:"kind"`
 	Subject  string `json:"subject"`
 	Text     string `json:"text"`
+	Sentence string `json:"sentence"` // Text with its subject, for a line of its own
 	Cause    []int  `json:"cause"`
 }
 
@@ -126,10 +128,31 @@ func (c *Cluster) Await(condition string) {
 }
 
 // Verdict returns whether the cluster has kept its promises so far.
-func (c *Cluster) Verdict() (verdict Verdict) {
+func (c *Cluster) Verdict() Verdict {
 	c.t.Helper()
-	c.json("GET", "/verdict", nil, &verdict)
+	return c.VerdictSince("")
+}
+
+// VerdictSince returns the verdict on what was sent and what happened since a moment: a time back,
+// such as "30s", or what Mark returned; "" for everything.
+func (c *Cluster) VerdictSince(since string) (verdict Verdict) {
+	c.t.Helper()
+	path := "/verdict"
+	if since != "" {
+		path += "?since=" + url.QueryEscape(since)
+	}
+	c.json("GET", path, nil, &verdict)
 	return verdict
+}
+
+// Mark returns this moment, for VerdictSince and RequireValidSince, if tests share a cluster.
+func (c *Cluster) Mark() string {
+	c.t.Helper()
+	var status struct {
+		AtMs int64 `json:"at_ms"`
+	}
+	c.json("GET", "", nil, &status)
+	return fmt.Sprintf("@%d", status.AtMs)
 }
 
 // Events returns what has happened, oldest first.
@@ -143,7 +166,13 @@ func (c *Cluster) Events() []Event {
 // RequireValid ends the test unless the verdict is valid, with the events and their causes.
 func (c *Cluster) RequireValid() {
 	c.t.Helper()
-	if findings := c.Findings(); findings != "" {
+	c.RequireValidSince("")
+}
+
+// RequireValidSince is RequireValid for what was sent and what happened since a moment.
+func (c *Cluster) RequireValidSince(since string) {
+	c.t.Helper()
+	if findings := c.FindingsSince(since); findings != "" {
 		c.t.Fatal(findings)
 	}
 }
@@ -152,7 +181,13 @@ func (c *Cluster) RequireValid() {
 // is valid.
 func (c *Cluster) Findings() string {
 	c.t.Helper()
-	verdict := c.Verdict()
+	return c.FindingsSince("")
+}
+
+// FindingsSince is Findings for what was sent and what happened since a moment.
+func (c *Cluster) FindingsSince(since string) string {
+	c.t.Helper()
+	verdict := c.VerdictSince(since)
 	if verdict.Outcome == "valid" {
 		return ""
 	}
@@ -167,14 +202,16 @@ func (c *Cluster) Findings() string {
 	return text.String() + "what happened:\n" + c.story()
 }
 
-// story returns the events, each with the number of the one that caused it.
+// story returns the events: number, time since the first one, and the number of the cause.
 func (c *Cluster) story() string {
 	c.t.Helper()
 	var text strings.Builder
 	numbers := map[string]int{}
-	for _, event := range c.Events() {
+	events := c.Events()
+	for _, event := range events {
 		numbers[fmt.Sprint(event.ID)] = event.Sequence
-		fmt.Fprintf(&text, "%4d %s: %s", event.Sequence, event.Subject, event.Text)
+		at := event.AtMs - events[0].AtMs
+		fmt.Fprintf(&text, "%4d %+8d ms  %s", event.Sequence, at, event.Sentence)
 		if cause, known := numbers[fmt.Sprint(event.Cause)]; known {
 			fmt.Fprintf(&text, " (because of %d)", cause)
 		}

@@ -64,9 +64,15 @@ export class Cluster {
     return this.#call("POST", "/wait", {until: condition, within});
   }
 
-  // Whether the cluster has kept its promises so far: {outcome, reason, anomalies, ...}.
-  verdict() {
-    return this.#call("GET", "/verdict");
+  // Whether the cluster has kept its promises so far, or since a moment: a time back such as "30s", or
+  // what mark() returned. {outcome, reason, anomalies, ...}
+  verdict({since} = {}) {
+    return this.#call("GET", since ? `/verdict?since=${encodeURIComponent(since)}` : "/verdict");
+  }
+
+  // This moment, for verdict({since}) and assertValid({since}), if tests share a cluster.
+  async mark() {
+    return `@${(await this.status()).at_ms}`;
   }
 
   // What has happened, oldest first.
@@ -75,8 +81,8 @@ export class Cluster {
   }
 
   // Throws unless the verdict is valid; the message has the events and their causes.
-  async assertValid() {
-    const verdict = await this.verdict();
+  async assertValid({since} = {}) {
+    const verdict = await this.verdict({since});
     if (verdict.outcome === "valid") return;
     const lines = [`${verdict.outcome}: ${verdict.reason}`];
     for (const finding of [...verdict.anomalies, ...verdict.violations]) {
@@ -106,15 +112,18 @@ export class Cluster {
     await this.#call("DELETE", "");
   }
 
-  // The events, each with the number of the one that caused it.
+  // The events: number, time since the first one, and the number of the cause.
   async #story() {
     const lines = ["what happened:"];
     const numbers = new Map();
-    for (const event of await this.events()) {
+    const events = await this.events();
+    for (const event of events) {
       numbers.set(String(event.id), event.sequence);
       const cause = event.cause && numbers.get(String(event.cause));
       const why = cause ? ` (because of ${cause})` : "";
-      lines.push(`${String(event.sequence).padStart(4)} ${event.subject}: ${event.text}${why}`);
+      const number = String(event.sequence).padStart(4);
+      const at = `+${event.at_ms - events[0].at_ms}`.padStart(8);
+      lines.push(`${number} ${at} ms  ${event.sentence}${why}`);
     }
     return lines.join("\n");
   }

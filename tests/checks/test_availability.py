@@ -43,8 +43,12 @@ def test_windows__of_a_leader_that_died_last_until_another_is_elected():
         assert "not noticed until: broker 1 fenced: no heartbeat for 3000 ms" in reasons(found)
         assert "orders-0: leader 1 -> 2, epoch 1" in reasons(found)
     assert verdict.unavailable_ms("writes") >= window(verdict, "writes", died_ms).duration_ms
-    (line, *_) = [x for x in verdict.lines() if x.startswith("no writes to orders-0 for 2,")]
+    long = verdict.lines(verbose=True)
+    (line, *_) = [x for x in long if x.startswith("no writes to orders-0 for 2,")]
     assert "(p0)" in line
+    (short,) = [x for x in verdict.lines() if x.startswith("no writes to orders-0")]
+    assert ": broker 1 killed at +" in short
+    assert "; noticed at +" in short
 
 
 def test_windows__writes_need_min_insync_replicas_reads_do_not():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from kcluster.checks.processing import (
+    LastRequest,
     Missed,
     OutOfOrder,
     Processed,
@@ -109,6 +112,27 @@ def test_missed__what_nobody_has_read_yet() -> None:
     reads = tuple(ReadRecord("app", P, offset, b"", False, 90) for offset in range(3))
     assert text(facts(done(0, 1, 2), reads=reads)).endswith("nobody has read it yet")
     assert text(facts([])).endswith("nobody read the partition")
+
+
+def test_missed__what_nobody_read_has_the_last_request_of_a_reader() -> None:
+    reads = (ReadRecord("app", P, 0, b"", False, 90),)
+
+    def last(*requests: LastRequest) -> str:
+        found = structs.replace(facts(done(0, 1, 2), reads=reads), last_requests=requests)
+        return text(found).split("nobody has read it yet")[1]
+
+    silent = LastRequest("app", "Heartbeat", 5_195)
+    assert last() == ""
+    its_last = "its last request, {}, was over at +{} ms"
+    assert last(silent) == f"; client app sent no Fetch; {its_last.format('Heartbeat', 5195)}"
+    fetched = LastRequest("old", "LeaveGroup", 5_300, 2_372)
+    since = "client old sent no Fetch since +2372 ms"
+    assert last(silent, fetched) == f"; {since}; {its_last.format('LeaveGroup', 5300)}"
+    reader = LastRequest("app", "Fetch", 6_000, 6_000)
+    assert last(silent, reader).endswith("reader was a Fetch of client app, at +6000 ms")
+    assert "; client app sent no Fetch; " in text(
+        structs.replace(facts([]), last_requests=(silent,))
+    )
 
 
 def test_missed__below_the_offset_where_reading_began() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kcluster.checks.remedies import Remedy, RemedyKind
 from kcluster.checks.verdict import INVALID, VALID, InvalidRunError
+from kcluster.checks.verdict_words import duration_text, moment_text, unsettled_text
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from tests.rig.stage import Stage
@@ -134,4 +136,59 @@ def test_verdict__records_that_are_read_again_are_counted_apart():
         stage.run_for(100)
     verdict = stage.verdict()
     assert (verdict.read, verdict.read_again) == (2, 2)
-    assert verdict.lines()[1].endswith("read 2 (and 2 reads again)")
+    assert verdict.lines()[-2].endswith("read 2 (and 2 reads again)")
+    assert verdict.lines()[-1] == "invalid: 1 nonmonotonic-poll"
+
+
+def test_verdict__of_a_broken_cluster_names_the_command_that_ends_the_unknown():
+    text = unsettled_text(False, [], [Remedy(RemedyKind.START, (2, 3)), Remedy(RemedyKind.HEAL)])
+    assert text == (
+        "the cluster was not healed at the end: brokers 2, 3 are down, links are cut or slow;"
+        " first: kcluster start down, then kcluster heal"
+    )
+    paused = unsettled_text(False, [], [Remedy(RemedyKind.RESUME, (1,))])
+    assert paused.endswith("broker 1 is paused; first: kcluster resume 1")
+    assert unsettled_text(False, [], []) == "the cluster was not healed at the end"
+    assert unsettled_text(True, ["orders-0"], [Remedy(RemedyKind.REPAIR)]) == (
+        "without a leader at the end: orders-0; first: kafka_cluster.repair()"
+    )
+    assert unsettled_text(True, [], [Remedy(RemedyKind.REPAIR)]) == ""
+
+
+def test_verdict__since_a_moment_what_was_lost_before_is_no_matter_of_a_test():
+    stage = Stage(**{"unclean.leader.election.enable": "true"})
+    hand = stage.hand()
+    stage.cut(1, 2)
+    stage.cut(1, 3)
+    hand.produce(1, [b"lost"], acks=1)
+    stage.run_for(100)
+    stage.kill(1)
+    stage.heal()
+    stage.run_for(5_000)
+    since_ms = stage.now_ms
+    assert stage.verdict(healed=False).outcome == INVALID
+    stage.start(1)
+    hand.produce(2, [b"kept"])
+    stage.run_for(5_000)
+    hand.read(2, 0)
+    stage.run_for(100)
+    assert stage.verdict().counts()["lost-write"] == 1
+    verdict = stage.verdict(since_ms=since_ms)
+    assert (verdict.outcome, verdict.sent, verdict.acked) == (VALID, 1, 1), verdict.lines()
+    assert verdict.since_ms == since_ms
+
+
+@pytest.mark.parametrize(
+    ("ms", "duration", "moment"),
+    [
+        (0, "0 ms", "+0 ms"),
+        (999, "999 ms", "+999 ms"),
+        (1_000, "1 s", "+1 s"),
+        (8_749, "8.7 s", "+8.749 s"),
+        (52_000, "52 s", "+52 s"),
+        (100_000, "100 s", "+100 s"),
+        (3_600_010, "3600 s", "+3600.01 s"),
+    ],
+)
+def test_verdict__times_are_short(ms: int, duration: str, moment: str):
+    assert (duration_text(ms), moment_text(ms)) == (duration, moment)

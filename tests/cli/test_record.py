@@ -46,13 +46,19 @@ def test_verdict__of_a_live_cluster_is_valid_unknown_or_invalid(
 ) -> None:
     assert kcluster("verdict")[:2] == (
         1,
-        "unknown: nothing was sent\nsent 0  acked 0  failed 0  unknown 0  read 0\n",
+        "sent 0  acked 0  failed 0  unknown 0  read 0\nunknown: nothing was sent\n",
     )
     produce(lab.bootstrap, 20)
     code, out, _ = kcluster("verdict")
-    assert (code, out.splitlines()[1][:17]) == (0, "sent 20  acked 20")
+    assert (code, out.splitlines()[-2][:17]) == (0, "sent 20  acked 20")
+    assert kcluster("verdict", "--quiet")[1].startswith("valid: no anomaly")
+    assert kcluster("verdict", "--since", "10m")[0] == 0
+    code, _, err = kcluster("verdict", "--since", "soon")
+    assert (code, err[:32]) == (1, "kcluster: since: soon is not a t")
     # Broker 2 lacks what only broker 1 has acked, and is elected unclean.
     kcluster("kill", "2")
+    out = kcluster("verdict", "-q")[1]
+    assert out.endswith("broker 2 is down; first: kcluster start down\n"), out
     produce(lab.bootstrap, 5)
     kcluster("kill", "1")
     kcluster("start", "2")
@@ -189,7 +195,8 @@ def test_record__what_was_done_to_a_live_cluster_runs_as_a_scenario(
     assert out.splitlines()[-1] == "scenario: lesson.yaml  (kcluster scenario run lesson.yaml)"
     text = (tmp_path / "lesson.yaml").read_text()
     assert [line.split('"')[5] for line in text.splitlines() if '"at"' in line] == ["kill", "start"]
-    code, out, _ = kcluster("scenario", "run", str(tmp_path / "lesson.yaml"))
+    code, out, _ = kcluster("scenario", "run", str(tmp_path / "lesson.yaml"), "-v")
     assert (code, "broker_down" in out) == (0, True)
-    code, out, _ = kcluster("scenario", "run", str(tmp_path / "lesson.yaml"), "--clock", "live")
+    lesson = str(tmp_path / "lesson.yaml")
+    code, out, _ = kcluster("scenario", "run", lesson, "-v", "--clock", "live")
     assert (code, "broker_down" in out) == (0, True)

@@ -62,12 +62,30 @@ def test_scenario_run__a_topology_is_recognised(run: Callable[..., Result], tmp_
 def test_scenario_run__exit_code_0_when_everything_is_as_expected(
     run: Callable[..., Result],
 ) -> None:
-    result = run("scenario", "run", "good.yaml", "--seed", "3")
+    result = run("scenario", "run", "good.yaml", "--seed", "3", "--verbose")
     assert result.exit_code == 0
     timeline, verdict = result.output.split("\n\n")
     assert "leader_elected" in timeline
-    assert verdict.startswith("good: valid, as expected  (virtual, seed 3, ")
-    assert "not noticed until: broker 1 fenced" in result.output
+    assert verdict.splitlines()[-1].startswith("good: valid, as expected  (virtual, seed 3, ")
+    assert "not noticed until: broker 1 fenced" in verdict
+
+
+def test_scenario_run__is_a_screen_with_the_answer_last(run: Callable[..., Result]) -> None:
+    lines = run("scenario", "run", "good.yaml").output.splitlines()
+    assert len(lines) <= 24
+    assert lines[-2] == "  valid: no anomaly, and every invariant held"
+    assert lines[-1].startswith("good: valid, as expected  (virtual, seed 1, ")
+    assert not any("leader_elected" in line for line in lines)
+
+
+def test_scenario_run__quiet_is_the_answer_alone(run: Callable[..., Result]) -> None:
+    (line,) = run("scenario", "run", "good.yaml", "-q").output.splitlines()
+    assert line.startswith("good: valid, as expected")
+    failed = run("scenario", "run", "failing.yaml", "--quiet").output.splitlines()
+    assert [line.split()[0] for line in failed] == ["FAILED", "replay:", "failing:"]
+    both = run("scenario", "run", "good.yaml", "-q", "-v")
+    assert both.exit_code == 2
+    assert "choose one of --verbose and --quiet" in both.output
 
 
 def test_scenario_run__exit_code_1_with_timeline_and_replay_line(
@@ -75,9 +93,12 @@ def test_scenario_run__exit_code_1_with_timeline_and_replay_line(
 ) -> None:
     result = run("scenario", "run", "failing.yaml")
     assert result.exit_code == 1
-    assert "leader_elected" in result.output
+    replay = "replay: kcluster scenario run failing.yaml --clock virtual --seed 1"
     assert "FAILED acked: " in result.output
-    assert "replay: kcluster scenario run failing.yaml --clock virtual --seed 1" in result.output
+    assert f"{replay} -v\n" in result.output
+    verbose = run("scenario", "run", "failing.yaml", "-v")
+    assert "leader_elected" in verbose.output
+    assert f"{replay}\n" in verbose.output
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 `golden/NAME.facts.jsonl` has the events of the run, one per line: the time (ms since it began), the
 event as its type is encoded, and the line number of its cause.  `golden/NAME.txt` has the text that
-is shown: the events, the verdict, and the chain of each anomaly.
+is shown: the events, the verdict as a screen, and its long form.
 
 A change of words must not change the facts; a change of facts must be intended.  To renew both:
 
@@ -44,7 +44,9 @@ def facts(result: RunResult) -> str:
 
 
 def words(result: RunResult) -> str:
-    return "\n".join([*timeline_lines(result), "", *result.verdict.lines()]) + "\n"
+    verdict = result.verdict
+    screen, everything = verdict.lines(), verdict.lines(verbose=True)
+    return "\n".join([*timeline_lines(result), "", *screen, "", *everything]) + "\n"
 
 
 def compare(request: pytest.FixtureRequest, name: str, made: str) -> None:

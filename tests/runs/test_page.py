@@ -25,7 +25,7 @@ from kcluster.runs import page as page_module
 from kcluster.runs.directory import write_run
 from kcluster.runs.page import SCRIPTS, json_in_html, page_of
 from kcluster.runs.page_data import values_of
-from kcluster.runs.record import LeaderRow, NoteRow
+from kcluster.runs.record import CommitRow, LeaderRow, NoteRow, ProcessedRow
 from tests.runs.stage import crowded_run, unclean_run
 
 HOSTILE = "</script><script>window.hostile = 1</script><!--<img src=x onerror='hostile=1'>&{{data}}"
@@ -227,6 +227,34 @@ def test_page__clients_have_counts_by_time() -> None:
 def test_page__what_the_application_did_wrong_is_a_finding() -> None:
     values = values_of(unclean_run())
     assert values["problems"] == ["missed: orders-0, offset 4: nobody processed it"]
+
+
+def test_page__the_application_has_a_lane_and_its_misses_stand_in_the_log() -> None:
+    record = unclean_run()
+    record.processed = [ProcessedRow("orders", 0, at, "w", 2_000 + at) for at in (0, 1, 2)]
+    record.commits = [
+        CommitRow("billing", "m", 1, "c", "orders", 0, 5, 1, 2_600, ""),
+        CommitRow("billing", "m", 1, "c", "orders", 0, 3, 1, 2_700, "ILLEGAL_GENERATION"),
+        CommitRow("billing", "m", 1, "c", "other", 0, 3, 1, 2_700, ""),
+    ]
+    values = values_of(record)
+    assert values["run"]["application"] == {"missed": 1}
+    (lane,) = values["applications"]
+    assert lane["processed"] == [(1_000, 2), (1_002, 1)]
+    assert lane["commits"] == [
+        (1_600, "billing", "orders-0: 5", ""),
+        (1_700, "billing", "orders-0: 3", "ILLEGAL_GENERATION"),
+    ]
+    # Offset 4 was appended at +500 ms.
+    text = "missed: orders-0, offset 4: nobody processed it"
+    assert values["partitions"][0]["marks"] == [("missed", 4, 500, 4, 500, text)]
+
+
+def test_page__what_was_degraded_is_a_finding() -> None:
+    record = unclean_run()
+    assert values_of(record)["degraded"] == [], "as in runs of before"
+    record.verdict["degraded_lines"] = ["offline: orders-0 for 2 s"]
+    assert values_of(record)["degraded"] == ["offline: orders-0 for 2 s"]
 
 
 def test_page__findings_name_their_partition_and_notes() -> None:

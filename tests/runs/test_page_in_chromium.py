@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kcluster.runs.page import page_of
-from kcluster.runs.record import RunRecord
+from kcluster.runs.record import ProcessedRow, RunRecord
 from tests.runs.browser import IN_CHROMIUM, Browser
 from tests.runs.stage import crowded_run, unclean_run
 
@@ -84,6 +84,33 @@ class Page:
         return found
 
 
+def test_page_in_chromium__the_badge_is_the_worse_of_verdict_and_application(page: Page) -> None:
+    record = unclean_run()
+    record.info.outcome = record.verdict["outcome"] = "valid"
+    record.info.failures, record.verdict["anomalies"] = [], []
+    steps = """
+    const badge = document.querySelector(".badge");
+    saw.badge = [badge.className, badge.textContent];
+    saw.good = document.querySelectorAll(".finding.good").length;
+    saw.inked = inked(document.querySelector('.row[data-lane="a:orders"] canvas'));
+    point("pointermove", "p0", share(0.05));
+    saw.tip = text("tip");
+    document.querySelector(".finding.bad").click();
+    saw.chosen = text("chosen");
+    """
+    record.processed = [ProcessedRow("orders", 0, at, "w", 2_000 + at) for at in range(4)]
+    saw = page.look(record, steps)
+    assert saw["badge"] == ["badge invalid", "the application: 1 missed"]
+    assert saw["good"] == 0
+    assert saw["inked"] is True
+    missed = "missed: orders-0, offset 4: nobody processed it"
+    assert missed in saw["tip"]
+    assert missed in saw["chosen"]
+    record.problems = []
+    saw = page.look(record, "saw.badge = document.querySelector('.badge').textContent;")
+    assert saw["badge"] == "valid"
+
+
 def test_page_in_chromium__every_lane_is_drawn_and_shows_its_causes(page: Page) -> None:
     steps = """
     saw.rows = rows();
@@ -103,9 +130,9 @@ def test_page_in_chromium__every_lane_is_drawn_and_shows_its_causes(page: Page) 
     saw.nothing = document.getElementById("tip").hidden;
     """
     saw = page.look(unclean_run(), steps)
-    lanes = ["actions", "control", "b1", "b2", "p0", "c:writer", "c:reader"]
+    lanes = ["actions", "control", "b1", "b2", "p0", "c:writer", "c:reader", "a:orders"]
     assert saw["rows"] == lanes
-    assert set(saw["inked"]) == set(lanes)
+    assert set(saw["inked"]) >= {*lanes} - {"a:orders"}  # nothing was processed
     assert saw["map"] is True
     assert "lost-write, orders-0: 3 records" in saw["findings"]
     assert "orders-0: no writes for 3,900 ms" in saw["findings"]

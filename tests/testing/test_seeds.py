@@ -56,6 +56,11 @@ def test_seeds__the_first_that_fails_is_reported(pytester: pytest.Pytester) -> N
     base = pytester.path / "base"
     result = pytester.runpytest_inprocess(*ARGUMENTS, "--basetemp", str(base))
     assert {each.name for each in base.iterdir()} >= {"seed-1", "seed-2", "seed-3", "seed-4"}
+    kept = {each.name for each in (pytester.path / ".kcluster" / "runs").iterdir()}
+    named = sorted(name.rsplit("-", 1)[0] for name in kept - {"latest"})
+    # Of the seeds that failed beside the one that is reported, no directory is left.
+    assert named == ["test_it-fail--virtual-4", "test_it-outside--virtual-1"], kept
+    assert f".kcluster/runs/{named[0]}" in result.stdout.str()
     result.assert_outcomes(passed=2, failed=3)
     file = "test_it.py"
     result.stdout.fnmatch_lines(

@@ -118,6 +118,35 @@ def test_evidence__what_was_processed_in_any_language(api: Api, cluster: str) ->
     assert (answer.status, answer.value["detail"]) == (404, "no topic order; did you mean orders?")
 
 
+def test_evidence__a_verdict_since_a_moment_judges_a_test(api: Api, cluster: str) -> None:
+    """What an earlier test has lost is no matter of the next one."""
+    sent = {"producer": {"topic": "orders", "rate": "200/s"}}
+    name = api.ok("POST", f"{cluster}/clients", sent)["client"]
+    api.ok("POST", f"{cluster}/wait", {"until": "high_watermark(orders-0) >= 3"})
+    api.ok("DELETE", f"{cluster}/clients/{name}")
+    whole = api.ok("GET", f"{cluster}/verdict")
+    assert whole["sent"] >= 3
+    mark = f"@{api.ok('GET', cluster)['at_ms']}"
+    api.ok("POST", f"{cluster}/wait", {"until": "settled"})
+    later = api.ok("GET", f"{cluster}/verdict?since={mark}")
+    assert (later["outcome"], later["reason"], later["sent"]) == ("unknown", "nothing was sent", 0)
+    assert api.ok("GET", f"{cluster}/verdict?since=1")["sent"] == whole["sent"]
+    assert api.ok("GET", f"{cluster}/verdict?since=10m")["sent"] == whole["sent"]
+    for wrong, why in (
+        ("soon", "since: soon is not a time back (30s), an event's number (17), or a moment"),
+        ("9999", "since: there is no event 9999; 1 to "),
+    ):
+        answer = api.ask("GET", f"{cluster}/verdict?since={wrong}")
+        assert (answer.status, answer.value["detail"][: len(why)]) == (409, why)
+
+
+def test_evidence__an_event_names_its_subject_once(api: Api, cluster: str) -> None:
+    events = api.ok("GET", f"{cluster}/events")["events"]
+    sentences = [event["sentence"] for event in events if event["subject"] == "broker 1"]
+    assert sentences
+    assert all(sentence.count("broker 1") == 1 for sentence in sentences), sentences
+
+
 def test_evidence__a_moment_of_the_past(api: Api, cluster: str) -> None:
     before_ms = api.ok("GET", f"{cluster}/clock")["now_ms"]
     killed = api.ok("POST", f"{cluster}/actions", {"kill": "leader(orders-0)"})

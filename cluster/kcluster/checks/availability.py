@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kcluster.checks.origins import Origin, origin_of
 from kcluster.checks.unavailable import reasons_of
 from kcluster.clients.ledger import ClientError, Outcome, Partition, SentRecord
 from kcluster.events.brokers import BrokerDown, BrokerPaused, BrokerResumed, BrokerStarted
@@ -40,7 +41,8 @@ _OF_THE_CLIENT: Final = frozenset(
 
 class Window(Struct, frozen=True):
     """A time in which `writes` or `reads` of a partition failed; `is_over`: it was available again
-    before the end of the run.  `clients`: those affected; `errors`: by Kafka's names."""
+    before the end of the run.  `clients`: those affected; `errors`: by Kafka's names; `origin`:
+    what began it, None if no operation on the cluster did."""
 
     kind: str
     partition: Partition
@@ -50,6 +52,7 @@ class Window(Struct, frozen=True):
     clients: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
     reasons: tuple[Link, ...] = ()
+    origin: Origin | None = None
 
     @property
     def duration_ms(self) -> int:
@@ -96,6 +99,8 @@ def find_windows(facts: Facts, patience_ms: int) -> list[Window]:
                 outage.to_ms,
                 [facts.clients[name] for name in names if name in facts.clients],
             )
+            known = (facts.by_id.get(reason.note_id) for reason in reasons if reason.note_id)
+            notes = [note for note in known if note is not None]
             windows.append(
                 Window(
                     kind=kind,
@@ -106,6 +111,7 @@ def find_windows(facts: Facts, patience_ms: int) -> list[Window]:
                     clients=tuple(names),
                     errors=tuple(outage.errors),
                     reasons=tuple(reasons),
+                    origin=origin_of(facts, notes, outage.to_ms),
                 )
             )
     return windows

@@ -32,14 +32,26 @@ class Processed(Struct, frozen=True, gc=False):
     worker: str = ""
 
 
+class LastRequest(Struct, frozen=True, gc=False):
+    """The last request of a client that reads, by Kafka's name of its API, and when it was answered
+    or given up.  `fetched_ms`: the same of its last Fetch, -1 if it sent none."""
+
+    client: str
+    api: str
+    at_ms: int
+    fetched_ms: int = -1
+
+
 class ProcessingFacts(Struct, frozen=True):
     """All that is known.  `offsets`: by partition, those of the records in its log at the end, in
-    order; `processed`: in the order of the reports; `reads`: what clients received, in order."""
+    order; `processed`: in the order of the reports; `reads`: what clients received, in order;
+    `last_requests`: of each client that reads."""
 
     offsets: Mapping[Partition, Sequence[int]]
     processed: Sequence[Processed]
     reads: Sequence[ReadRecord] = ()
     history: GroupHistory = GroupHistory()
+    last_requests: Sequence[LastRequest] = ()
 
 
 class ProcessingProblem(Struct, frozen=True, kw_only=True):
@@ -56,13 +68,15 @@ class Missed(ProcessingProblem, frozen=True, kw_only=True):
     """Nobody processed it.  `commit`: the first accepted commit beyond it, after which no member of
     the group reads it again; `departed`: how that commit's member left, if it did.  Without a
     commit: `refused`, the last commit beyond it that was refused; `read`: who received it first;
-    `first_read`: without that, the first record of the partition that anybody received."""
+    `first_read`: without that, the first record of the partition that anybody received, and
+    `last_request`, the last one of all clients that read."""
 
     commit: Commit | None = None
     departed: Departed | None = None
     refused: Commit | None = None
     read: ReadRecord | None = None
     first_read: ReadRecord | None = None
+    last_request: LastRequest | None = None
 
 
 class Repeated(ProcessingProblem, frozen=True, kw_only=True):
@@ -118,6 +132,7 @@ class _PartitionProcessing:
         self.committed_end = max((x.offset for x in self.accepted), default=0)
         self.departures = facts.history.departures
         self.generations = facts.history.generations
+        self.last_request = max(facts.last_requests, key=lambda x: x.at_ms, default=None)
         self.first_read: ReadRecord | None = None
         self.reads: dict[int, ReadRecord] = {}
         for read in facts.reads:
@@ -159,6 +174,7 @@ class _PartitionProcessing:
             refused=next((x for x in reversed(self.refused) if x.offset > offset), None),
             read=read,
             first_read=self.first_read if read is None else None,
+            last_request=self.last_request if read is None else None,
         )
 
     def _accepted_beyond(self, offset: int) -> Commit | None:

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from kcluster.checks.processing import AnyProblem, Missed, OutOfOrder, Processed, Repeated
+from kcluster.checks.processing import (
+    AnyProblem,
+    LastRequest,
+    Missed,
+    OutOfOrder,
+    Processed,
+    Repeated,
+)
 from kcluster.events.clients import GroupMemberExpired
 from kcluster.events.words import departure_text, member_name
 from kcluster.evidence.group_history import Commit, Departed, Generation
@@ -64,19 +71,33 @@ def _missed(problem: Missed, began_ms: int) -> str:
     read, refused = problem.read, problem.refused
     if read is None:
         first = problem.first_read
+        last = _last_request(problem.last_request, began_ms)
         if first is None:
-            return "nobody read the partition"
+            return f"nobody read the partition{last}"
         if first.offset > problem.last:
             at = _at(first.at_ms, began_ms)
             return (
                 f"nobody read {_it(problem)}: {first.consumer} began at offset {first.offset}, {at}"
             )
-        return f"nobody has read {_it(problem)} yet"
+        return f"nobody has read {_it(problem)} yet{last}"
     text = f"{read.consumer} received {_it(problem)} at {_at(read.at_ms, began_ms)}"
     text = f"{text} and nobody processed {_it(problem)}"
     if refused is None:
         return f"{text}; no commit covers {_it(problem)}"
     return f"{text}; {_refused(refused, began_ms)}"
+
+
+def _last_request(last: LastRequest | None, began_ms: int) -> str:
+    """`; client billing sent no Fetch since +2372 ms; its last request, Heartbeat, was over at
+    +5195 ms`."""
+    if last is None:
+        return ""
+    at = _at(last.at_ms, began_ms)
+    if last.fetched_ms == last.at_ms:
+        return f"; the last request of a reader was a Fetch of client {last.client}, at {at}"
+    since = f" since {_at(last.fetched_ms, began_ms)}" if last.fetched_ms >= 0 else ""
+    request = f"its last request, {last.api}, was over at {at}"
+    return f"; client {last.client} sent no Fetch{since}; {request}"
 
 
 def _repeated(problem: Repeated, began_ms: int) -> str:

@@ -1,14 +1,16 @@
-"""The verdict of a run: valid, invalid or unknown, with every anomaly, its causes, and the times in
-which a partition was not available to its clients.
+"""The verdict of a run: valid, invalid or unknown, with every anomaly, its causes, the times in
+which a partition was not available to its clients, and those in which it was degraded.
 
-Owns: what makes a run valid, and how a verdict reads as text and as JSON.  Never: decides whether a
-run went as its scenario expected (scenario/ does).
+Owns: what makes a run valid, and how a verdict reads as JSON.  Never: decides whether a run went as
+its scenario expected (scenario/ does); has words (verdict_words.py).
 Kafka: no counterpart; the three outcomes are Jepsen's and Maelstrom's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Final
 
 import msgspec
@@ -16,9 +18,19 @@ from msgspec import Struct
 
 from kcluster.broker.node import BrokerNode
 from kcluster.checks.anomalies import Anomaly, explained, find_anomalies, find_in_groups
-from kcluster.checks.anomalies.lost_write import LostWrite, lost_range
+from kcluster.checks.anomalies.lost_write import lost_range
 from kcluster.checks.availability import Window, find_windows
-from kcluster.checks.settings import Setting
+from kcluster.checks.degraded import Degraded, find_degraded
+from kcluster.checks.remedies import Remedy
+from kcluster.checks.verdict_facts import Deleted, ErrorCount, VerdictFacts
+from kcluster.checks.verdict_words import (
+    all_lines,
+    degraded_lines,
+    outage_lines,
+    screen_lines,
+    summary_lines,
+    unsettled_text,
+)
 from kcluster.checks.violations import ExplainedViolation, explained_violations
 from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.events.words.base import counted
@@ -26,12 +38,11 @@ from kcluster.evidence.client_names import keeps_a_ledger
 from kcluster.evidence.contents import Unreadable
 from kcluster.evidence.finals import read_finals
 from kcluster.evidence.group_history import share_leaderships
-from kcluster.evidence.history import Link, shown
+from kcluster.evidence.history import FinalLog, shown
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.outside import FROM_THE_START, IsInside, outside_ledger
 from kcluster.evidence.recorder import Judged, Recorder
 from kcluster.invariants.replies import Patience
-from kcluster.protocol.errors import ErrorCode
 
 VALID: Final = "valid"
 INVALID: Final = "invalid"
@@ -46,70 +57,30 @@ OVERDUE_MS: Final = 1_000
 """A transaction may be ended this much later than it is due: markers are repeated every 100 ms."""
 PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50, "slow": 1_000}
 """By profile: an answer that takes longer counts as an outage."""
-NOT_JUDGED: Final = "not judged: what applications did with the records that they read"
-MAX_SHOWN: Final = 20
-"""A terminal shows this many lines of each kind; JSON has all."""
 
 
-class ErrorCount(Struct, frozen=True):
-    """How often a client got an error; `first_ms`: the first time."""
+class Unsettled(Struct, frozen=True):
+    """What keeps a run without a finding from being valid.  `offline`: partitions without a leader
+    at the end; `has_merged`: records were sent, and are known as ranges only; `unreadable`: were
+    appended, and cannot be judged."""
 
-    client: str
-    api: str
-    error: str
-    count: int
-    first_ms: int
-
-
-class Deleted(Struct, frozen=True):
-    """Records that were deleted on purpose, and how."""
-
-    partition: Partition
-    first: int
-    last: int
-    how: str = "by retention or DeleteRecords"
+    healed: bool
+    offline: Sequence[str]
+    remedies: Sequence[Remedy]
+    has_merged: bool
+    unreadable: Sequence[Unreadable]
 
 
 class InvalidRunError(AssertionError):
     """A verdict that must be valid is not; str() is its summary."""
 
 
-class Verdict(Struct, frozen=True):
-    """`outcome`: valid, invalid, unknown; `reason` in words.  Times in ms of the cluster's clock;
-    `began_ms` is where `lines` count from.  `read`: how many different records were read;
-    `read_again`: further reads of the same ones, by any consumer.
+class Verdict(VerdictFacts, frozen=True):
+    """The facts, and how they read.
 
     True if valid: a run that cannot be judged is not known to be good, so `assert verdict` fails
-    for it, too.  Not judged is what applications did with the records that they read;
-    `has_outside_readers`: some of them keep no ledger of their own.
+    for it, too.
     """
-
-    outcome: str
-    reason: str
-    sent: int
-    acked: int
-    failed: int
-    unknown: int
-    read: int
-    began_ms: int
-    ended_ms: int
-    anomalies: tuple[Anomaly, ...] = ()
-    violations: tuple[ExplainedViolation, ...] = ()
-    windows: tuple[Window, ...] = ()
-    errors: tuple[ErrorCount, ...] = ()
-    deleted: tuple[Deleted, ...] = ()
-    offline: tuple[str, ...] = ()
-    read_again: int = 0
-    has_outside_readers: bool = False
-    merged: int = 0
-    """How many of the records sent, the oldest, were judged as ranges of offsets: whether they are
-    in the log, not by value and not what was read of them."""
-    merged_before_ms: int = -1
-    """Until when; -1 for none."""
-    unreadable: tuple[Unreadable, ...] = ()
-    """What is in the logs, and cannot be read: it was not judged."""
-    dropped_events: int = 0
-    """How many events, the oldest, were no longer kept."""
 
     def __bool__(self) -> bool:
         return self.outcome == VALID
@@ -124,16 +95,9 @@ class Verdict(Struct, frozen=True):
             raise InvalidRunError("\n".join(self.summary()))
 
     def summary(self) -> list[str]:
-        """At most three lines: the outcome, the first finding, what led to it."""
-        lines = [f"{self.outcome}: {self.reason}"]
-        if self.anomalies:
-            first, more = self.anomalies[0], len(self.anomalies) - 1
-            lines.append(f"{first}" + (f"; and {counted(more, 'more anomaly')}" if more else ""))
-            links = [f"{x.at_ms - self.began_ms:+} ms {x.text}" for x in first.chain[-2:]]
-            return [*lines, f"because: {'; '.join(links)}"] if links else lines
-        if self.violations:
-            return [*lines, self._violation_line(self.violations[0])]
-        return [*lines, self._counts_line(), *self._not_judged()]
+        """At most four lines: the outcome, the first finding, what led to it; of a valid run what
+        was degraded, and the counts."""
+        return summary_lines(self)
 
     def counts(self) -> dict[str, int]:
         """By name of the anomalies that occurred, how many records they concern."""
@@ -151,84 +115,19 @@ class Verdict(Struct, frozen=True):
         return max(total.values(), default=0)
 
     def to_json(self) -> str:
-        """The whole verdict; values of records as text."""
+        """The whole verdict; values of records as text.  `degraded_lines`, `outage_lines`: the
+        lines of a screen about `degraded` and `windows`."""
         built = msgspec.to_builtins(self, builtin_types=(bytes,))
         for anomaly in built["anomalies"]:
             anomaly["values"] = [shown(value) for value in anomaly["values"]]
+        built["degraded_lines"] = list(degraded_lines(self))
+        built["outage_lines"] = list(outage_lines(self))
         return msgspec.json.encode(built).decode()
 
-    def lines(self) -> list[str]:
-        """For a terminal: the outcome, the counts, then each finding with what led to it."""
-        lines = [f"{self.outcome}: {self.reason}", self._counts_line(), *self._not_judged()]
-        if self.merged:
-            lines.append(
-                f"of the first {self.merged:,} records, until"
-                f" {self.merged_before_ms - self.began_ms:+} ms, it was judged only whether they"
-                " are in the log"
-            )
-        if self.dropped_events:
-            lines.append(f"the oldest {self.dropped_events:,} events are no longer kept")
-        lines += [_unreadable_line(one) for one in self.unreadable[:MAX_SHOWN]]
-        lines += _more(len(self.unreadable), "batches that cannot be read")
-        for anomaly in self.anomalies[:MAX_SHOWN]:
-            lines.append(f"{anomaly}{_allowed(anomaly)}")
-            lines += [self._line(link) for link in anomaly.chain]
-        lines += _more(len(self.anomalies), "anomalies")
-        for broken in self.violations[:MAX_SHOWN]:
-            lines.append(self._violation_line(broken))
-            lines += [self._line(link) for link in broken.chain]
-        lines += _more(len(self.violations), "violations")
-        for window in self.windows[:MAX_SHOWN]:
-            lines.append(window.line(self.began_ms))
-            lines += [self._line(link) for link in window.reasons]
-        lines += _more(len(self.windows), "windows")
-        lines += [
-            f"deleted {gone.how}: {topic}-{number}, offsets {gone.first} to {gone.last}"
-            for gone in self.deleted
-            for topic, number in (gone.partition,)
-        ]
-        lines += [
-            f"{error.client} got {error.error} for its {error.api}"
-            f" {error.count:,} time{'s' if error.count > 1 else ''}"
-            for error in self.errors[:MAX_SHOWN]
-        ]
-        return lines + _more(len(self.errors), "errors")
-
-    def _counts_line(self) -> str:
-        again = f" (and {counted(self.read_again, 'read')} again)" if self.read_again else ""
-        return (
-            f"sent {self.sent:,}  acked {self.acked:,}  failed {self.failed:,}"
-            f"  unknown {self.unknown:,}  read {self.read:,}{again}"
-        )
-
-    def _not_judged(self) -> list[str]:
-        return [NOT_JUDGED] if self.has_outside_readers else []
-
-    def _violation_line(self, broken: ExplainedViolation) -> str:
-        at = f"{broken.at_ms - self.began_ms:+} ms"
-        return f"{broken.name} at {at}: {broken.subject}: {broken.text}"
-
-    def _line(self, link: Link) -> str:
-        return f"  {link.at_ms - self.began_ms:>+8} ms  {link.text}"
-
-
-def _allowed(anomaly: Anomaly) -> str:
-    """The setting that allows an anomaly; a lost write's own text has the acks."""
-    is_in_text = anomaly.name == LostWrite.NAME and anomaly.allowed in (
-        Setting.ACKS_0,
-        Setting.ACKS_1,
-    )
-    return f" ({anomaly.allowed})" if anomaly.allowed and not is_in_text else ""
-
-
-def _unreadable_line(one: Unreadable) -> str:
-    topic, number = one.partition
-    line = f"cannot be read: {topic}-{number}, offsets {one.first} to {one.last}: {one.detail}"
-    return line if one.error == ErrorCode.NONE.name else f"{line}; consumers get {one.error}"
-
-
-def _more(count: int, what: str) -> list[str]:
-    return [f"... and {count - MAX_SHOWN:,} more {what}"] if count > MAX_SHOWN else []
+    def lines(self, *, verbose: bool = False) -> list[str]:
+        """For a terminal: what was degraded, outages by what began them, anomalies with what led to
+        them, the counts, and the answer as the last line.  At most a screen, unless `verbose`."""
+        return all_lines(self) if verbose else screen_lines(self)
 
 
 def judge(
@@ -242,49 +141,46 @@ def judge(
     patience_ms: int | None = None,
     since_ms: int = FROM_THE_START,
     late_ms: int = LATE_MS,
+    remedies: Sequence[Remedy] = (),
 ) -> Verdict:
     """The verdict of a run that is over.
 
-    `healed`: everything was repaired, and the cluster had the time to settle; `drained`: consumers
-    had the time to read to the end.  `began_ms`: when the run began, for its lines; None: when the
-    recorder was attached.  `clients`: their ids in the fabric by name.  `patience_ms`: an attempt
-    that is unanswered for longer counts as failed for availability; None: PATIENCE_MS by profile.
-    `late_ms`: how much later than required a broker may answer; nothing delays it on a virtual
-    clock.  `since_ms`: only what was sent, read and violated since then counts, for a cluster that
-    was used before.
+    `healed`: everything was repaired, and the cluster had the time to settle; `remedies`: of one
+    that runs, what would end an "unknown".  `drained`: consumers had the time to read to the end.
+    `began_ms`: when the run began, for its lines; None: when the recorder was attached.  `clients`:
+    their ids in the fabric by name.  `patience_ms`: an attempt that is unanswered for longer counts
+    as failed for availability; None: PATIENCE_MS by profile.  `late_ms`: how much later than
+    required a broker may answer; nothing delays it on a virtual clock.
+
+    `since_ms`: of a cluster that was used before, only what was sent, read, violated or degraded
+    since then is judged; the loss of a record that was sent before is not.
     """
-    recorder.check_last_step()
-    recorder.invariants.check_unanswered(recorder.dispatcher.now_ms, _patience(recorder, late_ms))
-    recorder.check_stalls(STALL_MS + late_ms)
-    recorder.check_overdue(OVERDUE_MS + late_ms)
+    _finish(recorder, late_ms)
     outside, names = outside_ledger(recorder, ledger, _inside_test(ledger), since_ms)
     whole = _joined(ledger, outside)
     finals = read_finals(recorder, names)
     facts = Facts(recorder, whole, clients, names)
     whole.share_leaderships = share_leaderships(recorder)
-    present = _of_present_topics(recorder, whole)
-    anomalies = find_anomalies(present, finals.logs, drained) + find_in_groups(recorder)
-    anomalies = explained(facts, [x for x in anomalies if x.at_ms < 0 or x.at_ms >= since_ms])
-    anomalies += [lost_range(missing) for missing in recorder.missing(finals.logs)]
+    anomalies = _anomalies(facts, finals.logs, drained, since_ms)
     broken = (*recorder.invariants.violations, *finals.violations)
     violations = explained_violations(facts, [x for x in broken if x.at_ms >= since_ms])
     windows = [x for x in _windows(facts, patience_ms) if x.from_ms >= since_ms]
+    degraded = find_degraded(facts, since_ms)
     whole = _since(whole, since_ms)
     recorder.judged = Judged(whole, finals.logs, names)
-    merged, merged_acked = recorder.merged_counts()
+    merged, merged_acked = recorder.merged_counts(since_ms)
     unreadable = _unreadable(recorder)
-    outcome, reason = _outcome(
-        recorder, whole, anomalies, violations, finals.offline, unreadable, healed
-    )
-    outcomes = [send.outcome for send in whole.sends]
+    unsettled = Unsettled(healed, finals.offline, remedies, bool(merged), unreadable)
+    outcome, reason = _outcome(recorder, whole, anomalies, violations, unsettled)
+    outcomes = Counter(send.outcome for send in whole.sends)
     different = len({(read.partition, read.offset, read.value) for read in whole.reads})
     return Verdict(
         outcome=outcome,
         reason=reason,
-        sent=len(outcomes) + merged,
-        acked=outcomes.count(Outcome.ACKED) + merged_acked,
-        failed=outcomes.count(Outcome.FAILED),
-        unknown=outcomes.count(Outcome.UNKNOWN) + merged - merged_acked,
+        sent=len(whole.sends) + merged,
+        acked=outcomes[Outcome.ACKED] + merged_acked,
+        failed=outcomes[Outcome.FAILED],
+        unknown=outcomes[Outcome.UNKNOWN] + merged - merged_acked,
         read=different,
         began_ms=recorder.began_ms if began_ms is None else began_ms,
         ended_ms=recorder.dispatcher.now_ms,
@@ -298,9 +194,40 @@ def judge(
         read_again=len(whole.reads) - different,
         has_outside_readers=bool(outside.reads),
         merged=merged,
-        merged_before_ms=recorder.merged_before_ms,
+        merged_before_ms=recorder.merged_before_ms if merged else -1,
         dropped_events=recorder.dropped_notes,
+        degraded=tuple(degraded),
+        since_ms=None if since_ms == FROM_THE_START else since_ms,
+        partition_counts=_partition_counts(recorder, [*windows, *degraded]),
     )
+
+
+def _anomalies(
+    facts: Facts, logs: Mapping[Partition, FinalLog], drained: bool, since_ms: int
+) -> list[Anomaly]:
+    recorder = facts.recorder
+    present = _reads_since(_of_present_topics(recorder, facts.ledger), since_ms)
+    found = find_anomalies(present, logs, drained) + find_in_groups(recorder)
+    anomalies = explained(facts, [x for x in found if x.at_ms < 0 or x.at_ms >= since_ms])
+    return [*anomalies, *map(lost_range, recorder.missing(logs, since_ms))]
+
+
+def _finish(recorder: Recorder, late_ms: int) -> None:
+    """Check what is checked once, at the end."""
+    recorder.check_last_step()
+    recorder.read_min_isr()
+    recorder.invariants.check_unanswered(recorder.dispatcher.now_ms, _patience(recorder, late_ms))
+    recorder.check_stalls(STALL_MS + late_ms)
+    recorder.check_overdue(OVERDUE_MS + late_ms)
+
+
+def _partition_counts(recorder: Recorder, outages: Sequence[Window | Degraded]) -> dict[str, int]:
+    topics = {outage.partition[0] for outage in outages}
+    counts: dict[str, int] = dict.fromkeys(sorted(topics), 0)
+    for topic, _ in recorder.present():
+        if topic in counts:
+            counts[topic] += 1
+    return counts
 
 
 def _inside_test(ledger: Ledger) -> IsInside:
@@ -354,6 +281,15 @@ def _joined(inside: Ledger, outside: Ledger) -> Ledger:
     return whole
 
 
+def _reads_since(ledger: Ledger, since_ms: int) -> Ledger:
+    """With all that was sent: without it, the logs would hold records that nobody sent."""
+    if since_ms == FROM_THE_START:
+        return ledger
+    later = copy(ledger)
+    later.reads = [read for read in ledger.reads if read.at_ms >= since_ms]
+    return later
+
+
 def _since(ledger: Ledger, since_ms: int) -> Ledger:
     if since_ms == FROM_THE_START:
         return ledger
@@ -401,9 +337,7 @@ def _outcome(
     ledger: Ledger,
     anomalies: list[Anomaly],
     violations: tuple[ExplainedViolation, ...],
-    offline: list[str],
-    unreadable: tuple[Unreadable, ...],
-    healed: bool,
+    unsettled: Unsettled,
 ) -> tuple[str, str]:
     counts: dict[str, int] = {}
     for anomaly in anomalies:
@@ -415,14 +349,13 @@ def _outcome(
             reasons.append(f"invariant {violation.name} broken")
     if reasons:
         return INVALID, ", ".join(reasons)
-    if not ledger.sends and not unreadable and recorder.merged_before_ms < 0:
+    if not (ledger.sends or unsettled.has_merged or unsettled.unreadable):
         return UNKNOWN, "nothing was sent"
-    if not healed:
-        return UNKNOWN, "the cluster was not healed at the end"
-    if offline:
-        return UNKNOWN, f"without a leader at the end: {', '.join(offline)}"
-    if unreadable:
-        return UNKNOWN, f"{counted(len(unreadable), 'batch')} of records cannot be read"
+    why = unsettled_text(unsettled.healed, unsettled.offline, unsettled.remedies)
+    if why:
+        return UNKNOWN, why
+    if unsettled.unreadable:
+        return UNKNOWN, f"{counted(len(unsettled.unreadable), 'batch')} of records cannot be read"
     return VALID, "no anomaly" + (", and every invariant held" if recorder.checks_steps else "")
 
 

@@ -182,6 +182,12 @@ def fail(error: ControlError, as_json: bool = False) -> NoReturn:
     sys.exit(error.exit_code)
 
 
+def refuse_both(verbose: bool, quiet: bool) -> None:
+    """`--verbose` and `--quiet` are opposites."""
+    if verbose and quiet:
+        raise click.UsageError("choose one of --verbose and --quiet")
+
+
 def print_json(value: Any) -> None:
     """One line of JSON."""
     print(json.dumps(value, ensure_ascii=False))

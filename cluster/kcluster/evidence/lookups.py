@@ -68,6 +68,7 @@ class Facts:
         self.by_id: dict[NoteId, Note] = {note.note_id: note for note in self.notes}
         self._of_partition: dict[Partition, list[Note]] = {}
         self._of_broker: dict[int, list[Note]] = {}
+        self._at: dict[int, list[Note]] = {}
         self.of_links: list[Note] = []
         self._sets_changed: dict[tuple[type[Event], int], Note] = {}
         """By event and time, the note of an operation on sets of links, which covers them all."""
@@ -81,6 +82,7 @@ class Facts:
 
     def _index(self, note: Note) -> None:
         event = note.event
+        self._at.setdefault(note.at_ms, []).append(note)
         if isinstance(event, PartitionEvent):
             key = (event.topic, event.partition)
             self._of_partition.setdefault(key, []).append(note)
@@ -104,6 +106,10 @@ class Facts:
         if note.note_id[0] != RUNTIME_ID:
             return False
         return (type(note.event), note.at_ms) not in self._sets_changed
+
+    def notes_at(self, at_ms: int) -> list[Note]:
+        """The notes of this millisecond."""
+        return self._at.get(at_ms, [])
 
     def of_partition(self, partition: Partition, wanted: type[E]) -> list[tuple[Note, E]]:
         """Its notes about events of this type, oldest first, with these events."""

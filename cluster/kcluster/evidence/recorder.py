@@ -243,12 +243,15 @@ class Recorder(Watch):
             found.unanswered(now_ms if until_ms < 0 else until_ms, broker, request)
         return sorted(found.rows, key=lambda row: row.at_ms)
 
-    def merged_counts(self) -> tuple[int, int]:
-        """Records that are known as ranges only: (sent, acked)."""
+    def read_min_isr(self) -> None:
+        """Read min.insync.replicas of all partitions, if that is not done all the time."""
+
+    def merged_counts(self, since_ms: int) -> tuple[int, int]:
+        """Records that are known as ranges only: (sent, acked); of ranges that end since then."""
         return 0, 0
 
-    def missing(self, logs: Mapping[Partition, FinalLog]) -> Iterable[Missing]:
-        """The acked ranges that the final logs do not hold."""
+    def missing(self, logs: Mapping[Partition, FinalLog], since_ms: int) -> Iterable[Missing]:
+        """The acked ranges that the final logs do not hold; of those that end since then."""
         return ()
 
     def request_times(self) -> RequestTimes:

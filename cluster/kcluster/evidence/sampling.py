@@ -71,7 +71,8 @@ _COMMITS: Final = (int(ApiKey.OFFSET_COMMIT), int(ApiKey.OFFSET_FETCH))
 
 
 class AckedRange(Struct, gc=False):
-    """Offsets `first` to `last`, appended in `epoch` by one broker; `acked`: all of them were."""
+    """Offsets `first` to `last`, appended in `epoch` by one broker, from `from_ms` until
+    `until_ms`; `acked`: all of them were."""
 
     epoch: int
     first: int
@@ -79,6 +80,7 @@ class AckedRange(Struct, gc=False):
     acked: bool
     count: int
     from_ms: int
+    until_ms: int
 
 
 class SamplingRecorder(Recorder):
@@ -412,7 +414,8 @@ class SamplingRecorder(Recorder):
             epoch = observed.registrations[-1][1].leader_epoch
             firsts = sorted(acked)
             for first, after in zip(firsts, [*firsts[1:], end], strict=True):
-                found = AckedRange(epoch, first, after - 1, True, after - first, acked[first])
+                at_ms = acked[first]
+                found = AckedRange(epoch, first, after - 1, True, after - first, at_ms, at_ms)
                 self._add_range(key, found)
         self.merged_before_ms = max(self.merged_before_ms, self._looked_ms)
 
@@ -488,7 +491,8 @@ class SamplingRecorder(Recorder):
             observed.known_from = max(observed.known_from, last + 1)
             if not append.batch.is_control:
                 acked = id_of(observed, append) not in self._unclaimed
-                found = AckedRange(append.epoch, first, last, acked, count, append.at_ms)
+                at_ms = append.at_ms
+                found = AckedRange(append.epoch, first, last, acked, count, at_ms, at_ms)
                 self._add_range(observed.key, found)
         observed.appends = kept
 
@@ -505,6 +509,7 @@ class SamplingRecorder(Recorder):
         elif found.first > before.last or found.last > before.last:
             before.last = found.last
             before.count += found.count
+            before.until_ms = found.until_ms
 
     def _drop_old_notes(self) -> None:
         """Drop the oldest notes, but those that still say how something is."""
@@ -538,21 +543,29 @@ class SamplingRecorder(Recorder):
 
     # -------------------------------------------------------------------------- afterwards
 
-    def merged_counts(self) -> tuple[int, int]:
-        """Records known as ranges only: (all, acked)."""
-        ranges = [x for ranges in self.ranges.values() for x in ranges]
+    def read_min_isr(self) -> None:
+        for node in self._brokers():
+            for replica in node.replicas.all():
+                observed = self.partitions.get(replica.key)
+                if observed is not None:
+                    observed.min_isr = replica.min_isr
+
+    def merged_counts(self, since_ms: int) -> tuple[int, int]:
+        """Records known as ranges only: (all, acked); of ranges that end since then."""
+        every = (x for ranges in self.ranges.values() for x in ranges)
+        ranges = [x for x in every if x.until_ms >= since_ms]
         return sum(x.count for x in ranges), sum(x.count for x in ranges if x.acked)
 
-    def missing(self, logs: Mapping[Partition, FinalLog]) -> Iterator[Missing]:
-        """The acked ranges that the final logs do not hold; what was deleted on purpose is not
-        missing."""
+    def missing(self, logs: Mapping[Partition, FinalLog], since_ms: int) -> Iterator[Missing]:
+        """The acked ranges that the final logs do not hold, of those that end since then; what was
+        deleted on purpose is not missing."""
         for observed in self.partitions.values():
             partition = (observed.topic, observed.partition)
             log = logs.get(partition)
             if observed.deleted_ms >= 0 or log is None:
                 continue
             for one in self.ranges.get(observed.key, ()):
-                if one.acked:
+                if one.acked and one.until_ms >= since_ms:
                     for first, last in _not_in(log, one):
                         yield Missing(partition, one.epoch, first, last, one.from_ms)
 

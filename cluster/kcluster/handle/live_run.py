@@ -1,29 +1,45 @@
 """A running cluster as a run: its verdict, its facts, its whole record.
 
-Owns: when the record is complete enough to be judged, what a run directory says of a running
-cluster.
+Owns: when the record is complete enough to be judged, and what is missing until then; what a run
+directory says of a running cluster.
 Never: finds anomalies (checks/ does), looks into a broker (evidence/ does).
 Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from kcluster.checks.remedies import Remedy, RemedyKind
 from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, VALID, Verdict, judge
 from kcluster.clients.ledger import Ledger
+from kcluster.deaths import ProcessState
+from kcluster.evidence.outside import FROM_THE_START
 from kcluster.evidence.recorder import Recorder
+from kcluster.operations.settled import Settled
 from kcluster.operations.verbs import Verbs
 from kcluster.runs.build_record import record_of
 from kcluster.runs.record import RunInfo, RunRecord
+from kcluster.runtime.dispatch import Dispatcher
 from kcluster.version import __version__
 
 
-def live_verdict(recorder: Recorder, ledger: Ledger, verbs: Verbs, clock: str = "live") -> Verdict:
-    """The verdict on everything so far; called in the driver's thread."""
+def live_verdict(
+    recorder: Recorder,
+    ledger: Ledger,
+    verbs: Verbs,
+    clock: str = "live",
+    since_ms: int | None = None,
+) -> Verdict:
+    """The verdict on everything so far, or since then; called in the driver's thread."""
+    needed = _remedies(verbs.settled, recorder.dispatcher)
     return judge(
         recorder,
         ledger,
-        healed=verbs.settled.all_in_sync(),
+        healed=not needed,
+        remedies=needed,
         began_ms=recorder.first_ms,
+        since_ms=FROM_THE_START if since_ms is None else since_ms,
         late_ms=LATE_MS if clock == "live" else LATE_VIRTUAL_MS,
     )
 
@@ -45,3 +61,25 @@ def live_record(recorder: Recorder, ledger: Ledger, verbs: Verbs, info: RunInfo)
     verdict = live_verdict(recorder, ledger, verbs, info.clock)
     info.passed = verdict.outcome == VALID
     return record_of(info, recorder, ledger, verdict)
+
+
+def _remedies(settled: Settled, dispatcher: Dispatcher) -> tuple[Remedy, ...]:
+    """What a cluster needs until all of its replicas are in sync; nothing if they are."""
+    return () if settled.all_in_sync() else tuple(_needed(settled, dispatcher))
+
+
+def _needed(settled: Settled, dispatcher: Dispatcher) -> Iterator[Remedy]:
+    is_over = True
+    for state, kind in (
+        (ProcessState.DOWN, RemedyKind.START),
+        (ProcessState.PAUSED, RemedyKind.RESUME),
+    ):
+        brokers = tuple(x for x in settled.brokers() if dispatcher.processes[x].state is state)
+        if brokers:
+            is_over = False
+            yield Remedy(kind, brokers)
+    fabric = dispatcher.fabric
+    if fabric.cuts or (is_over and fabric.shaped):
+        yield Remedy(RemedyKind.HEAL)
+    elif is_over:
+        yield Remedy(RemedyKind.WAIT)

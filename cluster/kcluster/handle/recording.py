@@ -94,13 +94,27 @@ class RecordVerbs(ABC):
             raise ClusterError("this cluster is not recorded, by --no-record or record=False")
         return self._recorder
 
-    def verdict(self) -> Verdict:
+    def mark(self) -> str:
+        """This moment, for `verdict(since=...)`."""
+        return f"@{self.call(self.driver.now_ms)}"
+
+    def verdict(self, since: str | int | None = None) -> Verdict:
         """The verdict on every record so far, from what the brokers saw of their clients.  The
-        cluster stands still meanwhile, for seconds at most."""
+        cluster stands still meanwhile, for seconds at most.
+
+        `since`: judge only what was sent and what happened since then: a time back (`30s`), the
+        number of an event, or what `mark()` returned."""
         from kcluster.handle.live_run import live_verdict
+        from kcluster.handle.since import since_ms_of
 
         recorder = self.recorder
-        return self.call(lambda: live_verdict(recorder, self.ledger, self.verbs, self.clock_name))
+
+        def judge() -> Verdict:
+            now_ms = self.driver.now_ms()
+            since_ms = None if since is None else since_ms_of(since, now_ms, self._events)
+            return live_verdict(recorder, self.ledger, self.verbs, self.clock_name, since_ms)
+
+        return self.call(judge)
 
     def save(self, directory: str | os.PathLike[str], *, into: Path | None = None) -> Path:
         """Write the run so far to a new run directory below `directory`, with its verdict and

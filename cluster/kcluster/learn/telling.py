@@ -49,7 +49,7 @@ def answer_line(question: Question, right: int, given: int | None) -> str:
 
 def seen_lines(played: PartPlayed, result: RunResult) -> Iterator[str]:
     """What happened in a part, without the drawing of the logs: events, requests, errors, counts,
-    and the verdict without its windows of unavailability."""
+    and the verdict without outages."""
     shows = played.part.shows
     if EVENTS in shows:
         yield from _event_lines(played)
@@ -61,7 +61,8 @@ def seen_lines(played: PartPlayed, result: RunResult) -> Iterator[str]:
     if COUNTS in shows:
         yield "records: " + "  ".join(_count(word, by) for word, by in played.counts.items())
     if VERDICT in shows:
-        yield from structs.replace(result.verdict, windows=(), errors=()).lines()
+        shown = structs.replace(result.verdict, windows=(), errors=(), degraded=())
+        yield from shown.lines(verbose=True)
 
 
 def log_lines(played: PartPlayed, glyph: Glyph) -> list[str]:

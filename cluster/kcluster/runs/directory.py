@@ -118,7 +118,7 @@ def new_run(parent: str | os.PathLike[str], info: RunInfo) -> Path:
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", info.name)[:MAX_NAME] or "run"
     # datetime.now would be that of the simulation in a thread of one; time() stays the machine's.
     stamp = datetime.fromtimestamp(time(), UTC).strftime("%Y%m%dT%H%M%S")
-    return _free(parent, f"{name}-{info.clock}-{info.seed}-{stamp}")
+    return free_directory(parent, f"{name}-{info.clock}-{info.seed}-{stamp}")
 
 
 def write_into(path: Path, record: RunRecord) -> None:
@@ -150,7 +150,8 @@ def write_page(path: Path, record: RunRecord) -> Path:
     return page
 
 
-def _free(parent: Path, name: str) -> Path:
+def free_directory(parent: Path, name: str) -> Path:
+    """Create a directory below `parent` whose name begins with `name`, and that was not there."""
     parent.mkdir(parents=True, exist_ok=True)
     for number in range(1, 10_000):
         path = parent / (name if number == 1 else f"{name}-{number}")

@@ -27,6 +27,7 @@ SCRIPTS: Final = (
     "fit.js",
     "lanes.js",
     "clients.js",
+    "applications.js",
     "sidebar.js",
     "main.js",
 )

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
+from kcluster.clients.ledger import Partition
 from kcluster.events.brokers import BrokerStarted
 from kcluster.events.network import LinkCut, LinkHealed
 from kcluster.events.partitions import LogTruncated, PartitionEvent, ReassignmentStarted
@@ -26,6 +27,7 @@ from kcluster.events.standing import AHEAD, BASE_LABELS, BEHIND
 from kcluster.events.topics import TopicDeleted
 from kcluster.events.words import short_text, text_after_subject
 from kcluster.protocol.names import has_internal_prefix
+from kcluster.runs.application_data import application_counts, application_lanes, marks_in_logs
 from kcluster.runs.broker_states import Spans, broker_spans, link_spans
 from kcluster.runs.note_values import ACTIONS, NO_LANE, lane_beside_partitions, mood_of, sets_among
 from kcluster.runs.record import NoteRow, RunRecord
@@ -72,6 +74,7 @@ class _PageData:
         self._record = record
         self._began_ms = record.info.began_ms
         self._end_ms = max(record.info.ended_ms - self._began_ms, 1)
+        self._cell_ms = max(1, self._end_ms // MAX_TIMES)
         self._partitions: dict[tuple[str, int], _Partition] = {}
         self._clients: dict[str, _Client] = {}
         self._ordered: list[_Partition] = []
@@ -85,6 +88,7 @@ class _PageData:
         self._read_moves()
         self._sort()
         self._read_clients()
+        self._marks = marks_in_logs(record, self._began_ms)
         notes = self._notes()
         # Before the partitions: windows and anomalies mark theirs as changed.
         windows = [self._window(each) for each in verdict.get("windows", ())]
@@ -95,6 +99,7 @@ class _PageData:
                 "clock": info.clock,
                 "seed": info.seed,
                 "outcome": info.outcome,
+                "application": application_counts(record),
                 "passed": info.passed,
                 "failures": info.failures,
                 "reason": verdict.get("reason", ""),
@@ -110,12 +115,14 @@ class _PageData:
             "labels": {"base": BASE_LABELS, "ahead": AHEAD, "behind": BEHIND},
             "notes": notes,
             "brokers": self._brokers(),
-            "partitions": [self._partition(each) for each in self._partitions.values()],
+            "partitions": [self._partition(*entry) for entry in self._partitions.items()],
             "clients": [self._client(each) for each in self._clients.values()],
             "windows": windows,
             "anomalies": anomalies,
             "violations": [self._violation(each) for each in verdict.get("violations", ())],
             "problems": [each.text for each in record.problems],
+            "degraded": verdict.get("degraded_lines", []),
+            "applications": application_lanes(record, self._began_ms, self._cell_ms),
         }
 
     def _since(self, at_ms: int) -> int:
@@ -164,7 +171,8 @@ class _PageData:
         self._ordered = list(self._partitions.values())
         self._places = {key: place for place, key in enumerate(self._partitions)}
 
-    def _partition(self, each: _Partition) -> dict[str, Any]:
+    def _partition(self, key: Partition, each: _Partition) -> dict[str, Any]:
+        marks = self._marks.get(key, [])
         series = [
             {
                 "broker": broker,
@@ -177,7 +185,8 @@ class _PageData:
         return {
             "name": each.name,
             "internal": each.internal,
-            "changed": each.changed,
+            "changed": each.changed or bool(marks),
+            "marks": marks,
             "replicas": each.replicas,
             "leaders": each.leaders,
             "series": series,
@@ -192,7 +201,7 @@ class _PageData:
         return found
 
     def _read_clients(self) -> None:
-        cell = max(1, self._end_ms // MAX_TIMES)
+        cell = self._cell_ms
         began_ms = self._began_ms
         places = {"acked": 0, "failed": 1}
         for send in self._record.sends:

@@ -40,6 +40,7 @@ def drill(topology: Topology, path: str, lost: str, file: str) -> str:
         f" for: {in_seconds(down_ms)}}}  # power; they come back",
         "checks:",
         "  verdict: valid  # no acked record is lost",
+        "  no_offline: true  # each partition always has a leader",
     ]
     return "\n".join(lines) + "\n"
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kcluster.checks.degraded import DegradedKind
 from kcluster.checks.verdict import Verdict
 from kcluster.contract import Event, Note
 from kcluster.events.words import text_of
@@ -26,6 +27,10 @@ REST: Final = "rest"
 """Stands for a check: the run came to rest."""
 VERDICT: Final = "verdict"
 """The check that fails too if an anomaly occurs that no check names, or an invariant is broken."""
+
+
+MAX_NAMES: Final = 8
+"""A reason names this many partitions."""
 
 
 class FailedCheck(Struct, frozen=True):
@@ -49,6 +54,7 @@ def failed_checks(
         *(FailedCheck("causes", text) for text in unexplained(checks, verdict)),
         *_errors(checks, verdict),
         *_events(checks, notes),
+        *_degraded(checks, verdict),
         *(FailedCheck("at_end", text) for text in _at_end(checks, stage)),
         *_counts(checks, verdict),
         *_resumed(checks, verdict),
@@ -122,6 +128,24 @@ def _events(checks: Checks, notes: list[Note]) -> Iterator[FailedCheck]:
         if kind in happened:
             text = f"no_events: {kind}: {text_of(happened[kind])}"
             yield FailedCheck("no_events", text)
+
+
+_NOT_DEGRADED: Final = {
+    "no_offline": DegradedKind.OFFLINE,
+    "no_unclean_election": DegradedKind.UNCLEAN_ELECTION,
+    "no_under_min_isr": DegradedKind.UNDER_MIN_ISR,
+}
+
+
+def _degraded(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
+    """Per check at most one failure: the verdict has the lines."""
+    for key, kind in _NOT_DEGRADED.items():
+        if getattr(checks, key):
+            found = {each.partition: each for each in verdict.degraded if each.kind is kind}
+            names = [f"{topic}-{number}" for topic, number in found]
+            if names:
+                more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+                yield FailedCheck(key, f"{key}: {', '.join(names[:MAX_NAMES])}{more}")
 
 
 def _at_end(checks: Checks, stage: Stage) -> Iterator[str]:

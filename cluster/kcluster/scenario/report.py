@@ -57,16 +57,18 @@ def head_line(result: RunResult) -> str:
     )
 
 
-def result_lines(result: RunResult, with_timeline: bool) -> Iterator[str]:
-    """The whole report of one run."""
-    if with_timeline:
+def result_lines(result: RunResult, verbose: bool = False, quiet: bool = False) -> Iterator[str]:
+    """The report of one run, the answer last: at most a screen, unless it failed in many ways.
+    `verbose`: with the timeline, and the long form of the verdict; `quiet`: without either."""
+    if verbose:
         yield from timeline_lines(result)
         yield ""
-    yield head_line(result)
-    yield from (f"  {line}" for line in result.verdict.lines())
+    if not quiet:
+        yield from (f"  {line}" for line in result.verdict.lines(verbose=verbose))
     yield from (f"  FAILED {failure}" for failure in result.failures)
     if not result.passed:
-        yield f"  replay: {result.replay}"
+        yield f"  replay: {result.replay}{'' if verbose else ' -v'}"
+    yield head_line(result)
 
 
 def crash_line(crash: RunCrash) -> str:

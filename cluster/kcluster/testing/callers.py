@@ -7,14 +7,18 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import linecache
 import os
 import sys
+import sysconfig
 import threading
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import FrameType, TracebackType
 from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
@@ -26,9 +30,10 @@ from kcluster.packaged import is_packaged
 C = TypeVar("C", bound=type)
 
 READS: Final = frozenset({
-    "add_client", "after_failure", "at", "call", "check_steps", "choose", "clock", "clock_ms",
-    "close", "draw", "events", "find", "is_settled", "leader", "logs", "moment", "network", "open",
-    "pause_clock", "processed", "recorded_now", "recorded_since", "resume_clock", "rules", "run",
+    "add_client", "after_failure", "at", "begin_test", "call", "check_steps", "choose", "clock",
+    "clock_ms", "close", "draw", "events", "find", "is_settled", "leader", "logs", "mark", "moment",
+    "network", "open", "pause_clock", "processed", "recorded_now", "recorded_since",
+    "resume_clock", "rules", "run",
     "run_for", "run_info", "run_until", "run_until_condition", "run_until_idle", "save",
     "sequence_at", "set_speed", "start_recording", "status", "step", "story", "subscribe",
     "threads_left", "trace_hash", "trace_into", "trace_lines", "verdict", "wait_for",
@@ -37,14 +42,34 @@ READS: Final = frozenset({
 """Methods that do nothing to the cluster; their calls are not noted."""
 
 
-class CallingLine(Struct, frozen=True):
+@functools.cache
+def _libraries() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return ("<", *dict.fromkeys(paths[name] + os.path.sep for name in names))
+
+
+def is_library(path: str) -> bool:
+    """Whether a file is of Python, of an installed package, or of kcluster: no line of a user's."""
+    return path.startswith(_libraries()) or is_packaged(path)
+
+
+def place_of(file: str, line: int) -> str:
+    """`tests/test_orders.py:12`; of a file elsewhere its name alone."""
+    shown = os.path.relpath(file)
+    return f"{Path(file).name if shown.startswith(os.pardir) else shown}:{line}"
+
+
+class CallingLine(Struct):
     """A line of a test that did something to its cluster.  `place`: `tests/test_orders.py:12`;
-    `notes_before`: how many notes there were."""
+    `notes_before`: how many notes there were; `error`: the exception by which it ended, if it
+    did."""
 
     at_ms: int
     notes_before: int
     place: str
     source: str
+    error: str = ""
 
 
 class NotesLines(Protocol):
@@ -77,12 +102,12 @@ def _noted(method: Callable[..., Any]) -> Callable[..., Any]:
         thread = threading.get_ident()
         if thread in self.threads_inside:
             return method(self, *arguments, **keys)
-        _note(self)
-        self.threads_inside.add(thread)
-        try:
-            result = method(self, *arguments, **keys)
-        finally:
-            self.threads_inside.discard(thread)
+        with _Noting(self, method):
+            self.threads_inside.add(thread)
+            try:
+                result = method(self, *arguments, **keys)
+            finally:
+                self.threads_inside.discard(thread)
         if isinstance(result, NetworkFault):
             return NetworkFault(_noting_undo(self, result))
         return _noting_undo(self, result) if inspect.isfunction(result) else result
@@ -92,25 +117,92 @@ def _noted(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def _noting_undo(handle: NotesLines, undo: Callable[[], None]) -> Callable[[], None]:
     def noted() -> None:
-        _note(handle)
-        undo()
+        with _Noting(handle, undo):
+            undo()
 
     return noted
 
 
-def _note(handle: NotesLines) -> None:
-    frame = sys._getframe(1)
-    while frame.f_back is not None and is_packaged(frame.f_code.co_filename):
+class _Noting:
+    """Notes a call, and the exception by which it ends."""
+
+    def __init__(self, handle: NotesLines, function: Callable[..., Any]) -> None:
+        self._line = _note(handle, function)
+
+    def __enter__(self) -> None:
+        """It begins."""
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None and self._line is not None:
+            lines = traceback.format_exception_only(error_type, error)
+            self._line.error = lines[-1].strip()
+
+
+def _note(handle: NotesLines, function: Callable[..., Any]) -> CallingLine | None:
+    place = None
+    for frame in _callers(sys._getframe(1)):
+        if str(frame.f_globals.get("__name__")).startswith("_pytest."):
+            return None  # a fixture of ours
+        if not is_library(frame.f_code.co_filename):
+            place = frame.f_code.co_filename, frame.f_lineno
+            break
+    place = place or awaiting_line(handle, function.__name__)
+    if place is None:
+        where = f"thread {threading.current_thread().name}"
+        source = f"{function.__name__}()"
+    else:
+        file, line = place
+        where = place_of(file, line)
+        source = linecache.getline(file, line).strip()
+    noted = CallingLine(handle.clock_ms(), len(handle.recorder.notes), where, source)
+    handle.calling_lines.append(noted)
+    return noted
+
+
+def awaiting_line(handle: object, name: str) -> tuple[str, int] | None:
+    """The file and the line of the test's coroutine that awaits this method of the handle in
+    `asyncio.to_thread`, in whose thread it has no frame."""
+    for outermost in sys._current_frames().values():
+        stack = list(_callers(outermost))
+        for at, frame in enumerate(stack):
+            if _is_to_thread(frame, handle, name):  # it runs: it starts the other thread
+                return _first_own_line(stack[at:])
+            loop = frame.f_locals.get("self") if frame.f_code.co_name == "run_forever" else None
+            if isinstance(loop, asyncio.AbstractEventLoop):
+                for task in asyncio.all_tasks(loop):
+                    awaiting = list(_awaiting(task.get_coro()))
+                    if awaiting and _is_to_thread(awaiting[-1], handle, name):
+                        return _first_own_line(reversed(awaiting))
+    return None
+
+
+def _is_to_thread(frame: FrameType, handle: object, name: str) -> bool:
+    if frame.f_code is not asyncio.to_thread.__code__:
+        return False
+    function = frame.f_locals.get("func")
+    is_ours = getattr(function, "__self__", None) is handle
+    return is_ours and getattr(function, "__name__", "") == name
+
+
+def _first_own_line(frames: Iterable[FrameType]) -> tuple[str, int] | None:
+    own = (frame for frame in frames if not is_library(frame.f_code.co_filename))
+    return next(((frame.f_code.co_filename, frame.f_lineno) for frame in own), None)
+
+
+def _callers(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame and those that called it."""
+    while frame is not None:
+        yield frame
         frame = frame.f_back
-    if str(frame.f_globals.get("__name__")).startswith("_pytest."):
-        return  # a fixture of ours
-    file, line = frame.f_code.co_filename, frame.f_lineno
-    shown = os.path.relpath(file)
-    handle.calling_lines.append(
-        CallingLine(
-            handle.clock_ms(),
-            len(handle.recorder.notes),
-            f"{Path(file).name if shown.startswith(os.pardir) else shown}:{line}",
-            linecache.getline(file, line).strip(),
-        )
-    )
+
+
+def _awaiting(coroutine: Any) -> Iterator[FrameType]:
+    """The frames of a coroutine that waits and of those that it awaits, down to the last."""
+    while inspect.iscoroutine(coroutine) and coroutine.cr_frame is not None:
+        yield coroutine.cr_frame
+        coroutine = coroutine.cr_await

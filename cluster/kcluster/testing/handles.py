@@ -17,9 +17,12 @@ from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.virtual import VirtualDriver
+from kcluster.evidence.outside import FROM_THE_START
 from kcluster.evidence.recorder import Recorder
-from kcluster.handle.cluster import Cluster
+from kcluster.handle.cluster import START_TIMEOUT_S, Cluster
+from kcluster.handle.since import since_ms_of
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.status import NoteEntry
 from kcluster.scenario.language.fields import read_struct
 from kcluster.scenario.language.loader import ScenarioError, action_of
 from kcluster.scenario.language.model import ConsumerSpec, ProducerSpec
@@ -40,6 +43,16 @@ class TestedCluster(TestVerbs, Cluster):
         super().__init__(topology, seed=seed, log=self._on_connection_line, record=False)
         self.test = test
         self._recorder = Recorder(self.driver.dispatcher, self.plan)
+
+    def open(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Start it; deaths of threads are noted until it is closed."""
+        super().open(timeout_s)
+        self.deaths.attach()
+
+    def close(self) -> None:
+        """Stop it."""
+        self.deaths.detach()
+        super().close()
 
 
 @notes_its_callers
@@ -99,13 +112,25 @@ class VirtualCluster(ReportedRun, VirtualDriver):
         """Virtual time."""
         return self.now_ms
 
-    def _judge(self) -> Verdict:
+    def _moment_ms(self, since: str | int | None) -> int | None:
+        if since is None:
+            return None
+        notes = self.recorder.notes
+        entries = [NoteEntry(number, note) for number, note in enumerate(notes, 1)]
+        return since_ms_of(since, self.now_ms, entries)
+
+    def mark(self) -> str:
+        """This moment, for `verdict(since=...)`."""
+        return f"@{self.now_ms}"
+
+    def _judge(self, since_ms: int | None = None) -> Verdict:
         return judge(
             self.recorder,
             self.ledger,
             healed=self._stage.is_whole(),
             began_ms=self.recorder.first_ms,
             clients=self._stage.client_ids(),
+            since_ms=FROM_THE_START if since_ms is None else since_ms,
             late_ms=LATE_VIRTUAL_MS,
         )
 

@@ -43,7 +43,14 @@ from kcluster.testing.items import (
     wide_fixtures,
 )
 from kcluster.testing.plain_imports import import_plainly
-from kcluster.testing.reports import RUNS_DIRECTORY, add_stories, end_at_users_line, remember
+from kcluster.testing.reports import (
+    ALL_LOGS,
+    RUNS_DIRECTORY,
+    add_stories,
+    begin_test,
+    end_at_users_line,
+    remember,
+)
 
 if TYPE_CHECKING:
     from kcluster.testing.handles import TestedCluster, VirtualCluster
@@ -175,8 +182,9 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A world begins before any other fixture of its test is made, so that all of them are in
-    it."""
+    """Verdicts on a cluster that tests share are on this test.  A world begins before any other
+    fixture of its test is made, so that all of them are in it."""
+    begin_test(item)
     names: list[str] = getattr(item, "fixturenames", [])
     if FIXTURE in names and (problem := narrow_use(item)):
         pytest.fail(problem, pytrace=False)
@@ -327,8 +335,11 @@ def pytest_runtest_makereport(
         end_at_users_line(call.excinfo.value)
     with _outside():
         report = yield
-        if report.failed and report.when == "call":
-            add_stories(item, report)
+        if report.failed and report.when == "call" and add_stories(item, report):
+            from kcluster.testing.client_logs import fold_client_logs
+
+            if item.config.get_verbosity() < ALL_LOGS:
+                fold_client_logs(report)
     return report
 
 

@@ -16,15 +16,24 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from kcluster.checks.processing import AnyProblem, Processed, ProcessingFacts, find_problems
+from kcluster.checks.processing import (
+    AnyProblem,
+    LastRequest,
+    Processed,
+    ProcessingFacts,
+    find_problems,
+)
 from kcluster.checks.processing_words import problem_text, shown
 from kcluster.evidence.group_history import group_history
 from kcluster.evidence.recorder import Recorder
+from kcluster.evidence.rows import ExchangeRow
 from kcluster.operations.errors import ClusterError
 
+_FETCH: Final = "Fetch"
+_OF_READERS: Final = (_FETCH, "JoinGroup", "ConsumerGroupHeartbeat")
 _FIELDS: Final = ("topic", "partition", "offset")
 
 
@@ -49,8 +58,25 @@ def judged_processing(
         processed,
         judged.ledger.reads,
         group_history(recorder, topic, group),
+        list(_last_requests(recorder)),
     )
     return processed, find_problems(facts)
+
+
+def _last_requests(recorder: Recorder) -> Iterator[LastRequest]:
+    """Of each client that fetched, or was in a group."""
+    last: dict[str, ExchangeRow] = {}
+    fetched_ms: dict[str, int] = {}
+    reading: dict[str, None] = {}
+    for row in (*recorder.exchanges().rows, *recorder.unanswered()):
+        if row.api in _OF_READERS:
+            reading[row.client] = None
+        if row.api == _FETCH:
+            fetched_ms[row.client] = max(row.at_ms, fetched_ms.get(row.client, -1))
+        if row.client not in last or row.at_ms >= last[row.client].at_ms:
+            last[row.client] = row
+    for client in reading:
+        yield LastRequest(client, last[client].api, last[client].at_ms, fetched_ms.get(client, -1))
 
 
 class ProcessedLedger:

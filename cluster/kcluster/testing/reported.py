@@ -23,6 +23,7 @@ from kcluster.testing.callers import CallingLine
 from kcluster.testing.processed import ProcessedLedger, check_topic, judged_processing
 from kcluster.testing.run_line import run_line
 from kcluster.testing.story import client_lines, problem_lines, story_lines
+from kcluster.testing.thread_deaths import ThreadDeaths, death_lines
 from kcluster.version import __version__
 
 T = TypeVar("T")
@@ -36,12 +37,16 @@ class ReportedRun(ABC):
     seed: int
 
     def _begin_report(self) -> None:
+        self.test_began_ms: int | None = None
+        """Of a cluster that tests share: when the present test began; None for the first."""
         self.last_verdict: Verdict | None = None
         """What was last returned for the test to assert."""
         self.calling_lines: list[CallingLine] = []
         self.threads_inside: set[int] = set()
         self.connection_lines: list[tuple[int, str]] = []
         """Connections that brokers closed or refused: (at_ms, line)."""
+        self.deaths = ThreadDeaths(self.clock_ms)
+        """Of the test's threads, while its cluster is open."""
         self._ledgers: list[ProcessedLedger] = []
         self.replay = ""
         """The command that runs the test again, if it is another than that by its name."""
@@ -50,18 +55,36 @@ class ReportedRun(ABC):
     def clock_ms(self) -> int:
         """The cluster's time at this moment."""
 
+    def begin_test(self) -> None:
+        """Another test begins that shares this cluster: verdicts judge from now on."""
+        self.test_began_ms = self.clock_ms()
+
+    @property
+    def origin_ms(self) -> int:
+        """The time from which the lines of a report count: the test's beginning, or the
+        cluster's."""
+        return self.recorder.first_ms if self.test_began_ms is None else self.test_began_ms
+
     @abstractmethod
-    def _judge(self) -> Verdict:
-        """The verdict, in the thread of the nodes."""
+    def _judge(self, since_ms: int | None = None) -> Verdict:
+        """The verdict since then, or since the test began; in the thread of the nodes."""
+
+    @abstractmethod
+    def _moment_ms(self, since: str | int | None) -> int | None:
+        """A moment in ms of the cluster's clock, in the thread of the nodes."""
 
     def _between_steps(self, function: Callable[[], T]) -> T:
         """Call a function while no node runs."""
         return function()
 
-    def verdict(self) -> Verdict:
+    def verdict(self, since: str | int | None = None) -> Verdict:
         """The verdict on every record so far; outside clients as the brokers saw them.  True if
-        valid; what applications did with their records is not judged (`processed` does)."""
-        self.last_verdict = self._between_steps(self._judge)
+        valid; what applications did with their records is not judged (`processed` does).
+
+        `since`: only what was sent and what happened since then: a time back (`30s`), the number of
+        an event, or what `mark()` returned.  In a cluster that tests share, it is by default the
+        moment when this test began."""
+        self.last_verdict = self._between_steps(lambda: self._judge(self._moment_ms(since)))
         return self.last_verdict
 
     def processed(self, topic: str, group: str = "") -> ProcessedLedger:
@@ -143,11 +166,12 @@ class ReportedRun(ABC):
             add_processing(record, *self._judged_processing(ledger))
         written = run_line(parent, record)
         return [
-            *story_lines(self.recorder, self.calling_lines, self.recorder.first_ms),
+            *story_lines(self.recorder, self.calling_lines, self.origin_ms),
             "",
             *verdict.lines(),
             *problem_lines(record),
-            *client_lines(self.recorder, self.connection_lines, self.recorder.first_ms),
+            *death_lines(self.deaths.found, self.origin_ms),
+            *client_lines(self.recorder, self.connection_lines, self.origin_ms),
             *self._threads(),
             *self._seed_lines(),
             f"replay: {info.replay}",

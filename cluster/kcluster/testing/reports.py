@@ -26,6 +26,10 @@ _REFUSALS: Final = (
 )
 _HANDLES: Final = pytest.StashKey[list[Any]]()
 """The clusters that an item's report covers."""
+PENDING_RUNS: Final = pytest.StashKey[Path]()
+"""Where an item's run directories go until it is known whether its report will be shown."""
+ALL_LOGS: Final = 2
+"""The verbosity, -vv, from which on log lines of client libraries are not folded."""
 
 
 def remember(node: Any, cluster: Any) -> None:
@@ -33,6 +37,13 @@ def remember(node: Any, cluster: Any) -> None:
     handles = node.stash.setdefault(_HANDLES, [])
     if cluster not in handles:
         handles.append(cluster)
+
+
+def begin_test(item: pytest.Item) -> None:
+    """The clusters that earlier tests used and this one may: it is judged from now on."""
+    for node in item.listchain():
+        for cluster in node.stash.get(_HANDLES, []):
+            cluster.begin_test()
 
 
 def end_at_users_line(error: BaseException) -> None:
@@ -54,15 +65,17 @@ def _refusals() -> Iterator[type[BaseException]]:
             yield getattr(sys.modules[module], name)
 
 
-def add_stories(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Add to a failed test's report what happened to its clusters, and write run directories."""
-    parent = runs_directory(item.config)
+def add_stories(item: pytest.Item, report: pytest.TestReport) -> bool:
+    """Add to a failed test's report what happened to its clusters, and write run directories.
+    Whether there were any."""
+    parent = item.stash.get(PENDING_RUNS, None) or runs_directory(item.config)
     handles = [x for node in item.listchain() for x in node.stash.get(_HANDLES, [])]
     for cluster in {id(handle): handle for handle in handles}.values():
         if cluster.last_verdict is not None:
             _break_lines(report.longrepr, repr(cluster.last_verdict))
         report.sections.append(("kcluster", escaped("\n".join(cluster.story(parent)))))
         cluster.after_failure()
+    return bool(handles)
 
 
 def _break_lines(longrepr: Any, text: str) -> None:

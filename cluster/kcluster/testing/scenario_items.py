@@ -54,7 +54,7 @@ class ScenarioItem(pytest.Item):
             return super().repr_failure(excinfo, style)
         from kcluster.scenario.report import result_lines
 
-        lines = list(result_lines(excinfo.value.result, with_timeline=True))
+        lines = list(result_lines(excinfo.value.result, verbose=True))
         return "\n".join([*lines, f"  {excinfo.value.run_line}"])
 
     def reportinfo(self) -> tuple[Path, int, str]:

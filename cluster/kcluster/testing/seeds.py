@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -23,8 +25,10 @@ from _pytest.runner import runtestprotocol
 from _pytest.skipping import evaluate_skip_marks
 from msgspec import Struct
 
+from kcluster.runs.directory import free_directory, link_latest
 from kcluster.testing.items import FIXTURE, MARK, SEED, SEED_LIMIT_INI, replay_of, wide_fixtures
 from kcluster.testing.marks import arguments_of
+from kcluster.testing.reports import PENDING_RUNS, runs_directory
 from kcluster.testing.seed_warnings import SeedWarning, WarningsOfSeeds, noting_warnings
 from kcluster.testing.temporary import give_own_directory, make_session_directory
 from kcluster.testing.world_handle import TestedWorldCluster
@@ -114,23 +118,47 @@ def _run_seeds(
             warned.add(outcome.seed, _child_report(outcome.result).warnings)
 
     workers = max(1, cores() // int(os.environ.get(_WORKERS, "1")))
-    run = _in_child(item, seeds[0])
-    outcome = run_seeds(
-        seeds,
-        run,
-        workers=workers,
-        limit_s=float(item.config.getini(SEED_LIMIT_INI)),
-        on_outcome=keep,
-    )
-    failed = outcome.first_failed
-    warned.report(item, None if failed is None else failed.seed)
-    if failed is None:
-        return None, _first_reports(item, first[0].result)
-    return failed, _with_seed(item, failed, seeds)
+    runs = runs_directory(item.config)
+    pending = runs / f".seeds-{os.getpid()}"
+    try:
+        outcome = run_seeds(
+            seeds,
+            _in_child(item, seeds[0], pending),
+            workers=workers,
+            limit_s=float(item.config.getini(SEED_LIMIT_INI)),
+            on_outcome=keep,
+        )
+        failed = outcome.first_failed
+        warned.report(item, None if failed is None else failed.seed)
+        if failed is None:
+            return None, _first_reports(item, first[0].result)
+        reports = _with_seed(item, failed, seeds)
+        _keep_runs(pending / str(failed.seed), runs, reports)
+        return failed, reports
+    finally:
+        shutil.rmtree(pending, ignore_errors=True)
 
 
-def _in_child(item: pytest.Item, first: int) -> Callable[[int], SeedResult]:
+def _keep_runs(pending: Path, runs: Path, reports: Iterable[pytest.TestReport]) -> None:
+    """Move the run directories of the seed that is reported to their place; those of other seeds,
+    which ran beside it, are not kept."""
+    for written in sorted(pending.iterdir()) if pending.is_dir() else ():
+        if written.is_symlink():
+            continue  # "latest"
+        kept = free_directory(runs, written.name)
+        written.replace(kept)
+        link_latest(kept)
+        for report in reports:
+            report.sections = [
+                (title, text.replace(str(written), str(kept))) for title, text in report.sections
+            ]
+
+
+def _in_child(item: pytest.Item, first: int, pending: Path) -> Callable[[int], SeedResult]:
+    """`pending`: below it each child has a directory for its run directories."""
+
     def run(seed: int) -> SeedResult:
+        item.stash[PENDING_RUNS] = pending / str(seed)
         with noting_warnings() as noted:
             reports = run_as_child(item, seed, f"seed-{seed}")
         failed = any(report.failed for report in reports)

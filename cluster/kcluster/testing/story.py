@@ -49,8 +49,11 @@ def story_lines(recorder: Recorder, callers: Iterable[CallingLine], began_ms: in
         (note.at_ms, places[note.note_id], line) for note, line in noted_lines(notes, began_ms)
     ]
     for caller in callers:
+        if caller.at_ms < began_ms:
+            continue  # of an earlier test
         at_ms = min([caller.at_ms, *(note.at_ms for note in notes[caller.notes_before :][:1])])
-        line = event_line(at_ms, began_ms, "test", caller.place, caller.source)
+        source = f"{caller.source}  raised {caller.error}" if caller.error else caller.source
+        line = event_line(at_ms, began_ms, "test", caller.place, source)
         entries.append((at_ms, caller.notes_before - 0.5, line))
     behind = len(notes)
     entries += [(x.at_ms, behind, _lookup_line(x, began_ms)) for x in _different_lookups(recorder)]
@@ -59,6 +62,7 @@ def story_lines(recorder: Recorder, callers: Iterable[CallingLine], began_ms: in
         for x in commits_of(recorder)
         if not has_internal_prefix(x.partition[0])
     ]
+    entries = [entry for entry in entries if entry[0] >= began_ms]
     entries.sort(key=lambda entry: entry[:2])
     pending: dict[_COMMITTERS, list[Commit]] = {}
     for _, _, entry in entries:
@@ -72,7 +76,8 @@ def story_lines(recorder: Recorder, callers: Iterable[CallingLine], began_ms: in
 
 
 def _commit_lines(pending: dict[_COMMITTERS, list[Commit]], began_ms: int) -> Iterator[str]:
-    for (group, member, generation, error), commits in pending.items():
+    in_order = sorted(pending.items(), key=lambda entry: entry[1][-1].at_ms)
+    for (group, member, generation, error), commits in in_order:
         latest = {x.partition: x.offset for x in commits}
         offsets = ", ".join(f"{topic}-{number}: {at}" for (topic, number), at in latest.items())
         first, last = commits[0], commits[-1]
@@ -115,7 +120,7 @@ def client_lines(
 ) -> Iterator[str]:
     """What clients met, as the brokers saw it, and what brokers cannot see."""
     for refused in refusals(recorder):
-        if refused.api in IN_THE_VERDICT:
+        if refused.api in IN_THE_VERDICT or refused.last_ms < began_ms:
             continue
         times = f"{refused.count:,} time{'s' if refused.count > 1 else ''}"
         first, last = refused.first_ms - began_ms, refused.last_ms - began_ms
@@ -123,5 +128,7 @@ def client_lines(
         client = refused.client or "a client without an id"
         yield f"{client} got {refused.error} for its {api_name(refused.api)} {times} ({when})"
     for at_ms, line in connections:
+        if at_ms < began_ms:
+            continue
         yield f"{offset_text(at_ms, began_ms)}  {one_line(line)}"
     yield UNSEEN

@@ -12,11 +12,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from kcluster.checks.remedies import Remedy, RemedyKind
 from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.config.files.problems import unknown
 from kcluster.config.kafka.spelling import config_name
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
+from kcluster.evidence.outside import FROM_THE_START
 from kcluster.evidence.recorder import Recorder
+from kcluster.handle.since import since_ms_of
 from kcluster.handle.verbs import ClusterVerbs
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.scenario import Scenario
@@ -65,12 +68,18 @@ class TestVerbs(ReportedRun, ClusterVerbs):
         assert self._recorder is not None, "attached by __init__"
         return self._recorder
 
-    def _judge(self) -> Verdict:
+    def _moment_ms(self, since: str | int | None) -> int | None:
+        return None if since is None else since_ms_of(since, self.driver.now_ms(), self._events)
+
+    def _judge(self, since_ms: int | None = None) -> Verdict:
+        since_ms = self.test_began_ms if since_ms is None else since_ms
         return judge(
             self.recorder,
             self.ledger,
             healed=True,
-            began_ms=self.recorder.first_ms,
+            remedies=(Remedy(RemedyKind.REPAIR),),
+            began_ms=self.origin_ms,
+            since_ms=FROM_THE_START if since_ms is None else since_ms,
             late_ms=LATE_MS if self.clock_name == "live" else LATE_VIRTUAL_MS,
         )
 

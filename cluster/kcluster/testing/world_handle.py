@@ -73,11 +73,13 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
         """Start the cluster; the calling thread belongs to its world from now on."""
         super().open()
         self._world.enter()
+        self.deaths.attach()
         self._signals.replace(self._undo)
 
     def close(self) -> None:
         """End the threads that are left, and the cluster."""
         self._give_grace()
+        self.deaths.detach()
         try:
             self._world.leave()
         finally:

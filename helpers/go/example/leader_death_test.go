@@ -58,6 +58,11 @@ topics:
 	if !strings.Contains(findings, "lost-write") || !strings.Contains(findings, "because of") {
 		t.Fatalf("findings: %q", findings)
 	}
+
+	// What follows is judged alone.
+	mark := cluster.Mark()
+	send(t, connect(t, cluster), "kept")
+	cluster.RequireValidSince(mark)
 }
 
 func connect(t *testing.T, cluster *kcluster.Cluster) *kgo.Client {

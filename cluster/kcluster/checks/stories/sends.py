@@ -62,7 +62,8 @@ def errors_of(
         ):
             errors.setdefault((error.api, error.error), []).append(error.at_ms)
     for (api, name), times in list(errors.items())[:MAX_ERRORS]:
-        again = f" ({len(times)} times until {times[-1]} ms)" if len(times) > 1 else ""
+        span = f" ({len(times)} times in {times[-1] - times[0]:,} ms)"
+        again = span if len(times) > 1 else ""
         yield Link(times[0], f"{client} got {name} for its {api}{again}", error=name)
 
 

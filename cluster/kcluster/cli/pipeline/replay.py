@@ -52,6 +52,6 @@ def command(file: str, cell: str, seed: int, out: str | None, scenario: bool) ->
         except ControlError as error:
             fail(error)
         print(f"run directory: {path}")
-    lines = result_lines(result, with_timeline=True)
+    lines = result_lines(result, verbose=True)
     print("\n".join(line for line in lines if not line.startswith("  replay: ")))
     print(f"  replay: {shlex.join(['kcluster', 'pipeline', 'replay', file, cell, str(seed)])}")

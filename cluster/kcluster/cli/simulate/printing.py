@@ -66,7 +66,6 @@ class SimulationOutput:
 def result_lines(simulated: Simulated) -> Iterator[str]:
     """The report at the end."""
     run = simulated.run
-    yield head_line(run)
     yield from (f"  {line}" for line in run.verdict.lines())
     yield from (f"  {line}" for line in ends_lines(simulated))
     for failed in run.failed:
@@ -75,6 +74,7 @@ def result_lines(simulated: Simulated) -> Iterator[str]:
         yield from (f"  {line}" for line in more)
     yield f"  trace {run.trace_hash}, {simulated.trace.count} lines"
     yield f"  replay: {simulated.replay}"
+    yield head_line(run)
 
 
 def play(simulation: Simulation, shows_events: bool, say: Callable[[str], object]) -> Simulated:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kcluster.learn.grading import Grade
 
 MAX_EVENTS: Final = 40
-MAX_VERDICT: Final = 16
 """Lines of the first run that missed a goal."""
 
 
@@ -185,10 +184,7 @@ def grade_lines(grade: Grade) -> Iterator[str]:
     yield from lines[:MAX_EVENTS]
     if len(lines) > MAX_EVENTS:
         yield f"... and {len(lines) - MAX_EVENTS} more events"
-    lines_of_verdict = result.verdict.lines()
-    yield from (f"  {line}" for line in lines_of_verdict[:MAX_VERDICT])
-    if len(lines_of_verdict) > MAX_VERDICT:
-        yield "  ... the replay shows the rest"
+    yield from (f"  {line}" for line in result.verdict.lines())
     yield f"replay: {result.replay}"
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import click
 
-from kcluster.cli.click_tools import HelpfulGroup, Section, fail, print_json, section
+from kcluster.cli.click_tools import HelpfulGroup, Section, fail, print_json, refuse_both, section
 from kcluster.cli.control.protocol import ControlError
 from kcluster.collector import collect_after_run
 
@@ -61,7 +61,10 @@ def check(files: tuple[str, ...]) -> None:
     metavar="DIR",
     help="Write a run directory per run below DIR.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Show the timeline of every run.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Show the timeline, and every outage with its reasons."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Show only whether each run is as expected.")
 def run(
     files: tuple[str, ...],
     clock: str,
@@ -70,6 +73,7 @@ def run(
     as_json: bool,
     out: str | None,
     verbose: bool,
+    quiet: bool,
 ) -> None:
     """Run scenarios and check their results.
 
@@ -78,6 +82,7 @@ def run(
     """
     from kcluster.cli.topology_choice import without_effect_line
 
+    refuse_both(verbose, quiet)
     scenarios = read_all(files)
     for line in dict.fromkeys(without_effect_line(each.topology) for each in scenarios):
         if line is not None:
@@ -91,7 +96,7 @@ def run(
     ]
     failed = inconclusive = crashed = 0
     for each in plan:
-        result = _one(*each, as_json, out, verbose, runs > 1, len(plan) == 1)
+        result = _one(*each, as_json, out, verbose, quiet, len(plan) == 1)
         if result is None:
             crashed += 1
         else:
@@ -254,19 +259,13 @@ def _one(
     as_json: bool,
     out: str | None,
     verbose: bool,
-    brief: bool,
-    shown: bool,
+    quiet: bool,
+    alone: bool,
 ) -> Any:
     """The result of one run, printed; None if a bug of kcluster ended it."""
     from kcluster.scenario.play.phases import RunCrash
     from kcluster.scenario.play.running import try_scenario
-    from kcluster.scenario.report import (
-        crash_lines,
-        crash_values,
-        head_line,
-        result_lines,
-        result_values,
-    )
+    from kcluster.scenario.report import crash_lines, crash_values, result_lines, result_values
 
     with _progress(scenario.name, quiet=as_json) as progress:
         result = try_scenario(scenario, clock, seed, progress=progress)
@@ -290,10 +289,9 @@ def _one(
             unwritten = error  # the result comes first
     if as_json:
         print_json(result_values(result))
-    elif brief and result.passed and not verbose:
-        print(head_line(result))
     else:
-        print("\n".join(result_lines(result, with_timeline=verbose or shown or not result.passed)))
+        is_short = quiet or (result.passed and not alone and not verbose)
+        print("\n".join(result_lines(result, verbose, is_short)))
     if unwritten is not None:
         fail(unwritten, as_json)
     return result

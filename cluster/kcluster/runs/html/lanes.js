@@ -200,6 +200,10 @@ function partitionLane(partition, place) {
         lines.push({ mood: "bad", text: `${anomaly.name}: ${anomaly.text}` });
         lines.push(...causeLines(anomaly.chain));
       }
+      for (const [problem, , from, , to, text] of partition.marks) {
+        if (at < from - reach || at > to + reach) continue;
+        lines.push({ mood: problem === "missed" ? "bad" : "warn", text });
+      }
       return lines;
     },
   };
@@ -238,18 +242,29 @@ function paintLeaders({ context, width, x }, partition) {
       continue;
     }
     box(context, x0, x1, 6, 15, brokerColour(leader));
-    fadeWhereDown(context, leader, from, to, x);
-    inBar(context, `leader ${leader}, epoch ${epoch}`, x0, Math.min(x1, width), 13.5, "#fff");
+    const words = (colour) => inBar(
+      context, `leader ${leader}, epoch ${epoch}`, x0, Math.min(x1, width), 13.5, colour,
+    );
+    words("#fff");
+    fadeWhereDown(context, leader, from, to, x, () => words(colours.text));
   }
 }
 
-/** Fades a leader whose process is not running, which the controller may not know yet. */
-function fadeWhereDown(context, leader, from, to, x) {
+/** Fades a leader whose process is not running, which the controller may not know yet.  `again`
+ * writes what stands there, in a colour that can be read on the pale one. */
+function fadeWhereDown(context, leader, from, to, x, again) {
   for (const [begin, end, what] of brokersById.get(leader)?.states ?? []) {
     if (what === "up" || end <= from || begin >= to) continue;
-    context.globalAlpha = 0.62;
-    box(context, x(Math.max(from, begin)), x(Math.min(to, end)), 6, 15, colours.lane);
+    const x0 = x(Math.max(from, begin)), x1 = x(Math.min(to, end));
+    context.globalAlpha = 0.75;
+    box(context, x0, x1, 6, 15, colours.lane);
     context.globalAlpha = 1;
+    context.save();
+    context.beginPath();
+    context.rect(x0, 6, x1 - x0, 15);
+    context.clip();
+    again();
+    context.restore();
   }
 }
 
@@ -304,10 +319,26 @@ function paintLogs(surface, partition, top, bottom) {
     context.globalAlpha = 1;
   });
   context.restore();
+  paintMarks(surface, partition, (offset) => bottom - (offset - low) * scale);
   if (bottom - top > 90) {
     context.fillStyle = colours.dim;
     context.fillText(high.toLocaleString("en"), 4, top + 6);
     context.fillText(low.toLocaleString("en"), 4, bottom - 12);
+  }
+}
+
+/** What the application missed, in red, or did twice or out of order: where it was appended. */
+function paintMarks({ context, x }, partition, y) {
+  for (const [problem, first, from, last, to] of partition.marks) {
+    context.strokeStyle = context.fillStyle = problem === "missed" ? colours.bad : colours.warn;
+    context.lineWidth = 4;
+    context.beginPath();
+    context.moveTo(x(from), y(first));
+    context.lineTo(x(to), y(last + 1));
+    context.stroke();
+    context.beginPath();
+    context.arc(x(from), y(first), 4, 0, Math.PI * 2);
+    context.fill();
   }
 }
 

@@ -53,6 +53,8 @@ function fillRows() {
   data.partitions.forEach((partition, at) => addRow(place, partitionLane(partition, at)));
   if (data.clients.length) group("clients: records acked, failed, unknown, read; errors received");
   for (const client of data.clients) addRow(place, clientLane(client));
+  if (data.applications.length) group("the application: records processed, commits, what it missed");
+  for (const application of data.applications) addRow(place, applicationLane(application));
 }
 
 /** Show the partitions that changed, those that the checkboxes add, or those that match the filter. */
@@ -258,9 +260,9 @@ function pick(event, at) {
 function fillHead() {
   const head = document.getElementById("head"), counts = run.counts;
   head.append(
-    element("h1", "", run.name), element("span", `badge ${run.outcome}`, run.outcome),
+    element("h1", "", run.name), badge(),
     element("span", "facts", [
-      run.reason, run.passed ? "as expected" : "NOT as expected", `${run.clock} clock`,
+      data.problems.length ? `cluster ${run.outcome}: ${run.reason}` : run.reason, run.passed ? "as expected" : "NOT as expected", `${run.clock} clock`,
       `seed ${run.seed}`, lasting(run.end),
     ].filter(Boolean).join(" · ")),
   );
@@ -292,6 +294,9 @@ function fillLegend() {
   key("var(--bad)", "failed, fenced");
   key("var(--warn)", "unknown");
   key("var(--read)", "read");
+  if (data.applications.length) {
+    key("var(--bad)", "records that the application missed, in the log where they were appended");
+  }
   key("var(--wait)", "awaiting a response (bar height: square root of records)");
   legend.append(element("span", "", "strips below a leader: replicas in the ISR; hollow: in the ELR"),
     element("span", "", "wheel: zoom · drag: zoom to selection · shift+drag or shift+wheel: pan · "

@@ -106,6 +106,16 @@ function chooseWindow(found) {
   scrollToLane(`p${found.partition}`);
 }
 
+/** Select what the application did wrong: where the log has the records. */
+function chooseProblem(title, text) {
+  for (const [place, partition] of data.partitions.entries()) {
+    const mark = partition.marks.find((each) => each[5] === text);
+    if (!mark) continue;
+    choose({ title, at: mark[2], mood: "bad", lines: [text], links: [] });
+    scrollToLane(`p${place}`);
+  }
+}
+
 function scrollToLane(key) {
   document.querySelector(`.row[data-lane="${key}"]`)?.scrollIntoView({ block: "nearest" });
 }
@@ -119,6 +129,10 @@ function card(kind, title, text, onClick) {
 function fillFindings() {
   const place = document.getElementById("findings");
   place.append(element("h2", "", "findings"));
+  for (const text of data.degraded) {
+    const colon = text.indexOf(": ");
+    place.append(card("warn", text.slice(0, colon), text.slice(colon + 2)));
+  }
   for (const text of run.failures) place.append(card("bad", "not as expected", text));
   for (const found of data.anomalies) {
     const title = `${found.name}, ${found.where}: ${many(found.count, "record")}`;
@@ -131,9 +145,10 @@ function fillFindings() {
   }
   for (const text of data.problems.slice(0, 60)) {
     const colon = text.indexOf(": ");
-    place.append(card("bad", `the application: ${text.slice(0, colon)}`, text.slice(colon + 2)));
+    const title = `the application: ${text.slice(0, colon)}`;
+    place.append(card("bad", title, text.slice(colon + 2), () => chooseProblem(title, text)));
   }
-  if (!data.anomalies.length && !data.violations.length) {
+  if (!data.anomalies.length && !data.violations.length && !data.problems.length) {
     place.append(card("good", run.outcome, run.reason));
   }
   const longest = [...data.windows].sort((a, b) => b.to - b.from - (a.to - a.from));

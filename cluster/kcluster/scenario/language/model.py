@@ -340,6 +340,15 @@ class Checks(Struct, frozen=True):
     no_events: Annotated[
         tuple[str, ...], ListOf(_EVENT, "events"), "None of these may happen."
     ] = ()
+    no_offline: Annotated[
+        bool, Flag(), "No partition may be without a leader for a time, used by clients or not."
+    ] = False
+    no_unclean_election: Annotated[
+        bool, Flag(), "No leader may be elected that may lack committed records."
+    ] = False
+    no_under_min_isr: Annotated[
+        bool, Flag(), "No partition's ISR may be smaller than min.insync.replicas for a time."
+    ] = False
     at_end: Annotated[
         tuple[Condition, ...], ListOf(CONDITION, "conditions"), "Each must hold in the end."
     ] = ()

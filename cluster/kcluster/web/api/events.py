@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 from kcluster.config.files.problems import unknown
 from kcluster.events import KINDS
 from kcluster.events.render import note_values
+from kcluster.events.words import sentence_of
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.status import NoteEntry
 from kcluster.web.call import ApiAnswer, ApiCall
@@ -39,8 +40,9 @@ class EventParameters(Struct):
 
 
 class EventAnswer(Struct, frozen=True):
-    """An event.  `sequence`: from 1; `event`: its fields by kind, as in a run directory; `cause`:
-    the id of the event that caused it."""
+    """An event.  `sequence`: from 1; `text`: what happened to the subject; `sentence`: with the
+    subject, for a line of its own; `event`: its fields by kind, as in a run directory; `cause`: the
+    id of the event that caused it."""
 
     sequence: int
     id: tuple[int, int]
@@ -48,6 +50,7 @@ class EventAnswer(Struct, frozen=True):
     kind: str
     subject: str
     text: str
+    sentence: str
     cause: tuple[int, int] | None
     event: dict[str, Any]
 
@@ -123,7 +126,8 @@ def followed(call: ApiCall, cluster: Cluster, since: int) -> Iterator[list[NoteE
 
 def event_answer(entry: NoteEntry) -> EventAnswer:
     """An event for JSON."""
-    return EventAnswer(sequence=entry.sequence, **note_values(entry.note))
+    sentence = sentence_of(entry.note.event)
+    return EventAnswer(sequence=entry.sequence, sentence=sentence, **note_values(entry.note))
 
 
 def as_lines(entries: list[NoteEntry]) -> bytes:

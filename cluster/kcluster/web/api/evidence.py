@@ -20,6 +20,19 @@ from kcluster.web.routes import HTML, route
 VERDICT_SCHEMA = {"type": "object", "required": ["outcome", "reason"]}
 
 
+class VerdictParameters(Struct):
+    """What to judge."""
+
+    since: Annotated[
+        str,
+        Meta(
+            description="Only what was sent and what happened since: a time back (30s), an event's"
+            " sequence (17), or a moment of the cluster's clock (@12345, the at_ms of its status"
+            " and of events)."
+        ),
+    ] = ""
+
+
 class SaveWanted(Struct):
     """Where to write the run."""
 
@@ -40,11 +53,20 @@ class SavedRun(Struct, frozen=True):
     reason: str
 
 
-@route("GET", "/v1/clusters/<id>/verdict", answer=VERDICT_SCHEMA, errors=(404, 409))
+@route(
+    "GET",
+    "/v1/clusters/<id>/verdict",
+    query=VerdictParameters,
+    answer=VERDICT_SCHEMA,
+    errors=(404, 409),
+)
 def show_verdict(call: ApiCall) -> ApiAnswer:
     """Whether the cluster has kept its promises so far: valid, invalid or unknown."""
-    text = call.held.source.verdict().to_json().encode()
-    call.held.verdicts.add(text)
+    since = call.query.since
+    verdict = call.held.cluster.verdict(since) if since else call.held.source.verdict()
+    text = verdict.to_json().encode()
+    if not since:
+        call.held.verdicts.add(text)
     return ApiAnswer(msgspec.Raw(text))
 
 

@@ -79,6 +79,9 @@ function verdictTree(verdict) {
         .map((name) => `${number(verdict[name])} ${name}`)
         .join(" · "),
     ),
+    (verdict.degraded_lines ?? [])
+      .slice(0, 5)
+      .map((line, index) => h("p", { key: `degraded ${index}`, class: "warn-text" }, line)),
     (verdict.anomalies ?? [])
       .slice(0, 5)
       .map((each, index) =>

@@ -61,6 +61,13 @@ class LeaderDeathTest {
 
             AssertionError error = assertThrows(AssertionError.class, cluster::assertValid);
             assertTrue(error.getMessage().matches("(?s).*lost-write.*because of.*"), error.getMessage());
+
+            // What follows is judged alone.
+            String mark = cluster.mark();
+            try (var producer = new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer())) {
+                producer.send(new ProducerRecord<>("orders", "kept")).get();
+            }
+            cluster.assertValid(mark);
         }
     }
 

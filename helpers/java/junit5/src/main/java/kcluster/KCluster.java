@@ -37,6 +37,7 @@ public final class KCluster
     private String path; // null while it does not run
     private String bootstrap;
     private boolean sharedByClass;
+    private String since; // what verdicts judge: null for everything
 
     private KCluster(String topology) {
         this.topology = topology;
@@ -67,7 +68,9 @@ public final class KCluster
 
     @Override
     public void beforeEach(ExtensionContext context) {
-        if (!sharedByClass) {
+        if (sharedByClass) {
+            since = mark();
+        } else {
             open();
         }
     }
@@ -152,14 +155,35 @@ public final class KCluster
         call("POST", "/wait", wanted);
     }
 
-    /** Whether the cluster has kept its promises so far: `outcome`, `reason`, `anomalies`, … */
+    /**
+     * Whether the cluster has kept its promises: `outcome`, `reason`, `anomalies`, … In a cluster that
+     * the tests of a class share, since this test began.
+     */
     public JsonNode verdict() {
-        return call("GET", "/verdict", null);
+        return verdict(since);
     }
 
-    /** Fail the test unless the verdict is valid; the message has the events and their causes. */
+    /**
+     * The verdict on what was sent and what happened since a moment: a time back, such as {@code 30s},
+     * or what {@link #mark} returned; null for everything.
+     */
+    public JsonNode verdict(String since) {
+        return call("GET", since == null ? "/verdict" : "/verdict?since=" + since, null);
+    }
+
+    /** This moment, for {@link #verdict(String)}. */
+    public String mark() {
+        return "@" + status().get("at_ms").asLong();
+    }
+
+    /** Fail the test unless {@link #verdict()} is valid; the message has the events and their causes. */
     public void assertValid() {
-        JsonNode verdict = verdict();
+        assertValid(since);
+    }
+
+    /** The same since a moment; null for everything. */
+    public void assertValid(String since) {
+        JsonNode verdict = verdict(since);
         if (!verdict.get("outcome").asText().equals("valid")) {
             throw new AssertionError(explained(verdict));
         }
@@ -182,18 +206,19 @@ public final class KCluster
         }
     }
 
-    /** What happened, an event per line with the number of the event that caused it. */
+    /** What happened: its number, the time since the first event, and the number of its cause. */
     public String events() {
         StringBuilder text = new StringBuilder();
         Map<JsonNode, Integer> numbers = new HashMap<>();
+        long began = -1;
         for (JsonNode event : call("GET", "/events", null).get("events")) {
             int number = event.get("sequence").asInt();
             numbers.put(event.get("id"), number);
             Integer cause = numbers.get(event.get("cause"));
-            text.append(cause == null
-                ? String.format("%4d %s: %s%n", number, event.get("subject").asText(), event.get("text").asText())
-                : String.format("%4d %s: %s (because of %d)%n", number, event.get("subject").asText(),
-                    event.get("text").asText(), cause));
+            long at = event.get("at_ms").asLong();
+            began = began < 0 ? at : began;
+            text.append(String.format("%4d %+8d ms  %s", number, at - began, event.get("sentence").asText()));
+            text.append(cause == null ? "\n" : String.format(" (because of %d)%n", cause));
         }
         return text.toString();
     }

@@ -1,0 +1,41 @@
+"""From when on a verdict judges: words for a moment of a running cluster.
+
+Owns: these words.  Never: judges (checks/verdict.py).
+Kafka: no counterpart.
+
+    30s      that long ago
+    17       the time of the event with this number
+    @12345   that moment of the cluster's clock, in ms: the `at_ms` of its status and of events
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kcluster.config.files.durations import milliseconds
+from kcluster.operations.errors import ClusterError
+from kcluster.operations.status import NoteEntry
+
+WANTED: Final = "a time back (30s), an event's number (17), or a moment of the clock (@12345)"
+
+
+def since_ms_of(since: str | int, now_ms: int, entries: Sequence[NoteEntry]) -> int:
+    """The moment in ms of the cluster's clock.  `entries`: the events that are kept.  ClusterError
+    for other words, and for an event that is not there."""
+    text = str(since).strip()
+    number = text.removeprefix("@")
+    if number.isascii() and number.isdecimal():
+        return int(number) if text.startswith("@") else _of_event(int(number), entries)
+    try:
+        return now_ms - milliseconds(text, WANTED)
+    except ValueError as error:
+        raise ClusterError(f"since: {error}") from None
+
+
+def _of_event(sequence: int, entries: Sequence[NoteEntry]) -> int:
+    for entry in entries:
+        if entry.sequence == sequence:
+            return entry.note.at_ms
+    kept = f"{entries[0].sequence} to {entries[-1].sequence} are kept" if entries else "none is"
+    raise ClusterError(f"since: there is no event {sequence}; {kept}")
