@@ -26,7 +26,8 @@ from kcluster.evidence.lookups import Facts
 class PollSkip(PartitionAnomaly):
     """A consumer that did not choose a new position received an offset beyond one that holds a
     record, without having received that record.  With read_committed it must skip the records of
-    aborted transactions.
+    aborted transactions.  Replicas compact by themselves, so one that led then may have lacked what
+    the last leader still has.
 
         poll-skip: orders-0: c0 received 2 after 0, not 1
     """
@@ -43,7 +44,9 @@ class PollSkip(PartitionAnomaly):
             for between, value in history.log.records:
                 if between >= offset:
                     break
-                if between > before and not (is_hidden and between in history.log.hidden):
+                if between <= before or between < history.log.clean_offset:
+                    continue
+                if not (is_hidden and between in history.log.hidden):
                     yield Finding(
                         name=self.NAME,
                         client=read.consumer,

@@ -39,7 +39,8 @@ class Unseen(PartitionAnomaly):
         if not history.reads:
             return
         seen = {read.offset for read in history.reads}
-        begin, end = min(seen), max(seen)
+        # What compaction may have removed at one leader may be left at another.
+        begin, end = max(min(seen), history.log.clean_offset - 1), max(seen)
         for send in history.sends:
             at = history.visible(send.value)
             if not send.is_promised or not at:
