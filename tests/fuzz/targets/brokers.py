@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from kcluster.checks.verdict import judge
 from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
+from kcluster.contract import CONTROLLER_ID
 from kcluster.drivers.memory.stream import StreamEnd
 from kcluster.evidence.sampling import SamplingRecorder
 from kcluster.protocol import messages as m
@@ -120,8 +121,10 @@ class Brokers:
         with watch:
             cluster = FuzzedCluster(first.release if isinstance(first, Began) else "")
             for step in steps:
+                before = cluster.partitions()
                 with cluster.budget:
                     cluster.do(step)
+                    cluster.budget.partitions = max(0, cluster.partitions() - before)
                 if cluster.budget.over is not None:
                     return cluster.budget.over
             return cluster.problem()
@@ -145,6 +148,12 @@ class FuzzedCluster:
                 end.close()
         elif isinstance(step, Sent):
             self.send(step)
+
+    def partitions(self) -> int:
+        """How many there are, as far as the controller is up."""
+        node = self.rig.driver.dispatcher.processes[CONTROLLER_ID].node
+        topics = {} if node is None else node.image.topics
+        return sum(len(topic.partitions) for topic in topics.values())
 
     def send(self, step: Sent) -> None:
         """Write the bytes; if the broker does not read them at once, what is left is dropped."""
