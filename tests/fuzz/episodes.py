@@ -22,7 +22,7 @@ from msgspec import Struct
 STEP_CPU_S: Final = 1.0
 """No request may hold the loop for more CPU time than this.  An honest one takes a millisecond."""
 PARTITION_CPU_S: Final = 0.000_5
-"""What each partition that a step makes may cost besides: a request may make 10,000."""
+"""What each partition of the cluster may cost besides: a request may make or delete 10,000."""
 STEP_BYTES: Final = 128 << 20
 """Nor may the process grow by more than this in one step; an episode sends a few MB."""
 SHRINK_S: Final = 30.0
@@ -116,7 +116,7 @@ class Budget:
         self.over: Failure | None = None
         self.worst_cpu_s = 0.0
         self.partitions = 0
-        """Made by the step."""
+        """Of the cluster, before or after the step."""
         self._cpu_s = self._bytes = 0.0
 
     def __enter__(self) -> None:

@@ -124,7 +124,7 @@ class Brokers:
                 before = cluster.partitions()
                 with cluster.budget:
                     cluster.do(step)
-                    cluster.budget.partitions = max(0, cluster.partitions() - before)
+                    cluster.budget.partitions = max(before, cluster.partitions())
                 if cluster.budget.over is not None:
                     return cluster.budget.over
             return cluster.problem()
