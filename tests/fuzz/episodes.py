@@ -110,17 +110,18 @@ def resident_bytes() -> int:
 
 
 class Budget:
-    """What one step may cost: `with budget: ...` raises nothing; `over` says what was exceeded."""
+    """What one step may cost: `with budget: ...` raises nothing; `over` says what was exceeded.
+    `partitions`: how many the cluster has."""
 
-    def __init__(self) -> None:
+    def __init__(self, partitions: Callable[[], int] = lambda: 0) -> None:
         self.over: Failure | None = None
         self.worst_cpu_s = 0.0
-        self.partitions = 0
-        """Of the cluster, before or after the step."""
+        self._partitions = partitions
+        self._before = 0
         self._cpu_s = self._bytes = 0.0
 
     def __enter__(self) -> None:
-        self.partitions = 0
+        self._before = self._partitions()
         self._bytes = resident_bytes()
         self._cpu_s = time.thread_time()
 
@@ -128,7 +129,8 @@ class Budget:
         cpu_s = time.thread_time() - self._cpu_s
         grown = resident_bytes() - self._bytes
         self.worst_cpu_s = max(self.worst_cpu_s, cpu_s)
-        if cpu_s > STEP_CPU_S + PARTITION_CPU_S * self.partitions:
+        size = max(self._before, self._partitions())
+        if cpu_s > STEP_CPU_S + PARTITION_CPU_S * size:
             self.over = Failure("CPU", f"{cpu_s:.2f} s of CPU for one step")
         elif grown > STEP_BYTES:
             self.over = Failure("memory", f"{grown / 1e6:.0f} MB for one step")

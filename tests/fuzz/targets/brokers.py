@@ -121,10 +121,8 @@ class Brokers:
         with watch:
             cluster = FuzzedCluster(first.release if isinstance(first, Began) else "")
             for step in steps:
-                before = cluster.partitions()
                 with cluster.budget:
                     cluster.do(step)
-                    cluster.budget.partitions = max(before, cluster.partitions())
                 if cluster.budget.over is not None:
                     return cluster.budget.over
             return cluster.problem()
@@ -138,7 +136,7 @@ class FuzzedCluster:
         self.rig = MemoryRig(topology(release))
         self.sampled = SamplingRecorder(self.rig.driver.dispatcher, self.rig.plan)
         self.lanes: dict[tuple[int, int], StreamEnd] = {}
-        self.budget = Budget()
+        self.budget = Budget(self.partitions)
 
     def do(self, step: Step) -> None:
         """One step, and what follows from it."""
