@@ -19,6 +19,11 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
+CPU: Final = "CPU"
+MEMORY: Final = "memory"
+COSTS: Final = (CPU, MEMORY)
+"""What a step used too much of."""
+
 STEP_CPU_S: Final = 1.0
 """No request may hold the loop for more CPU time than this.  An honest one takes a millisecond."""
 PARTITION_CPU_S: Final = 0.000_5
@@ -131,9 +136,9 @@ class Budget:
         self.worst_cpu_s = max(self.worst_cpu_s, cpu_s)
         size = max(self._before, self._partitions())
         if cpu_s > STEP_CPU_S + PARTITION_CPU_S * size:
-            self.over = Failure("CPU", f"{cpu_s:.2f} s of CPU for one step")
+            self.over = Failure(CPU, f"{cpu_s:.2f} s of CPU for one step")
         elif grown > STEP_BYTES:
-            self.over = Failure("memory", f"{grown / 1e6:.0f} MB for one step")
+            self.over = Failure(MEMORY, f"{grown / 1e6:.0f} MB for one step")
 
 
 def packed(data: bytes) -> str:

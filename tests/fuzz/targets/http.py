@@ -21,7 +21,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tests.fuzz.episodes import Failure, Watch, of_traceback, shorter
+from tests.fuzz.episodes import CPU, Failure, Watch, of_traceback, shorter
 from tests.fuzz.requests import TOKEN, made_up_http
 from tests.web.api import FAST, Api, serving
 
@@ -78,7 +78,7 @@ class Http:
                     return Failure(f"status {status}", step.text[:500])
                 if spent_s > CPU_S:
                     line = step.text.partition(" HTTP")[0][:80]
-                    return Failure("CPU", f"{spent_s:.1f} s for {line}")
+                    return Failure(CPU, f"{spent_s:.1f} s for {line}")
             return still_answers(api)
 
 

@@ -30,7 +30,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import encode_request_frame
 from kcluster.protocol.releases import latest
-from tests.fuzz.episodes import Failure, of_traceback, packed, shorter, unpacked
+from tests.fuzz.episodes import CPU, Failure, of_traceback, packed, shorter, unpacked
 from tests.fuzz.frames import made_up_frame
 from tests.fuzz.requests import TOKEN, made_up_control, made_up_http
 from tests.fuzz.targets.brokers import LANES, Closed, Sent, topic_ids
@@ -145,7 +145,7 @@ class Process:
             before_s = self.cpu_s()
             self.do(step)
             if isinstance(step, Sent) and self.cpu_s() - before_s > STEP_CPU_S:
-                return Failure("CPU", f"{self.cpu_s() - before_s:.1f} s for {step.bytes[:64]}")
+                return Failure(CPU, f"{self.cpu_s() - before_s:.1f} s for {step.bytes[:64]}")
             if self.process.poll() is not None:
                 break
         failure = self.problem()
