@@ -134,6 +134,21 @@ steps:
   - {at: 990ms, rule: {api: Metadata, client: packer, delay: 3s}, for: 100ms}
   - {at: 1s, move: {partition: orders-0, to: 3}}
 """
+PASSED_OVER_BY_LIMIT = """
+# The answers with a share group's records are lost, as often as each may be delivered.
+topology:
+  brokers: 1
+  profile: fast
+  topics: {orders: {partitions: 1}}
+  config: {group.share.delivery.count.limit: 2}
+workload:
+  producers: {topic: orders, name: shop, rate: 50/s, stop: 1200ms}
+  consumers: {topics: orders, name: packer, group: packing, share: true}
+duration: 1500ms
+steps:
+  - {at: 800ms, rule: {api: ShareFetch, drop: reply, close: true}, for: 300ms}
+checks: {verdict: invalid, anomalies: {passed-over: some}}
+"""
 VALID = {
     "a compacted record is not torn from its transaction": TORN_ON_COMPACTED,
     "a copy of compacted batches lacks nothing": COMPACTED_COPY,
@@ -154,4 +169,12 @@ def test_passed_over__is_allowed_by_the_reset_before_the_first_acknowledgement()
     assert result.passed, "\n".join(result.verdict.lines())
     assert {str(one.allowed) for one in result.verdict.anomalies} == {
         "share.auto.offset.reset=latest"
+    }
+
+
+def test_passed_over__is_allowed_by_the_delivery_count_limit() -> None:
+    result = run_scenario(Scenario.parse(PASSED_OVER_BY_LIMIT), "virtual")
+    assert result.passed, "\n".join(result.verdict.lines())
+    assert {str(one.allowed) for one in result.verdict.anomalies} == {
+        "group.share.delivery.count.limit"
     }

@@ -30,6 +30,7 @@ class Setting(StrEnum):
     UNVERIFIED = "transaction.partition.verification.enable=false"
     TRANSACTIONS_V1 = "a client with transactions of version 1"
     SHARE_RESET = "share.auto.offset.reset=latest"
+    DELIVERY_LIMIT = "group.share.delivery.count.limit"
 
 
 CAUSES: Final[dict[Setting, Cause]] = {
@@ -43,6 +44,7 @@ CAUSES: Final[dict[Setting, Cause]] = {
     Setting.UNVERIFIED: Cause.UNVERIFIED,
     Setting.TRANSACTIONS_V1: Cause.TRANSACTIONS_V1,
     Setting.SHARE_RESET: Cause.SHARE_RESET,
+    Setting.DELIVERY_LIMIT: Cause.DELIVERY_LIMIT,
 }
 """The setting as a cause of the anomaly that it allows."""
 
