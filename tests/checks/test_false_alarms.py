@@ -134,6 +134,25 @@ steps:
   - {at: 990ms, rule: {api: Metadata, client: packer, delay: 3s}, for: 100ms}
   - {at: 1s, move: {partition: orders-0, to: 3}}
 """
+SHARE_MEMBER_UNASSIGNED = """
+# The only member of a share group is sent away, and joins again late: the answer to its heartbeat
+# takes three seconds.
+topology:
+  brokers: 2
+  profile: fast
+  topics:
+    orders: {assignment: [[1]]}
+    __share_group_state: {assignment: [[2]]}
+    __consumer_offsets: {assignment: [[2]]}
+workload:
+  producers: {topic: orders, name: shop, rate: 50/s, stop: 1500ms}
+  consumers:
+    {topics: orders, name: packer, group: packing, share: true, config: {request.timeout.ms: 5000}}
+duration: 2s
+steps:
+  - {at: 1s, rule: {api: ShareGroupHeartbeat, answer: UNKNOWN_MEMBER_ID, nth: 1}}
+  - {at: 1s, rule: {api: ShareGroupHeartbeat, delay: 3s, nth: 1}}
+"""
 PASSED_OVER_BY_LIMIT = """
 # The answers with a share group's records are lost, as often as each may be delivered.
 topology:
@@ -155,6 +174,7 @@ VALID = {
     "LeaveGroup may wait for commits": LEAVE_WAITS_FOR_COMMIT,
     "an answer of a replaced leader is no second delivery": SHARE_SLOW_MEMBER,
     "a member that looks for a new leader needs time": SHARE_LEADER_UNKNOWN,
+    "a member that joins again needs time": SHARE_MEMBER_UNASSIGNED,
 }
 
 
