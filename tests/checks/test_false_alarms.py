@@ -168,6 +168,22 @@ steps:
   - {at: 800ms, rule: {api: ShareFetch, drop: reply, close: true}, for: 300ms}
 checks: {verdict: invalid, anomalies: {passed-over: some}}
 """
+OWNED_TWICE_BY_POWER = """
+# A coordinator loses power before its disk has the group: it gives all partitions to the first
+# member that joins again, while the other one is cut off.
+topology:
+  brokers: 1
+  profile: fast
+  topics: {orders: {partitions: 2}}
+  config: {group.initial.rebalance.delay.ms: 0}
+workload:
+  producers: {topic: orders, name: shop, rate: 20/s}
+  consumers: {topics: orders, name: reader, group: readers, members: 2}
+duration: 2s
+steps:
+  - {at: 700ms, isolate: reader-1, for: 1s}
+  - {at: 800ms, kill: {brokers: 1, how: power}, for: 100ms}
+"""
 VALID = {
     "a compacted record is not torn from its transaction": TORN_ON_COMPACTED,
     "a copy of compacted batches lacks nothing": COMPACTED_COPY,
@@ -198,3 +214,10 @@ def test_passed_over__is_allowed_by_the_delivery_count_limit() -> None:
     assert {str(one.allowed) for one in result.verdict.anomalies} == {
         "group.share.delivery.count.limit"
     }
+
+
+def test_owned_twice__is_allowed_where_power_was_lost_with_the_group() -> None:
+    result = run_scenario(Scenario.parse(OWNED_TWICE_BY_POWER), "virtual")
+    found = {one.name: str(one.allowed) for one in result.verdict.anomalies}
+    assert found["owned-twice"] == "power lost before a flush"
+    assert found["committed-offset-back"] == "power lost before a flush"

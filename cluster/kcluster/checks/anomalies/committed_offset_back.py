@@ -18,6 +18,7 @@ from kcluster.checks.anomalies.base import (
     anomaly,
 )
 from kcluster.checks.stories.commits import commit_ms, fetched_offset
+from kcluster.checks.stories.groups import group_losses
 from kcluster.checks.stories.reads import changes_between
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.events.brokers import BrokerDown, RecordsLost
@@ -48,14 +49,19 @@ class CommittedOffsetBack(CommitAnomaly):
         return f"group {first.client} committed {first.other} and fetched {first.offset} later"
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
-        return Explanation(_forgotten(facts, anomaly))
+        links = list(_forgotten(facts, anomaly))
+        group, partition = anomaly.client, anomaly.partition
+        committed_ms = commit_ms(facts, group, partition, anomaly.other, anomaly.first)
+        until_ms = max((one.at_ms for one in links), default=committed_ms)
+        lost, allowed = group_losses(facts, group, committed_ms, until_ms, partition)
+        return Explanation([*links, *lost], allowed)
 
 
 def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     """The ack of the commit, a later commit of the older offset or else what became of the group's
     partition, and the older answer."""
     group = anomaly.client
-    committed_ms = commit_ms(facts, group, anomaly.partition, anomaly.other)
+    committed_ms = commit_ms(facts, group, anomaly.partition, anomaly.other, anomaly.first)
     fetched_ms = facts.recorder.dispatcher.now_ms
     for at_ms, broker, reply in facts.recorder.answers:
         body = reply.request.body
@@ -76,6 +82,8 @@ def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
         for written in offsets_written(facts.recorder, group, anomaly.partition)
         if committed_ms <= written.at_ms <= fetched_ms
     ]
+    while later and later[-1].offset != anomaly.first and later[-1].at_ms == fetched_ms:
+        later.pop()  # written behind the answer, within its millisecond
     if later and later[-1].offset == anomaly.first:
         # A commit that was under way for longer, or of another member: nothing was lost.
         for written in later:
