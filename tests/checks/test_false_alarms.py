@@ -184,6 +184,27 @@ steps:
   - {at: 700ms, isolate: reader-1, for: 1s}
   - {at: 800ms, kill: {brokers: 1, how: power}, for: 100ms}
 """
+COMMITTED_BACK_BY_DELAY = """
+# A rule holds a commit for longer than its client waits: the client commits again, and on.
+topology:
+  brokers: 1
+  profile: fast
+  topics: {orders: {partitions: 1}}
+  config: {group.initial.rebalance.delay.ms: 0}
+workload:
+  producers: {topic: orders, name: shop, rate: 50/s, stop: 1s}
+  consumers:
+    - topics: orders
+      name: reader
+      group: readers
+      commit: after_poll
+      config: {request.timeout.ms: 200, session.timeout.ms: 6000}
+    - {topics: orders, name: later, group: readers, start: 1200ms}
+duration: 2s
+steps:
+  - {at: 500ms, rule: {api: OffsetCommit, delay: 600ms, nth: 1}}
+checks: {verdict: invalid, anomalies: {committed-offset-back: 1}}
+"""
 VALID = {
     "a compacted record is not torn from its transaction": TORN_ON_COMPACTED,
     "a copy of compacted batches lacks nothing": COMPACTED_COPY,
@@ -221,3 +242,11 @@ def test_owned_twice__is_allowed_where_power_was_lost_with_the_group() -> None:
     found = {one.name: str(one.allowed) for one in result.verdict.anomalies}
     assert found["owned-twice"] == "power lost before a flush"
     assert found["committed-offset-back"] == "power lost before a flush"
+
+
+def test_committed_offset_back__is_allowed_by_a_rule_that_delays_a_commit() -> None:
+    result = run_scenario(Scenario.parse(COMMITTED_BACK_BY_DELAY), "virtual")
+    assert result.passed, "\n".join(result.verdict.lines())
+    assert [str(one.allowed) for one in result.verdict.anomalies] == [
+        "a commit delayed by a fault rule"
+    ]

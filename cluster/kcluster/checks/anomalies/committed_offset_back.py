@@ -17,11 +17,15 @@ from kcluster.checks.anomalies.base import (
     Group,
     anomaly,
 )
-from kcluster.checks.stories.commits import commit_ms, fetched_offset
+from kcluster.checks.settings import Setting
+from kcluster.checks.stories.commits import commit_ms, fetched_offset, is_commit_of
 from kcluster.checks.stories.groups import group_losses
 from kcluster.checks.stories.reads import changes_between
 from kcluster.clients.ledger import Ledger, Partition
+from kcluster.contract import Note
 from kcluster.events.brokers import BrokerDown, RecordsLost
+from kcluster.events.network import RuleHit
+from kcluster.events.rule_effects import Delay
 from kcluster.evidence.group_history import offsets_written
 from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts, between, link
@@ -37,6 +41,8 @@ class CommittedOffsetBack(CommitAnomaly):
     """A group's commit was acked, and an OffsetFetch that was sent afterwards got an older offset.
 
     committed-offset-back: orders-0: group g committed 5 and fetched 3 later
+
+    A commit that a fault rule held until its client had committed again is accepted (`allowed`).
     """
 
     def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
@@ -53,8 +59,32 @@ class CommittedOffsetBack(CommitAnomaly):
         group, partition = anomaly.client, anomaly.partition
         committed_ms = commit_ms(facts, group, partition, anomaly.other, anomaly.first)
         until_ms = max((one.at_ms for one in links), default=committed_ms)
+        delayed = _delayed(facts, anomaly, committed_ms, until_ms)
+        if delayed is not None:
+            return Explanation([link(delayed), *links], Setting.DELAYED_COMMIT)
         lost, allowed = group_losses(facts, group, committed_ms, until_ms, partition)
         return Explanation([*links, *lost], allowed)
+
+
+def _delayed(facts: Facts, anomaly: Anomaly, from_ms: int, until_ms: int) -> Note | None:
+    """When a rule held the request of the older commit, if that was accepted behind the newer one:
+    its client has given it up and committed again, which no broker can tell."""
+    late = {
+        (broker, reply.request.connection_id, reply.request.correlation_id)
+        for at_ms, broker, reply in facts.recorder.answers
+        if from_ms <= at_ms <= until_ms
+        and is_commit_of(reply, anomaly.client, anomaly.partition, anomaly.first)
+    }
+    for note in facts.notes if late else ():
+        hit = note.event
+        if (
+            isinstance(hit, RuleHit)
+            and isinstance(hit.effect, Delay)
+            and (hit.broker, hit.connection_id, hit.correlation_id) in late
+            and note.at_ms < from_ms
+        ):
+            return note
+    return None
 
 
 def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kcluster.clients.ledger import Partition
+from kcluster.contract import Reply
 from kcluster.evidence.lookups import Facts
 from kcluster.protocol.apis import ApiKey
 
@@ -24,11 +25,20 @@ def commit_ms(
             is_wanted = last and fetched is not None
             if is_wanted and fetched_offset(reply.body, group, partition) == fetched:
                 break
-        elif request.api_key == ApiKey.OFFSET_COMMIT and request.body.group_id == group:
-            wanted = _number(request.body, partition, "committed_offset")
-            if wanted == offset and not _number(reply.body, partition, "error_code"):
-                last = at_ms
+        elif is_commit_of(reply, group, partition, offset):
+            last = at_ms
     return last
+
+
+def is_commit_of(reply: Reply, group: str, partition: Partition, offset: int) -> bool:
+    """Whether this accepts the commit of an offset."""
+    request = reply.request
+    return (
+        request.api_key == ApiKey.OFFSET_COMMIT
+        and request.body.group_id == group
+        and _number(request.body, partition, "committed_offset") == offset
+        and not _number(reply.body, partition, "error_code")
+    )
 
 
 def _number(body: Any, partition: Partition, field: str) -> int:
