@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import gc
 import re
+import tomllib
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -258,6 +259,14 @@ def no_test_sleeps(module: Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, "sleeps; wait for what should happen (Cluster.wait_for, an Event)"
 
 
+COMPILED = frozenset(
+    tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"][
+        "targets"
+    ]["wheel"]["hooks"]["mypyc"]["include"]
+)
+"""The modules that `make compiled` compiles."""
+
+
 def compiled_classes_are_collected(module: Module) -> Iterator[tuple[int, str]]:
     for node in module.walk(ast.Call):
         assert isinstance(node, ast.Call)
@@ -265,8 +274,20 @@ def compiled_classes_are_collected(module: Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, "acyclic: mypyc frees such objects wrongly (docs/decisions/003)"
 
 
+def caught_errors_have_a_name_each(module: Module) -> Iterator[tuple[int, str]]:
+    """mypyc gives a variable the type of the first handler; another error is a TypeError then."""
+    for function in module.walk(ast.FunctionDef) if module.path in COMPILED else ():
+        types: dict[str, str] = {}
+        for node in ast.walk(function):
+            if isinstance(node, ast.ExceptHandler) and node.name and node.type is not None:
+                kind = ast.unparse(node.type)
+                if types.setdefault(node.name, kind) != kind:
+                    yield node.lineno, f"{node.name} is a {types[node.name]} already; name it apart"
+
+
 RULES: tuple[Rule, ...] = (
     compiled_classes_are_collected,
+    caught_errors_have_a_name_each,
     imports_point_one_way,
     the_core_touches_nothing,
     sets_are_not_iterated,
@@ -387,6 +408,12 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
     (imports_point_one_way, "broker/x.py", "from . import node", "relatively"),
     (imports_point_one_way, "config/x.py", "def f():\n import kcluster.cli.main", "see cli"),
     (compiled_classes_are_collected, "contract.py", "@a(acyclic=True)\nclass A: ...", "frees"),
+    (
+        caught_errors_have_a_name_each,
+        "contract.py",
+        "def f():\n try: g()\n except A as x: h(x)\n except B as x: h(x)",
+        "x is a A already",
+    ),
     (the_core_touches_nothing, "broker/x.py", "import time", "now_ms"),
     (the_core_touches_nothing, "broker/x.py", "def f():\n from random import random", "rng"),
     (the_core_touches_nothing, "network/fabric.py", "import gevent.event", "greenlets"),

@@ -21,6 +21,8 @@ from msgspec import Struct
 
 STEP_CPU_S: Final = 1.0
 """No request may hold the loop for more CPU time than this.  An honest one takes a millisecond."""
+PARTITION_CPU_S: Final = 0.000_5
+"""What each partition of the cluster may cost besides: a request may make or delete 10,000."""
 STEP_BYTES: Final = 128 << 20
 """Nor may the process grow by more than this in one step; an episode sends a few MB."""
 SHRINK_S: Final = 30.0
@@ -108,14 +110,18 @@ def resident_bytes() -> int:
 
 
 class Budget:
-    """What one step may cost: `with budget: ...` raises nothing; `over` says what was exceeded."""
+    """What one step may cost: `with budget: ...` raises nothing; `over` says what was exceeded.
+    `partitions`: how many the cluster has."""
 
-    def __init__(self) -> None:
+    def __init__(self, partitions: Callable[[], int] = lambda: 0) -> None:
         self.over: Failure | None = None
         self.worst_cpu_s = 0.0
+        self._partitions = partitions
+        self._before = 0
         self._cpu_s = self._bytes = 0.0
 
     def __enter__(self) -> None:
+        self._before = self._partitions()
         self._bytes = resident_bytes()
         self._cpu_s = time.thread_time()
 
@@ -123,7 +129,8 @@ class Budget:
         cpu_s = time.thread_time() - self._cpu_s
         grown = resident_bytes() - self._bytes
         self.worst_cpu_s = max(self.worst_cpu_s, cpu_s)
-        if cpu_s > STEP_CPU_S:
+        size = max(self._before, self._partitions())
+        if cpu_s > STEP_CPU_S + PARTITION_CPU_S * size:
             self.over = Failure("CPU", f"{cpu_s:.2f} s of CPU for one step")
         elif grown > STEP_BYTES:
             self.over = Failure("memory", f"{grown / 1e6:.0f} MB for one step")

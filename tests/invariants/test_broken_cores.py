@@ -52,8 +52,8 @@ def test_unclean_election__of_a_topic_that_forbids_it(monkeypatch: pytest.Monkey
     chain = [link.text for link in first.chain]
     assert "broker 3 fenced: no heartbeat for 9000 ms" in chain
     assert any("leader none -> 3" in text for text in chain)
-    assert (
-        f"  {first.chain[0].at_ms - result.began_ms:>+8} ms  {chain[0]}" in result.verdict.lines()
+    assert f"  {first.chain[0].at_ms - result.began_ms:>+8} ms  {chain[0]}" in result.verdict.lines(
+        verbose=True
     )
 
 

@@ -31,10 +31,11 @@ def test_clusters__ready_when_answered(api: Api) -> None:
 
 
 def test_clusters__yaml_is_the_topology(api: Api) -> None:
-    yaml = b"brokers: 2\nprofile: fast\ntopics: {x: {partitions: 3}}\n"
+    yaml = b"brokers: 2\nprofile: fast\ntopics: {x: {partitions: 3}}\nconfig: {num.io.threads: 9}\n"
     found = api.ok("POST", "/v1/clusters", yaml, Content_Type="application/yaml")
     assert len(found["brokers"]) == 2
     assert len(found["partitions"]) == 3
+    assert found["without_effect"] == ["num.io.threads"]
     listed = api.ok("GET", "/v1/clusters")["clusters"]
     assert {"id": found["id"], "name": "kcluster", "bootstrap": found["bootstrap"], "lease": None}\
         in listed  # fmt: skip

@@ -361,12 +361,13 @@ def _outcome(
 
 def _unreadable(recorder: Recorder) -> tuple[Unreadable, ...]:
     """Everything that was appended and could not be read, in order of partition and offset."""
-    found: dict[Unreadable, None] = {}
+    found: dict[tuple[Partition, int, int], Unreadable] = {}
     for observed in recorder.partitions.values():
         batches = [append.batch for append in observed.appends]
         partition = (observed.topic, observed.partition)
-        found |= dict.fromkeys(recorder.contents.unreadable_in(partition, batches))
-    return tuple(sorted(found, key=lambda one: (one.partition, one.first)))
+        for each in recorder.contents.unreadable_in(partition, batches):
+            found.setdefault((each.partition, each.first, each.last), each)
+    return tuple(found[place] for place in sorted(found))
 
 
 def _errors(ledger: Ledger) -> list[ErrorCount]:

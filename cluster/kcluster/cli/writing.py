@@ -17,6 +17,8 @@ from kcluster.cli.control.protocol import ControlError
 @contextmanager
 def writing(path: str) -> Iterator[None]:
     """`path`, or files below it, are written; ControlError if that is not possible."""
+    if "\0" in path:
+        raise ControlError(f"{path!r}: a path has no NUL", 2)
     try:
         yield
     except OSError as error:

@@ -17,6 +17,9 @@ from kcluster.config.files.durations import milliseconds
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
 
+MAX_DIGITS: Final = 18
+"""Of an event's number, or a moment in ms: both fit into 64 bits."""
+
 WANTED: Final = "a time back (30s), an event's number (17), or a moment of the clock (@12345)"
 
 
@@ -25,7 +28,7 @@ def since_ms_of(since: str | int, now_ms: int, entries: Sequence[NoteEntry]) -> 
     for other words, and for an event that is not there."""
     text = str(since).strip()
     number = text.removeprefix("@")
-    if number.isascii() and number.isdecimal():
+    if number.isascii() and number.isdecimal() and len(number) <= MAX_DIGITS:
         return int(number) if text.startswith("@") else _of_event(int(number), entries)
     try:
         return now_ms - milliseconds(text, WANTED)

@@ -4,7 +4,7 @@ Owns: the archive of either, what a worker says whose Python cannot import them.
 session (session.py), chooses the workers' Python (PYSPARK_PYTHON does).
 Kafka: no counterpart.  Spark: its page "Python Package Management" ships whole environments, by
 venv-pack or conda-pack; an archive of the installed files needs neither, and no interpreter at the
-same place on each worker (docs/decisions/022).
+same place on each worker (docs/decisions/023).
 
 Dependencies with machine code fit workers of the same platform and minor version of Python.
 """

@@ -91,7 +91,10 @@ class _ViolationRead(msgspec.Struct):
 class _VerdictRead(msgspec.Struct):
     """What readers of a verdict as values rely on."""
 
+    outcome: str = ""
     reason: str = ""
+    degraded_lines: tuple[str, ...] = ()
+    outage_lines: tuple[str, ...] = ()
     sent: int = 0
     acked: int = 0
     failed: int = 0

@@ -64,11 +64,11 @@ def explain(record: RunRecord, partition: str = "") -> Iterator[str]:
     if record.processed or record.problems:
         yield ""
         yield from _processing(record, chosen)
-    if record.verdict:
+    if "outcome" in record.verdict:
         yield ""
         for key in ("degraded_lines", "outage_lines"):
             yield from (_escaped(line) for line in record.verdict.get(key, ()))
-        yield _escaped(f"{record.verdict['outcome']}: {record.verdict['reason']}")
+        yield _escaped(f"{record.verdict['outcome']}: {record.verdict.get('reason', '')}")
 
 
 def _processing(record: RunRecord, chosen: Sequence[str]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from kcluster.checks.verdict import judge
 from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
+from kcluster.contract import CONTROLLER_ID
 from kcluster.drivers.memory.stream import StreamEnd
 from kcluster.evidence.sampling import SamplingRecorder
 from kcluster.protocol import messages as m
@@ -135,7 +136,7 @@ class FuzzedCluster:
         self.rig = MemoryRig(topology(release))
         self.sampled = SamplingRecorder(self.rig.driver.dispatcher, self.rig.plan)
         self.lanes: dict[tuple[int, int], StreamEnd] = {}
-        self.budget = Budget()
+        self.budget = Budget(self.partitions)
 
     def do(self, step: Step) -> None:
         """One step, and what follows from it."""
@@ -145,6 +146,12 @@ class FuzzedCluster:
                 end.close()
         elif isinstance(step, Sent):
             self.send(step)
+
+    def partitions(self) -> int:
+        """How many there are, as far as the controller is up."""
+        node = self.rig.driver.dispatcher.processes[CONTROLLER_ID].node
+        topics = {} if node is None else node.image.topics
+        return sum(len(topic.partitions) for topic in topics.values())
 
     def send(self, step: Sent) -> None:
         """Write the bytes; if the broker does not read them at once, what is left is dropped."""

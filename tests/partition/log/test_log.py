@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.partition.log.log import Log
-from kcluster.protocol.records.records import Batch, Record, build_batch, parse_batches
+from kcluster.protocol.records.records import Record, build_batch
 from tests.partition.records_for_tests import (
     CONFIG,
     EVERYTHING,
@@ -340,14 +340,3 @@ def test_cost__an_empty_log_is_small():
     assert sum(sys.getsizeof(part) for part in parts) < 400
     assert log.producer_table is None
     assert log.segments is new_log().segments
-
-
-def test_cost__a_batch_of_the_compiled_log_is_not_tracked_by_the_garbage_collector():
-    import gc
-
-    from kcluster.protocol.records import batches
-
-    is_compiled = not batches.__file__.endswith(".py")
-    (batch,) = parse_batches(sent())
-    assert isinstance(batch, Batch)
-    assert gc.is_tracked(batch) is not is_compiled

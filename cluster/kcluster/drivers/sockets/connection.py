@@ -244,8 +244,8 @@ class BrokerConnection:
             # The complete frames before it get their replies first.
             self._malformed = str(error)
             return
-        except OSError as error:
-            self._broken(error)
+        except OSError as cause:
+            self._broken(cause)
             return
         if not size_bytes:
             self.close("")

@@ -225,8 +225,8 @@ def _opened(batch: Batch, data: bytes, allowance: Allowance) -> bytes | Refusal:
     try:
         opened = bytes(compression.decompress(batch.codec, payload, allowance=allowance))
         allowance.spend_on(min(batch.record_count, len(opened) // RECORD_MIN_BYTES))
-    except TooLargeError as problem:
-        return _too_large(problem)
+    except TooLargeError as too_large:
+        return _too_large(too_large)
     except CompressionError as problem:
         return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem))
     return opened
@@ -287,10 +287,10 @@ def _examine(batch: Batch, contents: _Contents, config: TopicConfig, now_ms: int
                     text = f"record {index} of a compressed batch has offset delta {offset_delta}"
                     return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, text)
                 newest = max(newest, timestamp)
-    except InvalidRecords as problem_found:
-        return Refusal(problem_found.error, problem_found.text)
-    except TooLargeError as problem_found:
-        return _too_large(problem_found)
+    except InvalidRecords as invalid:
+        return Refusal(invalid.error, invalid.text)
+    except TooLargeError as too_large:
+        return _too_large(too_large)
     if problems:
         return _of_records(problems, has_bad_time)
     return newest

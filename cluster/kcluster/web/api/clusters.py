@@ -64,7 +64,8 @@ class RuleInForce(Struct, frozen=True):
 
 
 class ClusterAnswer(Struct, frozen=True):
-    """A cluster and how it stands.  `lease`: None if it stays until it is deleted."""
+    """A cluster and how it stands.  `lease`: None if it stays until it is deleted;
+    `without_effect`: configs that its topology sets and nothing here obeys."""
 
     id: str
     name: str
@@ -83,6 +84,7 @@ class ClusterAnswer(Struct, frozen=True):
     clients: dict[int, str]
     rules: list[RuleInForce]
     page: str
+    without_effect: tuple[str, ...]
 
 
 class ClusterBrief(Struct, frozen=True):
@@ -285,4 +287,5 @@ def cluster_answer(call: ApiCall, held: HeldCluster) -> ClusterAnswer:
             for rule in cluster.rules()
         ],
         page=call.server.page_url(held.id),
+        without_effect=cluster.topology.without_effect,
     )
