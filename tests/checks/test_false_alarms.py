@@ -114,11 +114,104 @@ steps:
   - {at: 700ms, move: {partition: orders-0, to: 2}}
 checks: {verdict: invalid, anomalies: {passed-over: some}}
 """
+SHARE_LEADER_UNKNOWN = """
+# A share partition's leader moves, and its only member learns that late: the answer to its Metadata
+# request takes three seconds.  With this seed it asks a broker that it fetches nothing from.
+seed: 3
+topology:
+  brokers: 3
+  profile: fast
+  topics:
+    orders: {assignment: [[2, 3]]}
+    __share_group_state: {assignment: [[1]]}
+    __consumer_offsets: {assignment: [[1]]}
+workload:
+  producers: {topic: orders, name: shop, rate: 50/s, stop: 1500ms}
+  consumers:
+    {topics: orders, name: packer, group: packing, share: true, config: {request.timeout.ms: 5000}}
+duration: 2s
+steps:
+  - {at: 990ms, rule: {api: Metadata, client: packer, delay: 3s}, for: 100ms}
+  - {at: 1s, move: {partition: orders-0, to: 3}}
+"""
+SHARE_MEMBER_UNASSIGNED = """
+# The only member of a share group is sent away, and joins again late: the answer to its heartbeat
+# takes three seconds.
+topology:
+  brokers: 2
+  profile: fast
+  topics:
+    orders: {assignment: [[1]]}
+    __share_group_state: {assignment: [[2]]}
+    __consumer_offsets: {assignment: [[2]]}
+workload:
+  producers: {topic: orders, name: shop, rate: 50/s, stop: 1500ms}
+  consumers:
+    {topics: orders, name: packer, group: packing, share: true, config: {request.timeout.ms: 5000}}
+duration: 2s
+steps:
+  - {at: 1s, rule: {api: ShareGroupHeartbeat, answer: UNKNOWN_MEMBER_ID, nth: 1}}
+  - {at: 1s, rule: {api: ShareGroupHeartbeat, delay: 3s, nth: 1}}
+"""
+PASSED_OVER_BY_LIMIT = """
+# The answers with a share group's records are lost, as often as each may be delivered.
+topology:
+  brokers: 1
+  profile: fast
+  topics: {orders: {partitions: 1}}
+  config: {group.share.delivery.count.limit: 2}
+workload:
+  producers: {topic: orders, name: shop, rate: 50/s, stop: 1200ms}
+  consumers: {topics: orders, name: packer, group: packing, share: true}
+duration: 1500ms
+steps:
+  - {at: 800ms, rule: {api: ShareFetch, drop: reply, close: true}, for: 300ms}
+checks: {verdict: invalid, anomalies: {passed-over: some}}
+"""
+OWNED_TWICE_BY_POWER = """
+# A coordinator loses power before its disk has the group: it gives all partitions to the first
+# member that joins again, while the other one is cut off.
+topology:
+  brokers: 1
+  profile: fast
+  topics: {orders: {partitions: 2}}
+  config: {group.initial.rebalance.delay.ms: 0}
+workload:
+  producers: {topic: orders, name: shop, rate: 20/s}
+  consumers: {topics: orders, name: reader, group: readers, members: 2}
+duration: 2s
+steps:
+  - {at: 700ms, isolate: reader-1, for: 1s}
+  - {at: 800ms, kill: {brokers: 1, how: power}, for: 100ms}
+"""
+COMMITTED_BACK_BY_DELAY = """
+# A rule holds a commit for longer than its client waits: the client commits again, and on.
+topology:
+  brokers: 1
+  profile: fast
+  topics: {orders: {partitions: 1}}
+  config: {group.initial.rebalance.delay.ms: 0}
+workload:
+  producers: {topic: orders, name: shop, rate: 50/s, stop: 1s}
+  consumers:
+    - topics: orders
+      name: reader
+      group: readers
+      commit: after_poll
+      config: {request.timeout.ms: 200, session.timeout.ms: 6000}
+    - {topics: orders, name: later, group: readers, start: 1200ms}
+duration: 2s
+steps:
+  - {at: 500ms, rule: {api: OffsetCommit, delay: 600ms, nth: 1}}
+checks: {verdict: invalid, anomalies: {committed-offset-back: 1}}
+"""
 VALID = {
     "a compacted record is not torn from its transaction": TORN_ON_COMPACTED,
     "a copy of compacted batches lacks nothing": COMPACTED_COPY,
     "LeaveGroup may wait for commits": LEAVE_WAITS_FOR_COMMIT,
     "an answer of a replaced leader is no second delivery": SHARE_SLOW_MEMBER,
+    "a member that looks for a new leader needs time": SHARE_LEADER_UNKNOWN,
+    "a member that joins again needs time": SHARE_MEMBER_UNASSIGNED,
 }
 
 
@@ -134,3 +227,26 @@ def test_passed_over__is_allowed_by_the_reset_before_the_first_acknowledgement()
     assert {str(one.allowed) for one in result.verdict.anomalies} == {
         "share.auto.offset.reset=latest"
     }
+
+
+def test_passed_over__is_allowed_by_the_delivery_count_limit() -> None:
+    result = run_scenario(Scenario.parse(PASSED_OVER_BY_LIMIT), "virtual")
+    assert result.passed, "\n".join(result.verdict.lines())
+    assert {str(one.allowed) for one in result.verdict.anomalies} == {
+        "group.share.delivery.count.limit"
+    }
+
+
+def test_owned_twice__is_allowed_where_power_was_lost_with_the_group() -> None:
+    result = run_scenario(Scenario.parse(OWNED_TWICE_BY_POWER), "virtual")
+    found = {one.name: str(one.allowed) for one in result.verdict.anomalies}
+    assert found["owned-twice"] == "power lost before a flush"
+    assert found["committed-offset-back"] == "power lost before a flush"
+
+
+def test_committed_offset_back__is_allowed_by_a_rule_that_delays_a_commit() -> None:
+    result = run_scenario(Scenario.parse(COMMITTED_BACK_BY_DELAY), "virtual")
+    assert result.passed, "\n".join(result.verdict.lines())
+    assert [str(one.allowed) for one in result.verdict.anomalies] == [
+        "a commit delayed by a fault rule"
+    ]

@@ -30,6 +30,8 @@ class Setting(StrEnum):
     UNVERIFIED = "transaction.partition.verification.enable=false"
     TRANSACTIONS_V1 = "a client with transactions of version 1"
     SHARE_RESET = "share.auto.offset.reset=latest"
+    DELIVERY_LIMIT = "group.share.delivery.count.limit"
+    DELAYED_COMMIT = "a commit delayed by a fault rule"
 
 
 CAUSES: Final[dict[Setting, Cause]] = {
@@ -43,6 +45,8 @@ CAUSES: Final[dict[Setting, Cause]] = {
     Setting.UNVERIFIED: Cause.UNVERIFIED,
     Setting.TRANSACTIONS_V1: Cause.TRANSACTIONS_V1,
     Setting.SHARE_RESET: Cause.SHARE_RESET,
+    Setting.DELIVERY_LIMIT: Cause.DELIVERY_LIMIT,
+    Setting.DELAYED_COMMIT: Cause.FAULT_RULE,
 }
 """The setting as a cause of the anomaly that it allows."""
 

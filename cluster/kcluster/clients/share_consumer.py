@@ -55,7 +55,7 @@ class SessionOfMember:
         self.is_in_flight = False
         self.fetch_at_ms = 0
         self.answered_ms = -1
-        """When the last fetch was sent that was answered without an error."""
+        """When the last fetch was sent that was answered; -1 after an error, of a partition too."""
 
     def reset(self) -> None:
         """The session is over: what was not acknowledged will be delivered again."""
@@ -133,7 +133,7 @@ class ShareConsumer(ClientBase):
 
     def has_asked_since(self, since_ms: int) -> bool:
         """Whether the leaders of all its partitions have answered a fetch that it sent then or
-        later."""
+        later: as far as it knows, none of them was replaced since."""
         leaders = {self.metadata.leader(*one): None for one in self.assignment}
         sessions = [self._sessions.get(leader) for leader in leaders]
         return all(one is not None and one.answered_ms >= since_ms for one in sessions)
@@ -373,6 +373,7 @@ class ShareConsumer(ClientBase):
         if error:
             self.network.record_error(now_ms, request.api_key, failure or error.name)
             session.reset()
+            session.answered_ms = -1
             session.fetch_at_ms = now_ms + self.settings.retry_backoff_ms
             if error not in _NO_SESSION:
                 self.metadata.request_update()
@@ -420,6 +421,7 @@ class ShareConsumer(ClientBase):
         if error:
             self.network.record_error(now_ms, _FETCH, error.name, key)
             session.fetch_at_ms = now_ms + self.settings.retry_backoff_ms
+            session.answered_ms = -1
             if is_stale_metadata(error):
                 self.metadata.request_update()
             return False

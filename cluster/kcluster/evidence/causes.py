@@ -75,6 +75,7 @@ class Cause(StrEnum):
     UNVERIFIED = "transaction.partition.verification.enable=false"
     TRANSACTIONS_V1 = "transactions-v1"
     SHARE_RESET = "share.auto.offset.reset=latest"
+    DELIVERY_LIMIT = "group.share.delivery.count.limit"
 
 
 MEANINGS: Final[dict[Cause, str]] = {
@@ -110,6 +111,7 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.UNVERIFIED: "leaders appended a batch without asking its coordinator for the transaction",
     Cause.TRANSACTIONS_V1: "the client's epoch was the same in one transaction and the next",
     Cause.SHARE_RESET: "a share group had stored nothing, and began at the end of the log again",
+    Cause.DELIVERY_LIMIT: "a record was delivered as often as it may be; answers with it were lost",
 }
 
 _DEATHS: Final = {

@@ -17,6 +17,8 @@ from msgspec import Struct
 
 from kcluster.broker.coordinator.group_log import OffsetRecord
 from kcluster.broker.coordinator.group_records import decode_batch
+from kcluster.broker.coordinator.share_state.share_state_log import decode_states
+from kcluster.broker.share.in_flight import RecordState
 from kcluster.clients.ledger import Partition, ShareLeadership
 from kcluster.contract import Note, Request
 from kcluster.events.clients import (
@@ -33,7 +35,7 @@ from kcluster.metadata.placement import coordinator_partition
 from kcluster.operations.status import controller_image
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
-from kcluster.protocol.names import GROUP_METADATA_TOPIC
+from kcluster.protocol.names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -68,6 +70,16 @@ class WrittenOffset(Struct, frozen=True, gc=False):
     at_ms: int
     broker: int
     offset: int
+
+
+class ArchivedRecords(Struct, frozen=True, gc=False):
+    """A share coordinator wrote that these records, of which each was delivered `count` times, are
+    not delivered again; `last_offset` is one of them."""
+
+    at_ms: int
+    first_offset: int
+    last_offset: int
+    count: int
 
 
 class OffsetLookup(Struct, frozen=True, gc=False):
@@ -190,6 +202,23 @@ def offsets_written(
                 if isinstance(record, OffsetRecord) and record.key == (group, *partition):
                     offset = -1 if record.committed is None else record.committed.offset
                     yield WrittenOffset(append.at_ms, append.broker, offset)
+
+
+def archived_records(
+    recorder: Recorder, group: str, partition: Partition
+) -> Iterator[ArchivedRecords]:
+    """Every archived batch that was written of this share group and partition, in order of time,
+    also of records that no member received: the answers were lost."""
+    names = controller_image(recorder.dispatcher).topic_names
+    for home in recorder.partitions.values():
+        for append in home.appends if home.topic == SHARE_GROUP_STATE_TOPIC else ():
+            for _, record in decode_states(append.batch):
+                of = record.partition
+                if (of.group_id, names.get(of.topic_id), of.partition) != (group, *partition):
+                    continue
+                for first, last, state, count in record.stored_batches:
+                    if state == RecordState.ARCHIVED:
+                        yield ArchivedRecords(append.at_ms, first, last, count)
 
 
 def share_leaderships(recorder: Recorder) -> list[ShareLeadership]:

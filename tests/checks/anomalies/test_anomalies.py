@@ -451,6 +451,14 @@ def test_history__the_log_end_is_unseen_only_after_consumers_drained():
     assert unseen.name == "unseen"
 
 
+def test_anomalies__what_a_reader_skipped_in_a_log_that_was_lost_since_is_not_known():
+    reads = [read(0, b"a"), read(2, b"z")]
+    found = check([A, B, C], reads, FinalLog(0, ABC))
+    names = [one.name for one in found]
+    assert "inconsistent-offsets" in names
+    assert "poll-skip" not in names
+
+
 def test_anomalies__a_consumer_that_chose_its_position_did_not_go_back():
     reads = [read(0, b"a"), read(1, b"b"), read(0, b"a", restarted=True)]
     assert check([A, B], reads, FinalLog(0, AB)) == []

@@ -17,10 +17,15 @@ from kcluster.checks.anomalies.base import (
     Group,
     anomaly,
 )
-from kcluster.checks.stories.commits import commit_ms, fetched_offset
+from kcluster.checks.settings import Setting
+from kcluster.checks.stories.commits import commit_ms, fetched_offset, is_commit_of
+from kcluster.checks.stories.groups import group_losses
 from kcluster.checks.stories.reads import changes_between
 from kcluster.clients.ledger import Ledger, Partition
+from kcluster.contract import Note
 from kcluster.events.brokers import BrokerDown, RecordsLost
+from kcluster.events.network import RuleHit
+from kcluster.events.rule_effects import Delay
 from kcluster.evidence.group_history import offsets_written
 from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts, between, link
@@ -36,6 +41,8 @@ class CommittedOffsetBack(CommitAnomaly):
     """A group's commit was acked, and an OffsetFetch that was sent afterwards got an older offset.
 
     committed-offset-back: orders-0: group g committed 5 and fetched 3 later
+
+    A commit that a fault rule held until its client had committed again is accepted (`allowed`).
     """
 
     def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
@@ -48,14 +55,43 @@ class CommittedOffsetBack(CommitAnomaly):
         return f"group {first.client} committed {first.other} and fetched {first.offset} later"
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
-        return Explanation(_forgotten(facts, anomaly))
+        links = list(_forgotten(facts, anomaly))
+        group, partition = anomaly.client, anomaly.partition
+        committed_ms = commit_ms(facts, group, partition, anomaly.other, anomaly.first)
+        until_ms = max((one.at_ms for one in links), default=committed_ms)
+        delayed = _delayed(facts, anomaly, committed_ms, until_ms)
+        if delayed is not None:
+            return Explanation([link(delayed), *links], Setting.DELAYED_COMMIT)
+        lost, allowed = group_losses(facts, group, committed_ms, until_ms, partition)
+        return Explanation([*links, *lost], allowed)
+
+
+def _delayed(facts: Facts, anomaly: Anomaly, from_ms: int, until_ms: int) -> Note | None:
+    """When a rule held the request of the older commit, if that was accepted behind the newer one:
+    its client has given it up and committed again, which no broker can tell."""
+    late = {
+        (broker, reply.request.connection_id, reply.request.correlation_id)
+        for at_ms, broker, reply in facts.recorder.answers
+        if from_ms <= at_ms <= until_ms
+        and is_commit_of(reply, anomaly.client, anomaly.partition, anomaly.first)
+    }
+    for note in facts.notes if late else ():
+        hit = note.event
+        if (
+            isinstance(hit, RuleHit)
+            and isinstance(hit.effect, Delay)
+            and (hit.broker, hit.connection_id, hit.correlation_id) in late
+            and note.at_ms < from_ms
+        ):
+            return note
+    return None
 
 
 def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     """The ack of the commit, a later commit of the older offset or else what became of the group's
     partition, and the older answer."""
     group = anomaly.client
-    committed_ms = commit_ms(facts, group, anomaly.partition, anomaly.other)
+    committed_ms = commit_ms(facts, group, anomaly.partition, anomaly.other, anomaly.first)
     fetched_ms = facts.recorder.dispatcher.now_ms
     for at_ms, broker, reply in facts.recorder.answers:
         body = reply.request.body
@@ -76,6 +112,8 @@ def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
         for written in offsets_written(facts.recorder, group, anomaly.partition)
         if committed_ms <= written.at_ms <= fetched_ms
     ]
+    while later and later[-1].offset != anomaly.first and later[-1].at_ms == fetched_ms:
+        later.pop()  # written behind the answer, within its millisecond
     if later and later[-1].offset == anomaly.first:
         # A commit that was under way for longer, or of another member: nothing was lost.
         for written in later:

@@ -16,6 +16,7 @@ from kcluster.checks.anomalies.base import (
     GroupAnomaly,
     anomaly,
 )
+from kcluster.checks.stories.groups import group_losses
 from kcluster.clients.ledger import Partition
 from kcluster.evidence.group_holdings import held_twice
 from kcluster.evidence.history import Link
@@ -26,7 +27,8 @@ from kcluster.evidence.recorder import Recorder
 @anomaly("owned-twice", "a partition was given to a member of a group while another one held it")
 class OwnedTwice(GroupAnomaly):
     """A coordinator assigned a partition to a member, and another member had not given it up, left
-    or been fenced: both read it, and both may commit.
+    or been fenced: both read it, and both may commit.  A coordinator whose disk has lost the group
+    does not know the other one (`allowed`).
 
         owned-twice: orders-0: group g gave it to b while a held it
     """
@@ -52,9 +54,12 @@ class OwnedTwice(GroupAnomaly):
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         group = anomaly.client
+        lost, allowed = group_losses(facts, group, anomaly.other, anomaly.at_ms)
         return Explanation(
             (
                 Link(anomaly.other, f"group {group} gave the partition to its holder"),
+                *lost,
                 Link(anomaly.at_ms, f"group {group} gave it to another member"),
-            )
+            ),
+            allowed,
         )

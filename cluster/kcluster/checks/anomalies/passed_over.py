@@ -24,6 +24,9 @@ from kcluster.checks.stories.reads import changes_between
 from kcluster.clients.ledger import SharedRecord
 from kcluster.contract import Note
 from kcluster.events.share_groups import SharePartitionLoaded
+from kcluster.events.words.base import counted
+from kcluster.evidence.group_history import archived_records
+from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts, between, link
 
 
@@ -36,7 +39,9 @@ class PassedOver(PartitionAnomaly):
         passed-over: orders-0: b, acked at offset 1, was settled by no member of group g
 
     A group that begins at the end of the log (`allowed`) stores where that was with its first
-    acknowledgement.  If the leader changes before, the next one begins at the end again.
+    acknowledgement.  If the leader changes before, the next one begins at the end again.  And a
+    record is archived (`allowed`) after as many deliveries as it may have, even if every answer
+    with it was lost.
     """
 
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
@@ -67,10 +72,27 @@ class PassedOver(PartitionAnomaly):
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         now_ms = facts.recorder.dispatcher.now_ms
         links = [*changes_between(facts, anomaly.partition, anomaly.at_ms, now_ms)]
+        if exhausted := _exhausted(facts, anomaly):
+            return Explanation([*links, exhausted], Setting.DELIVERY_LIMIT)
         reset = _reset(facts, anomaly)
         if reset is None:
             return Explanation(links)
         return Explanation([*links, link(reset)], Setting.SHARE_RESET)
+
+
+def _exhausted(facts: Facts, anomaly: Anomaly) -> Link | None:
+    """When the last of the records was archived, if each was delivered as often as it may be,
+    although its members received it less often."""
+    limit = facts.ledger.delivery_limit
+    left = set(range(anomaly.first, anomaly.last + 1))
+    for one in archived_records(facts.recorder, anomaly.client, anomaly.partition):
+        if one.count >= limit:
+            left.difference_update(range(one.first_offset, one.last_offset + 1))
+        if not left:
+            times = counted(one.count, "delivery")
+            text = f"share group {anomaly.client}: archived after {times}; answers were lost"
+            return Link(one.at_ms, text)
+    return None
 
 
 def _reset(facts: Facts, anomaly: Anomaly) -> Note | None:

@@ -5,23 +5,50 @@ Owns: both look-ups in the brokers' answers.  Never: makes a link.  Kafka: no co
 
 from __future__ import annotations
 
+from typing import Any
+
 from kcluster.clients.ledger import Partition
+from kcluster.contract import Reply
 from kcluster.evidence.lookups import Facts
 from kcluster.protocol.apis import ApiKey
 
 
-def commit_ms(facts: Facts, group: str, partition: Partition, offset: int) -> int:
-    """When that commit was last answered; 0 for never."""
+def commit_ms(
+    facts: Facts, group: str, partition: Partition, offset: int, fetched: int | None = None
+) -> int:
+    """When that commit was accepted last, before an OffsetFetch was answered with `fetched` if that
+    is given; 0 for never."""
     last = 0
     for at_ms, _, reply in facts.recorder.answers:
         request = reply.request
-        if request.api_key != ApiKey.OFFSET_COMMIT or request.body.group_id != group:
-            continue
-        for topic in request.body.topics:
-            for wanted in topic.partitions:
-                if wanted.partition_index == partition[1] and wanted.committed_offset == offset:
-                    last = at_ms
+        if request.api_key == ApiKey.OFFSET_FETCH:
+            is_wanted = last and fetched is not None
+            if is_wanted and fetched_offset(reply.body, group, partition) == fetched:
+                break
+        elif is_commit_of(reply, group, partition, offset):
+            last = at_ms
     return last
+
+
+def is_commit_of(reply: Reply, group: str, partition: Partition, offset: int) -> bool:
+    """Whether this accepts the commit of an offset."""
+    request = reply.request
+    return (
+        request.api_key == ApiKey.OFFSET_COMMIT
+        and request.body.group_id == group
+        and _number(request.body, partition, "committed_offset") == offset
+        and not _number(reply.body, partition, "error_code")
+    )
+
+
+def _number(body: Any, partition: Partition, field: str) -> int:
+    """A field of a partition's entry in an OffsetCommit request or response; -1 for none."""
+    for topic in body.topics if body is not None else ():
+        for entry in topic.partitions:
+            if entry.partition_index == partition[1]:
+                number: int = getattr(entry, field)
+                return number
+    return -1
 
 
 def fetched_offset(body: object, group: str, partition: Partition) -> int:

@@ -253,6 +253,7 @@ class ScenarioRun:
                 yield f"{consumer.name} received a record less than {SHARE_CALM_MS} ms ago"
             elif self.scenario.heal and not consumer.has_asked_since(self._shared_ms):
                 yield f"{consumer.name} waits for an answer to its fetch"
+        yield from self._unassigned(present)
         last_ms = max(self._shared_ms, *(consumer.active_ms for consumer in present))
         lock_ms = self.stage.ledger.lock_duration_ms if self.stage.may_await_locks else 0
         is_over = now_ms - last_ms >= SHARE_CALM_MS + lock_ms
@@ -262,6 +263,18 @@ class ScenarioRun:
                 yield f"share group {key.group_id} is loading partition {key.partition}"
             elif not is_over:
                 yield f"share group {key.group_id}: partition {key.partition} has records in flight"
+
+    def _unassigned(self, sharing: list[ShareConsumer]) -> Iterator[str]:
+        """The partitions that no member of a share group knows to be its own: one that joins again
+        has none for a while."""
+        for group in dict.fromkeys(one.settings.group_id for one in sharing):
+            members = [one for one in sharing if one.settings.group_id == group]
+            topics = dict.fromkeys(topic for one in members for topic in one.plan.topics)
+            assigned = {partition for one in members for partition in one.assignment}
+            for topic in topics:
+                for name, number in self.stage.partitions(topic):
+                    if self.scenario.heal and (name, number) not in assigned:
+                        yield f"{name}-{number} is assigned to no member of share group {group}"
 
     def _unowned(self) -> Iterator[tuple[str, Partition]]:
         """The partitions that groups with members read and that no member owns."""

@@ -35,6 +35,10 @@ class SnapshotRecord(Struct, frozen=True):
     partition: SharePartition
     state: ShareState | None
 
+    @property
+    def stored_batches(self) -> tuple[StateBatch, ...]:
+        return self.state.batches if self.state is not None else ()
+
     def encode(self) -> Encoded:
         key = record_codec("ShareSnapshotKey", _VERSION).encode_prefixed(
             m.ShareSnapshotKey(*self.partition)
@@ -64,6 +68,10 @@ class UpdateRecord(Struct, frozen=True):
     start_offset: int
     delivery_complete_count: int
     batches: tuple[StateBatch, ...]
+
+    @property
+    def stored_batches(self) -> tuple[StateBatch, ...]:
+        return self.batches
 
     def encode(self) -> Encoded:
         key = record_codec("ShareUpdateKey", _VERSION).encode_prefixed(

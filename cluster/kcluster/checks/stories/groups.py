@@ -1,0 +1,50 @@
+"""How the state of a group was lost: its coordinator's log began without it.
+
+Owns: which of a group's records counts.  Never: guesses: each link is a note.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from kcluster.broker.coordinator.group_log import LogRecord, OffsetRecord
+from kcluster.broker.coordinator.group_records import decode_batch
+from kcluster.checks.settings import Setting
+from kcluster.checks.stories.losses import losses
+from kcluster.clients.ledger import Partition
+from kcluster.events.partitions import BecameLeader
+from kcluster.evidence.history import Link
+from kcluster.evidence.lookups import Facts
+from kcluster.metadata.placement import coordinator_partition
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
+
+
+def group_losses(
+    facts: Facts, group: str, written_ms: int, until_ms: int, committed: Partition | None = None
+) -> tuple[list[Link], Setting]:
+    """What removed the last record of a group that was written until `written_ms`, and the setting
+    that allowed it; nothing if each leader until `until_ms` had the record.  `committed`: the last
+    commit for this partition."""
+    homes = [x for x in facts.recorder.partitions.values() if x.topic == GROUP_METADATA_TOPIC]
+    number = coordinator_partition(group, len(homes)) if homes else -1
+    for home in homes:
+        for append in reversed(home.appends) if home.partition == number else ():
+            if append.at_ms > written_ms:
+                continue
+            if any(_is_of(record, group, committed) for record in decode_batch(append.batch)):
+                began_without = any(
+                    began.leader_epoch > append.epoch
+                    and began.start_offset <= append.base_offset
+                    and note.at_ms <= until_ms
+                    for note, began in facts.of_partition((home.topic, number), BecameLeader)
+                )
+                if not began_without:
+                    break
+                links, allowed = losses(facts, home, append, append.base_offset)
+                return [one for one in links if one.at_ms <= until_ms], allowed
+    return [], Setting.NONE
+
+
+def _is_of(record: LogRecord, group: str, committed: Partition | None) -> bool:
+    if committed is None:
+        return record.group_id == group
+    return isinstance(record, OffsetRecord) and record.key == (group, *committed)
