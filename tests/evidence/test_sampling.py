@@ -227,3 +227,22 @@ def lose_the_newest(cluster: Lab, then: int = 5) -> None:
     driver.start(leader)
     cluster.produce(then)
     driver.run_for(20_000)
+
+
+@pytest.mark.pure_python
+@pytest.mark.parametrize(("replicas_per_ms", "most"), [(50, 99), (0.001, 4)])
+def test_sampling__looks_seldom_where_a_look_takes_long(
+    replicas_per_ms: float, most: int, lab: Callable[..., Lab], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three replicas at 0.001 per ms: a look takes three seconds."""
+    cluster = lab()
+    looked: dict[int, None] = {}
+    cluster.recorder.check_last_step()
+    monkeypatch.setattr("kcluster.evidence.sampling.REPLICAS_PER_MS", replicas_per_ms)
+    for leader in (2, 3, 1, 2, 3, 1):
+        cluster.driver.move("orders", 0, leader)
+        for _ in range(5):
+            cluster.driver.run_for(20)
+            looked[cluster.recorder._looked_ms] = None
+    assert 1 <= len(looked) <= most
+    assert len(looked) > 4 or most == 4

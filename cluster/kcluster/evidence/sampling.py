@@ -171,16 +171,21 @@ class SamplingRecorder(Recorder):
         if event.is_internal:
             return
         if isinstance(event, BrokerDown):
-            self._catch_up()  # before its disk changes
+            for node in self._brokers():
+                if node.node_id == event.broker:
+                    self._read_image(note.at_ms)
+                    self._read_replicas(note.at_ms, node)  # before its disk changes
         elif isinstance(event, TopicDeleted):
             self._catch_up()
             for observed in self.partitions.values():
                 if observed.topic == event.topic and observed.deleted_ms < 0:
                     observed.deleted_ms = note.at_ms
         elif isinstance(event, PartitionEvent | BrokerEvent) and not self._is_urgent:
-            # The brokers act on it within this ms; the record is to have it from then on.
+            # The brokers act on it within this ms; the record is to have it from then on, unless a
+            # look takes long: a broker's death is a thousand events in as many ms.
             self._is_urgent = True
-            self.dispatcher.later(self.dispatcher.now_us, self._look_now)
+            next_ms = self._looked_ms + self._replicas // REPLICAS_PER_MS
+            self.dispatcher.later(max(self.dispatcher.now_us, next_ms * 1000), self._look_now)
 
     def _look(self) -> None:
         self._is_due = False
@@ -203,6 +208,7 @@ class SamplingRecorder(Recorder):
         self._read_image(now_ms)
         self._replicas = 0
         for node in self._brokers():
+            self._replicas += len(node.replicas.all())
             self._read_replicas(now_ms, node)
         pending, self._pending = self._pending, []
         for answer in pending:
@@ -256,9 +262,7 @@ class SamplingRecorder(Recorder):
 
     def _read_replicas(self, now_ms: int, node: BrokerNode) -> None:
         broker, ends, known_starts = node.node_id, self._ends, self._epoch_starts
-        replicas = node.replicas.all()
-        self._replicas += len(replicas)
-        for replica in replicas:
+        for replica in node.replicas.all():
             log = replica.log
             at = (log.log_end_offset, replica.high_watermark)
             key = (broker, replica.topic_id, replica.partition)
