@@ -164,6 +164,7 @@ def run(options: UpOptions, began_s: float) -> int:
                 if options.record is not None:
                     printer.written(options.record)
         finally:
+            gc.freeze()  # the interpreter's last collection would walk over a gigabyte
             server.close()
             with leaving_within():
                 _close_page(session)
