@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kcluster.config.files.scalars import scalar
 from kcluster.config.kafka.broker import BROKER_CONFIGS
 from kcluster.config.topology.model import Topology
 from kcluster.importing.described import (
@@ -14,7 +15,7 @@ from kcluster.importing.described import (
     DescribedTopic,
 )
 from kcluster.importing.topology_draft import draft_topology, refusal
-from kcluster.importing.topology_text import scalar, topology_text
+from kcluster.importing.topology_text import topology_text
 from tests.importing.outputs import cluster_of
 
 

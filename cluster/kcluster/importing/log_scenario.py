@@ -11,6 +11,7 @@ from collections import Counter
 from msgspec import Struct, structs
 
 from kcluster.config.files.problems import Problem
+from kcluster.config.files.scalars import scalar
 from kcluster.config.kafka.broker import BrokerConfig
 from kcluster.config.topology.model import Topology
 from kcluster.importing.described import DescribedCluster, LeftOut
@@ -19,7 +20,7 @@ from kcluster.importing.log_lines import LogReading, in_order, read_log
 from kcluster.importing.log_steps import BrokerTimes, KnownTopology, LogSteps, steps_of
 from kcluster.importing.scenario_text import scenario_text
 from kcluster.importing.topology_draft import draft_topology
-from kcluster.importing.topology_text import scalar, topology_lines, topology_text
+from kcluster.importing.topology_text import topology_lines, topology_text
 
 
 class NamedTopology(Struct, frozen=True):

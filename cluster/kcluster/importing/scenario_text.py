@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kcluster.config.files.durations import in_seconds
+from kcluster.config.files.scalars import scalar
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.importing.log_steps import LogStep, LogSteps
-from kcluster.importing.topology_text import left_out_lines, scalar, text_for_comment
+from kcluster.importing.topology_text import left_out_lines, text_for_comment
 
 LEAD_MS: Final = 5_000
 """From the start of the scenario to its first step: time for clients to begin."""

@@ -6,16 +6,13 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from kcluster.config.files.scalars import scalar
 from kcluster.importing.described import LeftOut
 from kcluster.importing.topology_draft import DraftTopic, TopologyDraft
 
-_PLAIN: Final = re.compile(r"[A-Za-z./][A-Za-z0-9._/-]*|-?(0|[1-9][0-9]*)(\.[0-9]+)?")
-_NULLS: Final = ("null", "Null", "NULL")
 _WIDTH_CHARS: Final = 110
 
 
@@ -86,12 +83,6 @@ def _entries(config: Mapping[str, str]) -> Iterable[str]:
 
 def _flow(config: Mapping[str, str]) -> str:
     return "{" + ", ".join(_entries(config)) + "}"
-
-
-def scalar(text: str) -> str:
-    """A YAML scalar that reads as exactly this text."""
-    is_plain = _PLAIN.fullmatch(text) and text not in _NULLS
-    return text if is_plain else json.dumps(text, ensure_ascii=True)
 
 
 def text_for_comment(text: str) -> str:

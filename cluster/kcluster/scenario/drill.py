@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import yaml
-
 from kcluster.config.files.durations import in_seconds
+from kcluster.config.files.scalars import scalar
 from kcluster.config.topology.model import Topology
 
 TOPICS: Final = 10
@@ -32,11 +31,11 @@ def drill(topology: Topology, path: str, lost: str, file: str) -> str:
         f"# What is lost with {lost}?",
         f"# Run it:    kcluster scenario run {file}",
         "# All keys:  kcluster scenario help",
-        f"topology: {_flow(path)}",
+        f"topology: {scalar(path)}",
         *_workload(topology),
         f"duration: {in_seconds(duration_ms)}",
         "steps:",
-        f"  - {{at: {in_seconds(lost_at_ms)}, lose: {_flow(lost)},"
+        f"  - {{at: {in_seconds(lost_at_ms)}, lose: {scalar(lost)},"
         f" for: {in_seconds(down_ms)}}}  # power; they come back",
         "checks:",
         "  verdict: valid  # no acked record is lost",
@@ -55,14 +54,8 @@ def _workload(topology: Topology) -> Iterator[str]:
     yield f"workload:{note}"
     yield "  producers:"
     for name in chosen:
-        yield f"    - {{topic: {_flow(name)}, name: {_flow(f'{name}-writer')}, rate: 10/s}}"
+        yield f"    - {{topic: {scalar(name)}, name: {scalar(f'{name}-writer')}, rate: 10/s}}"
     yield "  consumers:"
     for name in chosen:
-        reader = _flow(f"{name}-reader")
-        yield f"    - {{topics: {_flow(name)}, name: {reader}, group: {reader}}}"
-
-
-def _flow(text: str) -> str:
-    """Text as a YAML scalar inside a flow mapping."""
-    written: str = yaml.safe_dump([text], default_flow_style=True, width=10_000)
-    return written.strip()[1:-1]
+        reader = scalar(f"{name}-reader")
+        yield f"    - {{topics: {scalar(name)}, name: {reader}, group: {reader}}}"
