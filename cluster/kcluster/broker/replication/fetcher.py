@@ -157,7 +157,7 @@ class ReplicaFetcher:
             READ_UNCOMMITTED,
             self._session_id,
             self._session_epoch,
-            self._topics(self._max_bytes),
+            self._topics(self._max_bytes) if self._named else [],
             self._forgotten_topics() if self._forgotten else [],
         )
         call = self._under_way = FetchCall(self, self._leader)
