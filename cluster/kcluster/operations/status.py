@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from kcluster.contract import Event, Note, NoteId
-from kcluster.controller.metadata_log import PendingTopics
+from kcluster.controller.metadata_log import MetadataLog, PendingTopics
 from kcluster.events.words import text_of
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import PartitionRegistration
@@ -193,11 +193,18 @@ def controller_image(dispatcher: Dispatcher) -> MetadataImage:
     return image
 
 
-def pending_topics(dispatcher: Dispatcher) -> PendingTopics:
-    """The topology's topics that are still to be created."""
+def metadata_log(dispatcher: Dispatcher) -> MetadataLog:
+    """The records that the newest metadata was built from, and what else outlives a controller."""
     process = dispatcher.processes[controller_id(dispatcher)]
     node: Any = process.node or process.last_node
-    pending: PendingTopics = node.log.pending_topics
+    log: MetadataLog = node.log
+    return log
+
+
+def pending_topics(dispatcher: Dispatcher) -> PendingTopics:
+    """The topology's topics that are still to be created."""
+    pending = metadata_log(dispatcher).pending_topics
+    assert pending is not None, "a controller has started"
     return pending
 
 
