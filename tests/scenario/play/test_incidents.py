@@ -11,6 +11,7 @@ from kcluster.scenario.play.phases import RunResult
 from kcluster.scenario.play.running import run_scenario
 from tests.rig.incidents import INCIDENTS, each_incident, played
 
+
 def report(result: RunResult) -> str:
     return "\n".join([*result.failures, *result.verdict.lines()])
 
