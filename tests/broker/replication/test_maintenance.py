@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from random import Random
-from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -24,6 +21,7 @@ from kcluster.partition.log.retention import expire
 from kcluster.partition.replica import Replica
 from kcluster.timers import NEVER_MS
 from tests.rig.cluster import Simulated, VirtualRig
+from tests.rig.counting import calls_of
 
 SHORT_TASKS = {
     "log.retention.check.interval.ms": 1_000,
@@ -39,18 +37,7 @@ def calls_of_an_idle_second(partitions: int) -> int:
     driver = VirtualDriver(Topology.of(brokers=3, profile="fast", topics=topics), 1)
     driver.open()
     driver.run_for(10_000)
-    count = 0
-
-    def count_call(_frame: FrameType, event: str, _argument: Any) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(count_call)
-    try:
-        driver.run_for(1_000)
-    finally:
-        sys.setprofile(None)
-    return count
+    return calls_of(lambda: driver.run_for(1_000))
 
 
 @pytest.mark.pure_python  # compiled functions are not counted
