@@ -298,7 +298,8 @@ class SamplingRecorder(Recorder):
                 stable = replica.last_stable_offset if replica.is_leader else -1
                 observed.moves.append(Move(now_ms, broker, at[0], at[1], stable))
                 self._kept_moves += 1
-                self._read_log(now_ms, observed, replica, log)
+                if at[0]:  # a new topic may have ten thousand empty logs
+                    self._read_log(now_ms, observed, replica, log)
 
     def _read_log(
         self, now_ms: int, observed: ObservedPartition, replica: Replica, log: Log

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from types import FrameType
-from typing import Any
-
 import pytest
 
 from kcluster.config.topology.model import Topology
@@ -16,6 +12,7 @@ from kcluster.events.partitions import LeaderElected, LogTruncated
 from kcluster.events.words import text_of
 from kcluster.protocol.apis import ApiKey
 from tests.rig.cluster import CONTROLLER, LAG_MS, SESSION_MS, Simulated
+from tests.rig.counting import calls_of
 from tests.rig.requests import batch, produce_request
 
 
@@ -426,18 +423,7 @@ def calls_while_a_leader_is_missed(partitions: int) -> int:
     driver.run_for(5_000)
     driver.verbs.kill(1, DeathKind.KILL)
     driver.run_for(2_500)
-    count = 0
-
-    def count_call(_frame: FrameType, event: str, _argument: Any) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(count_call)
-    try:
-        driver.run_for(1_000)
-    finally:
-        sys.setprofile(None)
-    return count
+    return calls_of(lambda: driver.run_for(1_000))
 
 
 @pytest.mark.pure_python  # compiled functions are not counted
