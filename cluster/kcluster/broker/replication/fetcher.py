@@ -156,7 +156,11 @@ class ReplicaFetcher:
             self._state_epoch = epoch
         if self._named or self._forgotten:
             self._restart_if_unanswered()
-        topics = self._full if self._is_unanswered else self._topics(self._max_bytes)
+        topics: list[m.FetchRequest.FetchTopic] | None = []
+        if self._is_unanswered:
+            topics = self._full
+        elif self._named:
+            topics = self._topics(self._max_bytes)
         assert topics is not None, "a full fetch was not answered"
         self._is_unanswered = False
         self._full = None if self._session_epoch else topics
