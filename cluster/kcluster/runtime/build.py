@@ -96,10 +96,7 @@ def add_broker(plan: Plan, spec: BrokerSpec, port: int) -> Process:
 
 
 def _controller_builder(
-    topology: Topology,
-    rngs: Mapping[int, Random],
-    cluster_id: str,
-    releases: Mapping[int, Release],
+    topology: Topology, rngs: Mapping[int, Random], cluster_id: str, releases: Mapping[int, Release]
 ) -> Callable[[], Node]:
     """The controller is of the newest release that a broker has when the controller starts."""
     config = BrokerConfig.resolve(

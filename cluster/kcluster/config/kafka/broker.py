@@ -98,10 +98,19 @@ def _check_overrides(_definition: ConfigDef, value: Value) -> str | None:
 
 def _check_share_assignors(definition: ConfigDef, value: Value) -> str | None:
     """Kafka also loads classes by name."""
-    if value == ("simple",):
+    return _only(("simple",), definition, value)
+
+
+def _check_streams_assignors(definition: ConfigDef, value: Value) -> str | None:
+    """Kafka also loads classes by name."""
+    return _only(STREAMS_ASSIGNORS, definition, value)
+
+
+def _only(assignors: tuple[str, ...], definition: ConfigDef, value: Value) -> str | None:
+    if value == assignors:
         return None
     assert isinstance(value, tuple), value
-    return invalid(definition.name, ",".join(value), "the one assignor here is simple")
+    return invalid(definition.name, ",".join(value), f"the one assignor here is {assignors[0]}")
 
 
 def _check_persister(definition: ConfigDef, value: Value) -> str | None:
@@ -122,7 +131,7 @@ def _check_assignors(definition: ConfigDef, value: Value) -> str | None:
 
 
 _ASSIGNORS: Final = Spec("LIST", check=_check_assignors)
-_STREAMS_ASSIGNORS: Final = _strings("LIST", *STREAMS_ASSIGNORS, obeyed=False, since=_4_4)
+_STREAMS_ASSIGNORS: Final = Spec("LIST", check=_check_streams_assignors, obeyed=False, since=_4_4)
 _MIGRATION: Final = _strings(
     "STRING", "disabled", "downgrade", "upgrade", "bidirectional", ignores_case=True
 )
@@ -328,7 +337,9 @@ class BrokerConfig(Struct, frozen=True):
     group_share_record_lock_duration_ms: Annotated[int, _int(1_000, maximum=_HOUR_MS)] = 30_000
     """Not scaled: it is the time that a client has to process what it got."""
     group_share_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
-    share_coordinator_cold_partition_snapshot_interval_ms: Annotated[int, _INTERNAL_TIME_1] = 300_000
+    share_coordinator_cold_partition_snapshot_interval_ms: Annotated[int, _INTERNAL_TIME_1] = (
+        300_000
+    )
     share_coordinator_load_buffer_size: Annotated[int, _INT_1] = 5_242_880
     share_coordinator_snapshot_update_records_per_snapshot: Annotated[int, _int(0, maximum=500)] = (
         500

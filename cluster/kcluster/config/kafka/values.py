@@ -273,8 +273,8 @@ def _number(bound: float) -> str:
 
 
 def known_configs(
-    definitions: Mapping[str, ConfigDef], texts: Mapping[str, str], release: ReleaseNumber
-) -> Mapping[str, str]:
+    definitions: Mapping[str, ConfigDef], texts: dict[str, str], release: ReleaseNumber
+) -> dict[str, str]:
     """Of what was stored: the configs that `release` has.  In a cluster of several releases, others
     may have been set."""
     if all(definitions[name].is_in(release) for name in texts):
