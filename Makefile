@@ -123,16 +123,19 @@ jars: $(VENV)/.dev
 
 $(KAFKA_LIBS): tests/compat/kafka_tools/pom.xml
 	@echo "Fetching Kafka's tools (55 MB); this once." >&2
+	@rm -rf $@
 	@mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$@
 	@touch $@
 
 $(KAFKA_CLIENTS): tests/compat/kafka_clients/pom.xml
 	@echo "Fetching Kafka's newest clients (20 MB); this once." >&2
+	@rm -rf $@
 	@mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$@
 	@touch $@
 
 $(CONNECTOR_JARS): tests/pipeline/connector/pom.xml
 	@echo "Fetching Spark's Kafka connector (10 MB); this once." >&2
+	@rm -rf $@
 	@mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$@
 	@touch $@
 
