@@ -17,6 +17,7 @@ from struct import Struct as Layout
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 
+from compare.references import NEWEST, Reference
 from kcluster.config.topology.model import Topology
 
 CLOSED: Final = "closed"
@@ -60,9 +61,11 @@ class System(Protocol):
     def addresses(self) -> dict[int, tuple[str, int]]: ...
 
 
-def our_topology() -> Topology:
-    """A topology like that of Apache Kafka's cluster."""
-    return Topology.of(brokers=len(BROKERS), profile="kafka", config=SERVER_CONFIG)
+def our_topology(reference: Reference) -> Topology:
+    """A topology like that of Apache Kafka's cluster.  Our brokers are of the newest release unless
+    the file names another."""
+    older = {} if reference == NEWEST else {"kafka_version": reference.name}
+    return Topology.of(brokers=len(BROKERS), profile="kafka", config=SERVER_CONFIG, **older)
 
 
 class OverTcp:
@@ -180,13 +183,14 @@ class OwnKafka(OverTcp):
 
 
 @contextlib.contextmanager
-def own_kafka() -> Iterator[OwnKafka]:
+def own_kafka(reference: Reference) -> Iterator[OwnKafka]:
     """Start Apache Kafka with the peers' script; stop it at the end."""
-    from bench.systems import Kafka, KafkaRunning, peers_cache
+    from bench.systems import Kafka, KafkaRunning
 
-    with TemporaryDirectory() as place, Kafka().start(Path(place)) as running:
+    peer = Kafka(reference.version)
+    with TemporaryDirectory() as place, peer.start(Path(place)) as running:
         assert isinstance(running, KafkaRunning)
-        system = OwnKafka(running.bootstrap, running.folder, peers_cache() / "kafka" / "libs")
+        system = OwnKafka(running.bootstrap, running.folder, peer.libraries)
         try:
             yield system
         finally:
