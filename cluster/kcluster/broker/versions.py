@@ -4,7 +4,7 @@ Owns: which of a release's APIs have handlers here; the differences between rele
 need.  Never: has the table of releases (protocol/releases.py), answers a request.
 Kafka: ApiVersionManager, ApiVersionsResponse; KIP-35, KIP-896.
 
-Handlers serve every version that the codec knows, even those older than 4.3.1's.  The release
+Handlers serve every version that the codec knows, even those older than 4.4.0's.  The release
 decides which of them a client sees.
 """
 
@@ -49,6 +49,9 @@ _FEATURE_SINCE: Final = {
     "streams.version": (4, 2),
 }  # fmt: skip
 
+_LEVEL_SINCE: Final = {("share.version", 2): (4, 4)}
+"""(feature, level) -> the first release with that level, where older ones knew lower levels."""
+
 _SAID_BEFORE: Final = {
     ErrorCode.INVALID_RECORD: ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -91,12 +94,14 @@ def listed(release: Release) -> list[tuple[int, int, int]]:
 
 
 def feature_range(release: Release, name: str, low: int, high: int) -> Versions | None:
-    """4.3's range of a feature as `release` has it; None if it does not know it."""
+    """4.4's range of a feature as `release` has it; None if it does not know it."""
     since = _FEATURE_SINCE.get(name, LATEST.number)
     if release.number < since:
         return None
     if name == "metadata.version":
         return (low if release.number >= (4, 0) else 1), release.metadata_version
+    while release.number < _LEVEL_SINCE.get((name, high), release.number):
+        high -= 1
     return low, high
 
 

@@ -1,4 +1,4 @@
-"""The features of a 4.3.1 cluster: their names and levels, and what the levels depend on.
+"""The features of a 4.4.0 cluster: their names and levels, and what the levels depend on.
 
 Owns: these tables.  Never: knows which level is in force (MetadataImage.features does).
 Kafka: Feature, MetadataVersion, TransactionVersion, GroupVersion, …; KIP-584, KIP-1022.
@@ -34,18 +34,18 @@ class FeatureLevels(NamedTuple):
 FEATURES: Final = {
     GROUP_VERSION: FeatureLevels(0, 1, (22,)),
     KRAFT_VERSION: FeatureLevels(0, 1, ()),
-    METADATA_VERSION: FeatureLevels(7, 30, ()),
-    SHARE_VERSION: FeatureLevels(0, 1, (28,)),
+    METADATA_VERSION: FeatureLevels(7, 33, ()),
+    SHARE_VERSION: FeatureLevels(0, 2, (28, 31)),
     STREAMS_VERSION: FeatureLevels(0, 1, (29,)),
     TRANSACTION_VERSION: FeatureLevels(0, 2, (24, 24)),
     ELR_VERSION: FeatureLevels(0, 1, (26,)),
 }
-"""In the order in which a 4.3.1 broker lists them."""
+"""In the order in which a 4.4.0 broker lists them."""
 
 NEEDED: Final = {(ELR_VERSION, 1): (METADATA_VERSION, 23)}
 """(feature, level) -> the feature and the level of it without which it cannot be set."""
 
-_CHANGED_METADATA: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
+_CHANGED_METADATA: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
 """Levels of metadata.version with new records.  Kafka: MetadataVersion.didMetadataChange."""
 
 

@@ -219,16 +219,20 @@ class RawProducer:
         answer = self.rig.call(self.rig.coordinator, ApiKey.ADD_OFFSETS_TO_TXN, 3, body)
         return ErrorCode(answer.error_code).name
 
-    def commit_offset(self, offset: int, version: int | None = None, **member: Any) -> str:
+    def commit_offset(
+        self, offset: int, version: int | None = None, generation_id: int = -1, **member: Any
+    ) -> str:
         """TxnOffsetCommit of `orders`-0."""
         partition = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(0, offset, -1, None)
+        Topic = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
         body = m.TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=GROUP,
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
-            **{"generation_id": -1, "member_id": "", "group_instance_id": None, **member},
-            topics=[m.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(TOPIC, [partition])],
+            generation_id_or_member_epoch=generation_id,
+            **{"member_id": "", "group_instance_id": None, **member},
+            topics=[Topic(name=TOPIC, partitions=[partition])],
         )
         version = version or (5 if self.v2 else 3)
         broker = self.rig.group_coordinator

@@ -469,7 +469,7 @@ class Transactions:
             for (topic, index), (offset, epoch) in left.items():
                 partition = entry(index, offset, epoch, committed_metadata="")
                 topics.setdefault(topic, []).append(partition)
-            return [topic_entry(topic, partitions) for topic, partitions in topics.items()]
+            return [topic_entry(topic, partitions=entries) for topic, entries in topics.items()]
 
         def handle(request: _Request, response: Any, now_ms: int) -> None:
             for topic in response.topics:
@@ -500,7 +500,7 @@ class Transactions:
             group_id=offsets.group,
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
-            generation_id=offsets.generation,
+            generation_id_or_member_epoch=offsets.generation,
             member_id=offsets.member,
             group_instance_id=offsets.instance or None,
             topics=topics_of(),

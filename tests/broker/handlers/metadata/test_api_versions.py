@@ -61,8 +61,8 @@ def test_api_versions__features_of_level_0_need_version_4() -> None:
     assert {f.name: (f.min_version, f.max_version) for f in v4.supported_features} == {
         "group.version": (0, 1),
         "kraft.version": (0, 1),
-        "metadata.version": (7, 30),
-        "share.version": (0, 1),
+        "metadata.version": (7, 33),
+        "share.version": (0, 2),
         "streams.version": (0, 1),
         "transaction.version": (0, 2),
         "eligible.leader.replicas.version": (0, 1),

@@ -160,7 +160,7 @@ class PendingTxnOffsets:
         committer = Committer(
             member_id=body.member_id,
             instance_id=body.group_instance_id,
-            generation=body.generation_id,
+            generation=body.generation_id_or_member_epoch,
             api_version=self._request.api_version,
             is_in_transaction=True,
         )
