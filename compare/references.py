@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kcluster.protocol.apis import VERSIONS, ApiKey
+from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
 from kcluster.protocol.codec.schema import NEVER, Versions
 from kcluster.protocol.releases import Release, releases
 
@@ -27,10 +27,13 @@ class Reference(Struct, frozen=True):
         return releases()[self.name]
 
     def served(self, api: ApiKey) -> Versions:
-        """Inclusive bounds of the versions that its brokers list and serve; NEVER if none."""
+        """Inclusive bounds of the versions that its brokers list and serve; NEVER if none.  Of an
+        API that is the controllers' own: the newest release's."""
         listed = self.release.listed.get(api)
         if listed is None:
-            return NEVER
+            if api in NEWEST.release.listed:
+                return NEVER
+            return VERSIONS[api][0], VERSIONS[api][1] - APIS[api].is_latest_unstable
         # Produce lists versions that it does not serve (KAFKA-18659).
         return max(listed[0], VERSIONS[api][0]), listed[1]
 

@@ -64,7 +64,9 @@ class Runner:
             "subscription": subscription_to(f"{tag}.topic"),
             "missing": f"{tag}.missing",
             "missing_id": b"\x01no such topic\xff\xfe",
+            "metadata_version": reference.release.metadata_version,
             **ports,
+            **{f"controller_port_{id_}": port for id_, port in system.controller_ports.items()},
         }
         probes.prepare_stage(self)
 

@@ -17,6 +17,7 @@ from struct import Struct as Layout
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 
+from bench.systems import KAFKA_CONTROLLER_PORTS, Kafka, KafkaRunning
 from compare.references import NEWEST, Reference
 from kcluster.config.topology.model import Topology
 
@@ -59,6 +60,9 @@ class System(Protocol):
 
     @property
     def addresses(self) -> dict[int, tuple[str, int]]: ...
+    @property
+    def controller_ports(self) -> dict[int, int]:
+        """Of the controllers' listeners, where they are known."""
 
 
 def our_topology(reference: Reference) -> Topology:
@@ -80,6 +84,7 @@ class OverTcp:
             broker: (host, int(port))
             for broker, (host, _, port) in zip(BROKERS, hosts, strict=True)
         }
+        self.controller_ports: dict[int, int] = {}
         self._sockets: dict[tuple[str, int], socket.socket] = {}
         self._buffers: dict[tuple[str, int], bytearray] = {}
 
@@ -145,6 +150,11 @@ class OwnKafka(OverTcp):
         super().__init__(bootstrap)
         self.folder = folder
         self.libraries = libraries
+        first_port = self.addresses[1][1]
+        self.controller_ports = {
+            broker: first_port + offset
+            for broker, offset in zip(BROKERS, KAFKA_CONTROLLER_PORTS, strict=True)
+        }
         self._started: list[subprocess.Popen[bytes]] = []
 
     def operate(self, verb: str, broker: int) -> None:
@@ -185,8 +195,6 @@ class OwnKafka(OverTcp):
 @contextlib.contextmanager
 def own_kafka(reference: Reference) -> Iterator[OwnKafka]:
     """Start Apache Kafka with the peers' script; stop it at the end."""
-    from bench.systems import Kafka, KafkaRunning
-
     peer = Kafka(reference.version)
     with TemporaryDirectory() as place, peer.start(Path(place)) as running:
         assert isinstance(running, KafkaRunning)

@@ -40,6 +40,10 @@ class Virtual:
     def addresses(self) -> dict[int, tuple[str, int]]:
         return self.driver.plan.addresses
 
+    @property
+    def controller_ports(self) -> dict[int, int]:
+        return {}  # its controller has no listener
+
     def now_ms(self) -> int:
         return self.driver.now_ms
 

@@ -18,6 +18,7 @@ TALKS = [(one, talk) for one in REFERENCES for talk in conversations().values()]
 
 
 def name_of(value: Reference | Conversation | str) -> str:
+    """Of a parameter, in the names of tests."""
     return value if isinstance(value, str) else value.name
 
 
