@@ -49,8 +49,10 @@ class Difference(Struct, frozen=True):
     def reason(self) -> Reason | None:
         """The first reason that explains it; None if there is none."""
         for reason in REASONS:
-            if any(fnmatchcase(self.case, one) for one in reason.cases) and any(
-                fnmatchcase(self.path, one) for one in reason.paths
+            if (
+                reason.kafka in ("", self.kafka_version)
+                and any(fnmatchcase(self.case, one) for one in reason.cases)
+                and any(fnmatchcase(self.path, one) for one in reason.paths)
             ):
                 return reason
         return None
