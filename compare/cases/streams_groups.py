@@ -152,7 +152,7 @@ CASES = (
     in_transaction("epoch to come", {"generation_id_or_member_epoch": 2, "member_id": "anna"}),
     in_transaction("no epoch", {"generation_id_or_member_epoch": -1, "member_id": "anna"}),
     in_transaction("unknown member", {"generation_id_or_member_epoch": 1, "member_id": "bert"}),
-    in_transaction("instance", {"generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": "i"}),
+    in_transaction("instance", {"group_instance_id": "i"}),
     fetched("nobody's"),
     fetched("member", member_id="anna", member_epoch=1),
     fetched("old epoch", member_id="anna", member_epoch=0),

@@ -1,4 +1,4 @@
-"""Our responses in virtual time, compared with the recorded ones of Apache Kafka (`make compare`)."""
+"""Our responses in virtual time, compared with those recorded of Apache Kafka (`make compare`)."""
 
 from __future__ import annotations
 
@@ -44,9 +44,7 @@ def test_compare__answers_each_step_of_a_conversation_as_kafka_does(
 
 @pytest.mark.parametrize("reference", REFERENCES, ids=name_of)
 def test_recordings__have_no_case_that_does_not_exist(reference: Reference) -> None:
-    asked = {
-        family: {case.name for case in cases} for family, cases in families(reference).items()
-    }
+    asked = {family: {case.name for case in cases} for family, cases in families(reference).items()}
     asked[CONVERSATIONS] = set(conversations())
     for family, names in asked.items():
         assert not Recordings().load(family, reference).keys() - names, family
