@@ -27,39 +27,38 @@ def outcome(runner: Runner, case: Case, version: int) -> Any:
         return f"could not be asked: {problem}"
 
 
-def record(runner: Runner, case: Case) -> dict[str, Any]:
-    """Run all versions of a case on a real cluster."""
-    return recorded.merged(
-        {version: outcome(runner, case, version) for version in case.each_version()}
-    )
+def record(runner: Runner, case: Case) -> dict[int, Any]:
+    """Run all versions of a case on a real cluster; the outcome of each."""
+    versions = case.each_version(runner.reference)
+    return {version: outcome(runner, case, version) for version in versions}
 
 
 def check(runner: Runner, family: str, case: Case, recording: Outcomes) -> list[Difference]:
-    """Run all versions of a case on ours, and compare with the recording.  No differences if ours
-    does not serve the API, which the case of ApiVersions shows."""
+    """Run all versions of a case on ours, and compare with the recording of the runner's release.
+    No differences if ours does not serve the API, which the case of ApiVersions shows."""
     if case.api not in SERVED_APIS:
         return []
     pairs: dict[int, tuple[Any, Any]] = {}
-    for version in case.each_version():
-        try:
-            expected = recorded.of_version(recording.get(case.name, {}), version)
-        except KeyError:
-            expected = "not recorded: make compare"
+    for version in case.each_version(runner.reference):
+        expected = recording.get(case.name, {}).get(version, _not_recorded(runner))
         pairs[version] = (expected, outcome(runner, case, version))
-    return differences(f"{family}: {case.name}", pairs)
+    return differences(runner.reference.version, f"{family}: {case.name}", pairs)
 
 
-def record_conversation(runner: Runner, conversation: Conversation) -> None:
-    """Run a conversation on a real cluster, and save it."""
-    recording = recorded.load(CONVERSATIONS)
-    recording[conversation.name] = {"0": recorded.as_json(runner.converse(conversation))}
-    recorded.save(CONVERSATIONS, recording)
+def record_conversation(runner: Runner, conversation: Conversation) -> dict[int, Any]:
+    """Run a conversation on a real cluster; its outcome as that of version 0."""
+    return {0: recorded.as_json(runner.converse(conversation))}
 
 
-def check_conversation(runner: Runner, conversation: Conversation) -> list[Difference]:
+def check_conversation(
+    runner: Runner, conversation: Conversation, recording: Outcomes
+) -> list[Difference]:
     """Run a conversation on ours, and compare with the recording."""
-    recording = recorded.load(CONVERSATIONS).get(
-        conversation.name, {"0": "not recorded: make compare"}
-    )
+    expected = recording.get(conversation.name, {}).get(0, _not_recorded(runner))
     ours = recorded.as_json(runner.converse(conversation))
-    return differences(f"conversation: {conversation.name}", {0: (recording["0"], ours)})
+    name = f"conversation: {conversation.name}"
+    return differences(runner.reference.version, name, {0: (expected, ours)})
+
+
+def _not_recorded(runner: Runner) -> str:
+    return f"not recorded: make compare KAFKA={runner.reference.version}"

@@ -146,7 +146,7 @@ def _one(
     if field.type == "records":
         return _records(value, values)
     if field.name == "port" or field.name.endswith("_port"):
-        ports = {port: n for n, port in values.known.items() if n.startswith("port_")}
+        ports = {port: n for n, port in values.known.items() if "port_" in n}
         return f"{{{ports[value]}}}" if value in ports else value
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _bytes(bytes(value), values)
