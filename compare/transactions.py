@@ -85,10 +85,10 @@ def offsets(
     topic_id: str = "{topic_id}",
     partition: int = 0,
     metadata: str | None = "",
+    generation: int = -1,
     **member: Any,
 ) -> dict[str, Any]:
-    """TxnOffsetCommit of one partition; `member`:
-    generation_id_or_member_epoch, member_id, group_instance_id."""
+    """TxnOffsetCommit of one partition; `member`: member_id, group_instance_id."""
     wanted = {
         "partition_index": partition,
         "committed_offset": offset,
@@ -99,6 +99,7 @@ def offsets(
         "group_id": group,
         "producer_id": pid,
         "producer_epoch": epoch,
+        "generation_id_or_member_epoch": generation,
         "topics": [{"name": topic, "topic_id": topic_id, "partitions": [wanted]}],
         **member,
     }

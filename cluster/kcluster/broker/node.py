@@ -96,7 +96,7 @@ class BrokerNode(Broker):
             rack=rack,
             cluster_id=cluster_id,
             release=release,
-            static_config=config,
+            static_config=config.in_release(release.number),
             unused_configs=unused_configs,
         )
         outbox = Outbox(broker_id, disk.runs * NOTES_OF_A_RUN)

@@ -46,6 +46,14 @@ def test_compact__keeps_the_newest_record_of_each_key_at_its_offset():
     assert all(check_crc(batch) for batch in log.batches_from(0))
 
 
+def test_compact__a_log_with_a_record_above_the_limit_is_not_cleaned_any_more():
+    log = log_of([("a", "1" * 500)], [("a", "2")], compression="gzip")
+    lowered = replace(CONFIG, max_decompressed_message_bytes=100)
+    assert compact(log, NOW_MS, lowered, log.log_end_offset) == 0
+    assert log.is_uncleanable
+    assert compact(log, NOW_MS, CONFIG, log.log_end_offset) == 0
+
+
 def test_compact__a_batch_keeps_its_offset_range_and_its_origin():
     origin = {"producer_id": 5, "producer_epoch": 2}
     log = new_log()

@@ -202,7 +202,8 @@ class ShareLeader:
         if reset == LATEST:
             return replica.high_watermark
         try:
-            found = log.offset_for_timestamp(now_ms - reset_duration_ms(reset))
+            record_max = self.replica.config.max_decompressed_message_bytes
+            found = log.offset_for_timestamp(now_ms - reset_duration_ms(reset), record_max)
         except InvalidRecords as problem:
             return problem.error
         if found is None or found[1] >= replica.high_watermark:

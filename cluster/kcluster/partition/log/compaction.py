@@ -9,7 +9,8 @@ Never cleaned: the newest segment, records at or above the last stable offset, r
 min.compaction.lag.ms.  Records of aborted transactions are dropped; markers stay.
 A tombstone (null value) is kept for delete.retention.ms after compaction first saw it; that time is
 in its batch, in the base timestamp field.
-A log with a batch that cannot be read is not cleaned any more, as in Kafka.
+A log with a batch that cannot be read is not cleaned any more, as in Kafka: nor one with a record
+above max.decompressed.message.bytes in a compressed batch.
 Not done: markers whose transaction has no record left are kept for ever.
 """
 
@@ -48,6 +49,8 @@ class _Pass(Struct):
     tombstone_ms: int
     aborted: list[AbortedTransaction]
     """The log's aborted transactions."""
+    record_max: int
+    """max.decompressed.message.bytes."""
 
 
 def compact(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> int:
@@ -76,12 +79,15 @@ def compact(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> 
     before = _count(cleanable)
     try:
         work = _Pass(
-            newest=_newest_offsets(cleanable, start, aborted),
+            newest=_newest_offsets(
+                cleanable, start, aborted, config.max_decompressed_message_bytes
+            ),
             end_offset=end_offset,
             last_offsets=last_offsets,
             now_ms=now_ms,
             tombstone_ms=min(now_ms + config.delete_retention_ms, INT64_MAX),
             aborted=aborted,
+            record_max=config.max_decompressed_message_bytes,
         )
         cleaned = [_clean(segment, work) for segment in cleanable]
     except InvalidRecords:
@@ -145,7 +151,7 @@ def _is_aborted(batch: Batch, aborted: list[AbortedTransaction]) -> bool:
 
 
 def _newest_offsets(
-    segments: list[Segment], first_dirty: int, aborted: list[AbortedTransaction]
+    segments: list[Segment], first_dirty: int, aborted: list[AbortedTransaction], record_max: int
 ) -> dict[bytes, int]:
     newest: dict[bytes, int] = {}
     for segment in segments:
@@ -154,7 +160,7 @@ def _newest_offsets(
                 continue
             if aborted and _is_aborted(batch, aborted):
                 continue
-            for record in read_records(batch):
+            for record in read_records(batch, record_max=record_max):
                 if record.key is not None:
                     newest[record.key] = record.offset
     return newest
@@ -178,7 +184,7 @@ def _clean_batch(batch: Batch, work: _Pass) -> Batch | None:
         return batch
     horizon_ms = batch.base_timestamp if batch.attributes & DELETE_HORIZON_BIT else None
     tombstones_go = horizon_ms is not None and horizon_ms <= work.now_ms
-    opened = read_records(batch)
+    opened = read_records(batch, record_max=work.record_max)
     if work.aborted and _is_aborted(batch, work.aborted):
         retained: list[Record] = []
     else:
