@@ -35,6 +35,9 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--bootstrap", help="three addresses of a running Kafka cluster of it")
     parser.add_argument("--only", default="*", help="globs: 'fetch: *|produce: acks*'")
     parser.add_argument(
+        "--missing", action="store_true", help="ask only what has no recorded response yet"
+    )
+    parser.add_argument(
         "--recorded", action="store_true", help="compare with the recorded responses of Kafka"
     )
     return parser.parse_args(arguments)
@@ -108,15 +111,24 @@ def record_all(system: OverTcp, recordings: Recordings, options: argparse.Namesp
     reference = reference_of(options)
     runner = Runner(system, f"cmp{int(time.time() * 1000) % 10**10}", reference)
     for family, cases in families(reference).items():
-        wanted = [one for one in cases if is_wanted(f"{family}: {one.name}", options.only)]
+        known = recordings.load(family, reference) if options.missing else {}
+        wanted = [
+            one
+            for one in cases
+            if is_wanted(f"{family}: {one.name}", options.only)
+            and not known.get(one.name, {}).keys() >= {*one.each_version(reference)}
+        ]
         if not wanted:
             continue
         began_s = time.monotonic()
         new = {one.name: record(runner, one) for one in wanted}
         merge(recordings, family, reference, new, [one.name for one in cases])
         print(f"{family}: {len(wanted)} cases, {time.monotonic() - began_s:.1f} s", flush=True)
+    known = recordings.load(CONVERSATIONS, reference) if options.missing else {}
     for name, steps in conversations().items():
         is_possible = not steps.needs_operations or not options.bootstrap
+        if name in known:
+            continue
         if is_possible and is_wanted(f"conversation: {name}", options.only):
             print(f"conversation: {name}", flush=True)
             new = {name: record_conversation(runner, steps)}
