@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
+from compare.case import Case
 from compare.cases import families
 from compare.checking import CONVERSATIONS, check, check_conversation, record, record_conversation
 from compare.conversations import conversations
@@ -111,28 +112,44 @@ def record_all(system: OverTcp, recordings: Recordings, options: argparse.Namesp
     reference = reference_of(options)
     runner = Runner(system, f"cmp{int(time.time() * 1000) % 10**10}", reference)
     for family, cases in families(reference).items():
-        known = recordings.load(family, reference) if options.missing else {}
+        known = known_outcomes(recordings, family, reference)
         wanted = [
             one
             for one in cases
             if is_wanted(f"{family}: {one.name}", options.only)
-            and not known.get(one.name, {}).keys() >= {*one.each_version(reference)}
+            and not (options.missing and is_complete(recordings, family, one, reference))
         ]
         if not wanted:
             continue
         began_s = time.monotonic()
-        new = {one.name: record(runner, one) for one in wanted}
+        new = {one.name: record(runner, one, known.get(one.name, {})) for one in wanted}
         merge(recordings, family, reference, new, [one.name for one in cases])
         print(f"{family}: {len(wanted)} cases, {time.monotonic() - began_s:.1f} s", flush=True)
-    known = recordings.load(CONVERSATIONS, reference) if options.missing else {}
+    known = known_outcomes(recordings, CONVERSATIONS, reference)
+    recorded = recordings.load(CONVERSATIONS, reference)
     for name, steps in conversations().items():
         is_possible = not steps.needs_operations or not options.bootstrap
-        if name in known:
+        if options.missing and name in recorded:
             continue
         if is_possible and is_wanted(f"conversation: {name}", options.only):
             print(f"conversation: {name}", flush=True)
-            new = {name: record_conversation(runner, steps)}
+            new = {name: record_conversation(runner, steps, known.get(name, {}))}
             merge(recordings, CONVERSATIONS, reference, new, list(conversations()))
+
+
+def known_outcomes(recordings: Recordings, family: str, reference: Reference) -> Outcomes:
+    """What this release answered before, or else another one."""
+    known: Outcomes = {}
+    for one in (*REFERENCES, reference):
+        for name, by_version in recordings.load(family, one).items():
+            known[name] = known.get(name, {}) | by_version
+    return known
+
+
+def is_complete(recordings: Recordings, family: str, case: Case, reference: Reference) -> bool:
+    """Whether every version of a case has a recorded outcome."""
+    found = recordings.load(family, reference).get(case.name, {})
+    return found.keys() >= {*case.each_version(reference)}
 
 
 def merge(

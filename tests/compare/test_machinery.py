@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from compare.case import Case
+from compare.checking import repeated
 from compare.differences import differences
 from compare.filling import CaseError, Values, request_of
 from compare.plain import plain
@@ -122,3 +123,21 @@ def test_case__an_older_release_is_asked_only_what_it_serves() -> None:
     assert Case("", ApiKey.API_VERSIONS, {}, "5").each_version(OLDER) == []
     assert Case("", ApiKey.UNREGISTER_CONTROLLER).each_version(OLDER) == []
     assert Case("", ApiKey.VOTE).each_version(OLDER) == [0, 1, 2], "the controllers' own"
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked", "recorded"),
+    [
+        (["a"], 1, "a"),
+        (["b", "a"], 2, "a"),
+        (["b", "b"], 2, "b"),
+        (["b", "c", "b"], 3, "b"),
+        (["b", "c", "d"], 3, "d"),
+    ],
+)
+def test_recording__an_answer_that_differs_from_the_known_one_must_come_twice(
+    answers: list[str], asked: int, recorded: str
+) -> None:
+    left = iter(answers)
+    assert repeated(lambda: next(left), "a") == recorded
+    assert len(answers) - len(list(left)) == asked
