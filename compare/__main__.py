@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
+from compare import what_changed
 from compare.case import Case
 from compare.cases import families
 from compare.checking import CONVERSATIONS, check, check_conversation, record, record_conversation
@@ -73,11 +74,25 @@ def main(arguments: Sequence[str]) -> int:
         for reason in unused_reasons(found):
             print(f"UNUSED reason: {reason.text}")
             unexplained += 1
+        unexplained += write_changes(recordings)
     print(
         f"{' '.join(counts)} {len(found)} values differ, {unexplained} of them unexplained;"
         f" {time.monotonic() - began_s:.0f} s"
     )
     return 1 if unexplained else 0
+
+
+def write_changes(recordings: Recordings) -> int:
+    """Write the page of what changed; how many changes or their words lack the other."""
+    answers = what_changed.Answers(recordings)
+    what_changed.DOCUMENT.write_text(what_changed.document(answers), "utf-8")
+    unexplained = [one for one in answers.changed() if one.change is None]
+    unused = what_changed.unused_changes(answers.changed())
+    for one in unexplained:
+        print(f"CHANGED {one}")
+    for change in unused:
+        print(f"UNUSED change: {change.text}")
+    return len(unexplained) + len(unused)
 
 
 def reference_of(options: argparse.Namespace) -> Reference:

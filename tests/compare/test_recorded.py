@@ -12,6 +12,7 @@ from compare.recorded import Recordings
 from compare.references import REFERENCES, Reference
 from compare.running import Runner
 from compare.virtual import Virtual
+from compare.what_changed import DOCUMENT, Answers, document, unused_changes
 
 FAMILIES = [(one, family) for one in REFERENCES for family in families(one)]
 TALKS = [(one, talk) for one in REFERENCES for talk in conversations().values()]
@@ -48,3 +49,12 @@ def test_recordings__have_no_case_that_does_not_exist(reference: Reference) -> N
     asked[CONVERSATIONS] = set(conversations())
     for family, names in asked.items():
         assert not Recordings().load(family, reference).keys() - names, family
+
+
+def test_what_changed__every_change_between_the_releases_has_its_words_on_the_page() -> None:
+    answers = Answers(Recordings())
+    changed = list(answers.changed())
+    unexplained = [str(one) for one in changed if one.change is None]
+    assert not unexplained, "changes.py has no words for:\n" + "\n".join(unexplained)
+    assert not unused_changes(changed)
+    assert DOCUMENT.read_text("utf-8") == document(answers), "make compare ARGS=--recorded"
