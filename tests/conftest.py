@@ -105,7 +105,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest first, so that no worker ends with one: Spark's and Kafka's groups, then what
     is marked as slow.  Tests that wait are spread among the rest: if all workers had one at a time,
-    the cores would be idle.  Those that need an idle core come at the end."""
+    the cores would be idle."""
 
     def order(item: pytest.Item) -> int:
         group = item.get_closest_marker("xdist_group")
@@ -116,15 +116,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def is_marked(item: pytest.Item, name: str) -> bool:
         return item.get_closest_marker(name) is not None
 
-    last = [item for item in items if is_marked(item, "last")]
-    waiting = [item for item in items if is_marked(item, "waits") and item not in last]
-    apart = {*last, *waiting}
-    others = sorted((item for item in items if item not in apart), key=order)
+    waiting = [item for item in items if is_marked(item, "waits")]
+    others = sorted((item for item in items if not is_marked(item, "waits")), key=order)
     first = next((at for at, item in enumerate(others) if order(item) == 2), len(others))
     rest = len(others) - first
     for number, item in enumerate(waiting):
         others.insert(first + number + rest * number // len(waiting), item)
-    items[:] = [*others, *last]
+    items[:] = others
 
 
 def pytest_collection_finish() -> None:

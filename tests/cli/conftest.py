@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import kcluster
+from tests.rig.patience import PATIENCE_S
 
 CODE = str(Path(kcluster.__file__).parents[1])
 """The build under test: the source, or the modules compiled from it."""
@@ -49,7 +50,7 @@ class Up:
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
         """Exit code, the rest of stdout, stderr."""
         self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=20)
+        out, err = self.process.communicate(timeout=PATIENCE_S)
         return self.process.returncode, out, err
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.conftest import CODE
+from tests.rig.patience import PATIENCE_S
 
 Verb = Callable[..., tuple[int, str, str]]
 
@@ -48,7 +49,7 @@ def test_play__the_whole_run_is_served_until_a_signal(tmp_path: Path) -> None:
             assert (clock["complete"], clock["paused"]) == (True, True)
         finally:
             process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 def test_play__a_wrong_name_has_its_nearest(kcluster: Verb) -> None:

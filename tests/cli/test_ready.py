@@ -15,6 +15,7 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
 from tests.cli.conftest import Up
+from tests.rig.patience import PATIENCE_S
 from tests.rig.requests import batch, produce_request
 
 VERSION = 9
@@ -71,7 +72,7 @@ def test_ready__a_client_that_was_there_before_is_in_the_verdict() -> None:
     topics = {"orders": {"partitions": 1}}
     with Cluster(Topology.of(brokers=[{"id": 1, "port": port}], topics=topics)) as cluster:
         opened.set()
-        assert enough.wait(20)
+        assert enough.wait(PATIENCE_S)
         verdict = cluster.verdict()
     thread.join()
     assert (verdict.outcome, verdict.acked) == ("valid", producers[0].acked)

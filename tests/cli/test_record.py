@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import Producer
 
 from kcluster.runs.directory import read_run
+from tests.rig.patience import PATIENCE_S
 
 Start = Callable[..., Any]
 Verb = Callable[..., tuple[int, str, str]]
@@ -32,7 +33,7 @@ def produce(bootstrap: str, count: int) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "client.id": "writer"})
     for number in range(count):
         producer.produce("orders", b"%d" % number, partition=0)
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 @pytest.fixture
@@ -114,7 +115,7 @@ def test_up__out_of_a_process_that_was_killed_can_be_explained(
     kcluster("kill", "2")
     appends = tmp_path / "runs" / "latest" / "appends.jsonl"
     events = tmp_path / "runs" / "latest" / "events.jsonl"
-    pause, until_s = threading.Event(), time.monotonic() + 20
+    pause, until_s = threading.Event(), time.monotonic() + PATIENCE_S
     while not (appends.read_bytes() and b"isr_shrunk" in events.read_bytes()):
         assert time.monotonic() < until_s, "the run directory is not kept current"
         pause.wait(0.05)
@@ -176,7 +177,7 @@ def test_up__no_record_has_no_verdict(start_up: Start, kcluster: Verb) -> None:
 
 def test_up__out_needs_a_record(start_up: Start) -> None:
     up = start_up("--brokers", "1", *UP, "--no-record", "--out", "runs")
-    assert up.process.wait(20) == 2
+    assert up.process.wait(PATIENCE_S) == 2
     assert up.process.stderr.read() == "kcluster: --out needs a record; leave out --no-record\n"
 
 

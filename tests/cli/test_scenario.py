@@ -19,6 +19,7 @@ from kcluster.cli.click_tools import kcluster
 from kcluster.cli.control.protocol import ControlError
 from kcluster.cli.verbs.fault import FaultRequest, handle
 from kcluster.scenario.play.virtual import VirtualStage
+from tests.rig.patience import PATIENCE_S
 
 GOOD = """\
 story: a leader dies
@@ -319,7 +320,7 @@ def test_fault__on_a_running_cluster(base: Path) -> None:
         assert (refused.returncode, "there is no topic" in refused.stderr) == (1, True)
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.conftest import CODE
+from tests.rig.patience import PATIENCE_S
 
 Start = Callable[..., Any]
 COMMAND = [sys.executable, "-m", "kcluster"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": CODE}
-LIMIT_S = 20
 SMALL = ("--brokers", "1", "--base-port", "0")
 
 
@@ -50,7 +50,7 @@ def test_up__stops_though_nobody_reads_even_its_first_line(base: Path) -> None:
     with spawn("up", *SMALL, "--name", "unread", stdout=writing) as up:
         wait_for(base / "kcluster" / "unread.sock")
         up.send_signal(signal.SIGTERM)
-        assert up.wait(LIMIT_S) == 128 + signal.SIGTERM
+        assert up.wait(PATIENCE_S) == 128 + signal.SIGTERM
     os.close(reading)
     os.close(writing)
 
@@ -66,9 +66,9 @@ def test_up__stops_though_nobody_reads_its_output(base: Path, tmp_path: Path) ->
             assert output.readline().startswith(b"ready:")
         fill(writing)
         with spawn("kill", "1", "--no-wait", stdout=subprocess.DEVNULL) as kill:
-            assert kill.wait(LIMIT_S) == 0  # an event, to be printed
+            assert kill.wait(PATIENCE_S) == 0  # an event, to be printed
         up.send_signal(signal.SIGTERM)
-        assert up.wait(LIMIT_S) == 0
+        assert up.wait(PATIENCE_S) == 0
     os.close(reading)
     os.close(writing)
     assert (tmp_path / "latest" / "verdict.json").exists()
@@ -78,12 +78,12 @@ def test_up__a_signal_before_it_is_started_ends_it_at_once(base: Path) -> None:
     with spawn("up", "--brokers", "100", "--base-port", "0", stdout=subprocess.PIPE) as up:
         until_blocked(up.pid, signal.SIGTERM)
         up.send_signal(signal.SIGTERM)
-        assert up.wait(LIMIT_S) in (128 + signal.SIGTERM, 0)
+        assert up.wait(PATIENCE_S) in (128 + signal.SIGTERM, 0)
 
 
 def until_blocked(pid: int, number: int) -> None:
     """Until the process waits for this signal in its own way."""
-    end_s = time.monotonic() + LIMIT_S
+    end_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < end_s:
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("SigBlk:") and int(line.split()[1], 16) >> (number - 1) & 1:
@@ -99,16 +99,16 @@ def test_up__with_its_output_closed_serves(base: Path) -> None:
     ) as up:  # fmt: skip
         wait_for(base / "kcluster" / "quiet.sock")
         with spawn("status", "--name", "quiet", stdout=subprocess.PIPE) as status:
-            out, _ = status.communicate(timeout=LIMIT_S)
+            out, _ = status.communicate(timeout=PATIENCE_S)
             assert b"up" in out
         up.send_signal(signal.SIGTERM)
-        _, err = up.communicate(timeout=LIMIT_S)
+        _, err = up.communicate(timeout=PATIENCE_S)
         assert (up.returncode, err) == (0, b"")
 
 
 def wait_for(path: Path) -> None:
     """Wait until it exists."""
-    end_s = time.monotonic() + LIMIT_S
+    end_s = time.monotonic() + PATIENCE_S
     while not path.exists():
         assert time.monotonic() < end_s
 
@@ -121,7 +121,7 @@ def test_up__too_few_descriptors_are_explained_in_one_line(base: Path) -> None:
         "up", "--brokers", "40", "--base-port", "0", preexec_fn=limit,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as up:  # fmt: skip
-        _, err = up.communicate(timeout=LIMIT_S)
+        _, err = up.communicate(timeout=PATIENCE_S)
     assert up.returncode == 1
     assert err.decode() == (
         "kcluster: 40 brokers need more files than the 64 that this process may open: two per"
@@ -137,7 +137,7 @@ def test_follow__ends_with_its_reader(start_up: Start) -> None:
             assert following.stdout is not None
             assert following.stdout.readline()
             following.stdout.close()
-            assert following.wait(LIMIT_S) == 0
+            assert following.wait(PATIENCE_S) == 0
 
 
 def test_serve__a_signal_ends_it_though_its_input_stays_open(base: Path) -> None:
@@ -149,5 +149,5 @@ def test_serve__a_signal_ends_it_though_its_input_stays_open(base: Path) -> None
         assert serve.stderr is not None
         assert serve.stdout.readline().startswith(b"ready:")
         serve.send_signal(signal.SIGTERM)
-        assert serve.wait(LIMIT_S) == 0
+        assert serve.wait(PATIENCE_S) == 0
         assert serve.stderr.read() == b""

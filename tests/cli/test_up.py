@@ -18,6 +18,7 @@ from kcluster.cli.control.directory import running_clusters
 from kcluster.cli.verbs.down import DownRequest
 from kcluster.cli.verbs.kill import KillRequest
 from kcluster.cli.verbs.status import StatusRequest
+from tests.rig.patience import PATIENCE_S
 
 Start = Callable[..., Any]
 Verb = Callable[..., tuple[int, str, str]]
@@ -100,7 +101,7 @@ def test_up__a_wrong_topology_reports_every_problem_with_exit_code_2(
 ) -> None:
     (tmp_path / "topology.yaml").write_text("brokers: 3\nnme: x\nprofile: quick\n")
     up = start_up()
-    assert up.process.wait(20) == 2
+    assert up.process.wait(PATIENCE_S) == 2
     err = up.process.stderr.read().splitlines()
     assert up.ready == ""
     assert any(line.startswith("topology.yaml:2:1 nme: ") and "name" in line for line in err)
@@ -112,7 +113,7 @@ def test_up__a_port_in_use_is_reported_with_its_place(start_up: Start, tmp_path:
         port = taken.getsockname()[1]
         (tmp_path / "topology.yaml").write_text(f"brokers:\n  - {{id: 1, port: {port}}}\n")
         up = start_up()
-        assert up.process.wait(20) == 2
+        assert up.process.wait(PATIENCE_S) == 2
         assert up.process.stderr.read() == (
             f"topology.yaml:2:19 brokers[0].port: {port}: in use by another process; "
             "set another or leave it out for a free one\n"
@@ -346,7 +347,7 @@ def test_log__draws_each_replica_of_a_partition(lab: Any, kcluster: Verb) -> Non
 def test_down__returns_when_the_cluster_has_stopped(lab: Any, kcluster: Verb) -> None:
     code, out, _ = kcluster("down")
     assert (code, out) == (0, "cluster lab has stopped\n")
-    assert lab.process.wait(5) == 0
+    assert lab.process.wait(PATIENCE_S) == 0
     assert kcluster("status")[0] == 1
 
 

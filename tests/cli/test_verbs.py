@@ -24,6 +24,7 @@ from kcluster.cli.verbs.status import StatusRequest
 from kcluster.config.topology.model import Topology
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
+from tests.rig.patience import PATIENCE_S
 
 Start = Callable[..., Any]
 Verb = Callable[..., tuple[int, str, str]]
@@ -75,7 +76,7 @@ def test_change__a_line_is_shown_while_the_operation_goes_on(cluster: Cluster) -
     def operation(say: Say) -> None:
         cluster.kill(1, wait=False)
         say("killed")
-        assert seen.wait(20), "shown only at the end"
+        assert seen.wait(PATIENCE_S), "shown only at the end"
 
     change = LiveChange(cluster, 0, show)
     change.carry_out(operation)
@@ -358,7 +359,7 @@ def test_up__a_port_in_use_without_a_file_names_the_option(start_up: Start) -> N
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         up = start_up("--brokers", "1", "--base-port", str(port))
-        assert up.process.wait(20) == 2
+        assert up.process.wait(PATIENCE_S) == 2
         err = up.process.stderr.read()
     assert err == f"port {port}: in use by another process; --base-port 0 takes free ones\n"
 

@@ -12,6 +12,7 @@ from typing import IO, Any
 import pytest
 
 import kcluster
+from tests.rig.patience import PATIENCE_S
 
 CODE = str(Path(kcluster.__file__).parents[1])
 FULL = "/dev/full"
@@ -64,7 +65,7 @@ def test_up__a_file_that_cannot_be_written_is_reported_before_the_start(
 ) -> None:
     (tmp_path / "file").touch()
     up = start_up("--brokers", "1", "--base-port", "0", option, "file/x")
-    _, err = up.process.communicate(timeout=20)
+    _, err = up.process.communicate(timeout=PATIENCE_S)
     assert up.ready == ""
     assert up.process.returncode == 2
     assert err == "kcluster: file/x: cannot be written: Not a directory\n"

@@ -15,6 +15,7 @@ from kcluster.drivers.wires.tcp import LiveClients
 from kcluster.handle.cluster import Cluster
 from kcluster.network.node_ids import FIRST_CLIENT_ID
 from tests.clients.worlds import final_values, outcomes, started, topology
+from tests.rig.patience import PATIENCE_S
 
 COUNT = 300
 WORKLOAD = ProducerPlan(rate_per_s=300, size_bytes=50, keys=9, count=COUNT)
@@ -24,11 +25,11 @@ VICTIM = 2
 
 @contextmanager
 def live_clients(cluster: Cluster) -> Iterator[LiveClients]:
-    clients = cluster.driver.call(lambda: LiveClients(cluster.driver, 1)).result(5)
+    clients = cluster.driver.call(lambda: LiveClients(cluster.driver, 1)).result(PATIENCE_S)
     try:
         yield clients
     finally:
-        cluster.driver.call(clients.close).result(5)
+        cluster.driver.call(clients.close).result(PATIENCE_S)
 
 
 def run_live(
@@ -39,13 +40,13 @@ def run_live(
     changed = {} if kafka_version is None else {"kafka_version": kafka_version}
     with Cluster(topology(partitions=3, **changed), seed=1) as cluster:
         with live_clients(cluster) as clients:
-            cluster.driver.call(lambda: clients.add_client(producer)).result(5)
-            cluster._wait(lambda: producer.acked > COUNT // 3, 10, "no acks")
+            cluster.driver.call(lambda: clients.add_client(producer)).result(PATIENCE_S)
+            cluster._wait(lambda: producer.acked > COUNT // 3, PATIENCE_S, "no acks")
             if kill:
                 cluster.kill(VICTIM)
             cluster._wait(lambda: producer.is_done, 20, "no end")
         plan, dispatcher = cluster.plan, cluster.driver.dispatcher
-        found = cluster.driver.call(lambda: final_values(plan, dispatcher)).result(5)
+        found = cluster.driver.call(lambda: final_values(plan, dispatcher)).result(PATIENCE_S)
     return ledger, found
 
 
@@ -86,16 +87,16 @@ def test_live_clients__a_cut_link_drops_messages_and_latency_is_kept() -> None:
         driver = cluster.driver
         for broker in cluster.broker_ids:
             driver.dispatcher.fabric.set_latency(FIRST_CLIENT_ID, broker, one_way_ms)
-        wire = driver.call(lambda: clients.add_client(producer)).result(5)
+        wire = driver.call(lambda: clients.add_client(producer)).result(PATIENCE_S)
         cluster._wait(lambda: producer.acked > 10, 10, "no acks")
         leader = cluster.status().partitions[0].leader
-        driver.call(lambda: cluster.verbs.links.cut(wire.client_id, leader)).result(5)
+        driver.call(lambda: cluster.verbs.links.cut(wire.client_id, leader)).result(PATIENCE_S)
         cluster._wait(
             lambda: any(error.error == "REQUEST_TIMED_OUT" for error in ledger.errors),
             10,
             "no timeout",
         )
-        driver.call(cluster.verbs.links.heal).result(5)
+        driver.call(cluster.verbs.links.heal).result(PATIENCE_S)
         cluster._wait(lambda: producer.is_done, 20, "no end")
     assert outcomes(ledger) == {Outcome.ACKED: 60}
     assert min(send.ended_ms - send.sent_ms for send in ledger.sends) >= 2 * one_way_ms

@@ -10,6 +10,7 @@ from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
 from kcluster.config.topology.model import Topology
 from kcluster.handle.cluster import Cluster
 from tests.clients.test_both_clocks import live_clients
+from tests.rig.patience import PATIENCE_S
 
 COUNT = 600
 
@@ -42,13 +43,13 @@ def test_consumer_live__a_group_reads_all_while_leader_and_coordinator_die() -> 
     with Cluster(topology, seed=1) as cluster, live_clients(cluster) as clients:
         driver = cluster.driver
         for client in (producer, *consumers):
-            driver.call(lambda client=client: clients.add_client(client)).result(5)
+            driver.call(lambda client=client: clients.add_client(client)).result(PATIENCE_S)
         cluster._wait(lambda: len(ledger.reads) > 100, 10, "nothing is read")
         cluster.kill(cluster.leader("orders", 0))
         cluster._wait(lambda: producer.is_done, 20, "no end")
         cluster._wait(lambda: len(ledger.reads) >= COUNT, 20, "not all is read")
         for consumer in consumers:
-            driver.call(lambda one=consumer: one.stop(driver.now_ms())).result(5)
+            driver.call(lambda one=consumer: one.stop(driver.now_ms())).result(PATIENCE_S)
         cluster._wait(lambda: all(one.is_done for one in consumers), 10, "they do not close")
     read = {(one.partition, one.offset) for one in ledger.reads}
     assert len(read) == COUNT

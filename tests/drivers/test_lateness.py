@@ -18,6 +18,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
+from tests.rig.patience import PATIENCE_S
 
 STALL_S = 0.5
 """Longer than a session of profile `fast`: 450 ms."""
@@ -124,10 +125,10 @@ def coordinator_of(cluster: Cluster, group: str) -> socket.socket:
     """A connection to the broker that coordinates the group."""
     body = m.FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
     while True:
-        with socket.create_connection(cluster.plan.addresses[1], timeout=5) as sock:
+        with socket.create_connection(cluster.plan.addresses[1], timeout=PATIENCE_S) as sock:
             (found,) = ask(sock, ApiKey.FIND_COORDINATOR, 4, body).coordinators
         if found.error_code == ErrorCode.NONE:
-            return socket.create_connection((found.host, found.port), timeout=5)
+            return socket.create_connection((found.host, found.port), timeout=PATIENCE_S)
 
 
 def heartbeat(sock: socket.socket, epoch: int, subscribed: list[str] | None = None) -> Any:

@@ -17,6 +17,7 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
 from tests.rig.byte_worlds import KINDS, ByteWorld
 from tests.rig.lines import read_frame
+from tests.rig.patience import PATIENCE_S
 
 SHORT_S = 0.15
 """So long nothing comes: the answer takes a millisecond."""
@@ -51,7 +52,7 @@ class Caller:
         except TimeoutError:
             return True
         finally:
-            self.sock.settimeout(5)
+            self.sock.settimeout(PATIENCE_S)
 
     def is_closed(self) -> bool:
         """A live driver ends a broken connection with a FIN, the one in memory with a RST."""

@@ -17,6 +17,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.runtime.dispatch import Dispatcher
 from tests.rig.cluster import LiveRig, VirtualRig
+from tests.rig.patience import PATIENCE_S
 from tests.rig.requests import batch, produce_request
 
 LIMIT_MS = 5_000
@@ -82,7 +83,7 @@ class LiveSide(LiveRig):
         self.call(lambda: self.wires.add_client(self.client))
 
     def call(self, function: Callable[[], Any]) -> Any:
-        return self.driver.call(function).result(5)
+        return self.driver.call(function).result(PATIENCE_S)
 
     def run_for(self, duration_ms: int) -> None:
         until_ms = self.call(self.driver.now_ms) + duration_ms

@@ -17,8 +17,13 @@ from typing import Any, NamedTuple
 import confluent_kafka
 import kafka
 
-LIMIT_S = 10.0
+from tests.rig.patience import PATIENCE_S
+
+LIMIT_S = PATIENCE_S
 """For anything to come about, on a busy machine."""
+KEPT = {"retention.ms": "-1"}
+"""The config of a topic whose records are stamped 1970: any other loses them at the brokers' next
+look for expired ones, which under profile `fast` comes every 15 s."""
 
 SILENT = logging.getLogger("tests.foreign_clients.librdkafka")
 SILENT.setLevel(logging.CRITICAL)

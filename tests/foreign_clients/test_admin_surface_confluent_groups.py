@@ -26,6 +26,7 @@ from confluent_kafka.admin import (
 from kcluster.handle.cluster import Cluster
 from tests.foreign_clients.conftest import MakeTopic
 from tests.foreign_clients.real_clients import (
+    KEPT,
     LIMIT_S,
     comes_to,
     confluent_consumer,
@@ -47,7 +48,7 @@ NOBODY = "nobody's"
 @pytest.fixture
 def filled(shared: Cluster, make_topic: MakeTopic) -> str:
     """Records in the first of two partitions."""
-    return confluent_filled(shared.bootstrap, make_topic(2), RECORDS)
+    return confluent_filled(shared.bootstrap, make_topic(2, **KEPT), RECORDS)
 
 
 def alter(admin: AdminClient, group: str, *at: tuple[str, int, int]) -> dict[tuple[str, int], Any]:

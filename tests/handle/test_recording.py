@@ -14,6 +14,7 @@ from kcluster.operations.errors import ClusterError
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import encode_request_frame
+from tests.rig.patience import PATIENCE_S
 
 TOPICS = {"orders": {"partitions": 1, "replication_factor": 3, "assignment": [[1, 2, 3]]}}
 FETCH_VERSION = 12
@@ -53,7 +54,7 @@ def rows(cluster: Cluster, table: str) -> list[Any]:
 
 
 def test_recorded_since__has_what_a_client_asked_and_believes(cluster: Cluster) -> None:
-    with socket.create_connection(cluster.plan.addresses[2], timeout=5) as sock:
+    with socket.create_connection(cluster.plan.addresses[2], timeout=PATIENCE_S) as sock:
         ask(sock, ApiKey.METADATA, 9, metadata())
         assert answered(sock) > 0
     (exchange,) = rows(cluster, "exchanges")
@@ -66,7 +67,7 @@ def test_recorded_since__has_what_a_client_asked_and_believes(cluster: Cluster) 
 
 
 def test_recorded_since__a_request_whose_broker_dies_has_no_answer(cluster: Cluster) -> None:
-    with socket.create_connection(cluster.plan.addresses[1], timeout=5) as sock:
+    with socket.create_connection(cluster.plan.addresses[1], timeout=PATIENCE_S) as sock:
         ask(sock, ApiKey.METADATA, 9, metadata())
         answered(sock)
         ask(sock, ApiKey.FETCH, FETCH_VERSION, long_poll())
@@ -77,7 +78,7 @@ def test_recorded_since__a_request_whose_broker_dies_has_no_answer(cluster: Clus
                 )
             )
         )
-        waits.result(5)
+        waits.result(PATIENCE_S)
         cluster.kill(1)
     (fetch,) = [row for row in rows(cluster, "exchanges") if row.api == "Fetch"]
     assert (fetch.client, fetch.broker, fetch.topic) == ("reader", 1, "orders")

@@ -14,6 +14,7 @@ import pytest
 from kcluster import Cluster, Topology
 from kcluster.cli.click_tools import kcluster
 from tests.docs_pages import fenced
+from tests.rig.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,7 +46,7 @@ def test_docs__the_scripts_of_ingest_and_of_the_spark_source(
         producer = Producer({"bootstrap.servers": cluster.bootstrap})
         for number in range(20):
             producer.produce("orders", b"%d" % number)
-        assert producer.flush(10) == 0
+        assert producer.flush(PATIENCE_S) == 0
         run_scripts("docs/how-to/ingest.md", spark, tmp_path, cluster.bootstrap)
         run_scripts("docs/reference/spark-source.md", spark, tmp_path, cluster.bootstrap)
     assert "Ingested(rows=20, batches=1, losses=()" in capsys.readouterr().out

@@ -25,6 +25,7 @@ from kcluster.pipeline.ingest.table import read_losses, read_records
 from tests.foreign_clients.conftest import _sockets_left_open  # noqa: F401  # a fixture
 from tests.foreign_clients.real_clients import python_admin, python_producer, python_read, until
 from tests.pipeline.conftest import JARS
+from tests.rig.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +57,7 @@ def send(producer: Any, topic: str, first: int, count: int, partitions: int = 2)
     """Record n has value v<n> and is in partition n % partitions."""
     for number in range(first, first + count):
         producer.send(topic, f"v{number}".encode(), partition=number % partitions)
-    producer.flush(20)
+    producer.flush(PATIENCE_S)
 
 
 def offsets(spark: SparkSession, out: Path, partition: int = 0) -> list[int]:
@@ -290,7 +291,7 @@ def test_ingest__both_sources_give_the_same_rows(
                 headers=[("trace", b"%d" % number), ("trace", b"")] if number % 2 else [],
                 timestamp_ms=1_700_000_000_123 + number * 3_600_000,
             )
-        producer.flush(20)
+        producer.flush(PATIENCE_S)
     tables = {}
     for source in ("kcluster", "kafka"):
         out = tmp_path / source

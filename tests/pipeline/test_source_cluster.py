@@ -26,6 +26,7 @@ from kcluster.protocol.errors import ProtocolError
 from kcluster.testing.handles import TestedCluster
 from tests.foreign_clients.conftest import _sockets_left_open  # noqa: F401  # a fixture
 from tests.foreign_clients.real_clients import python_admin, python_producer
+from tests.rig.patience import PATIENCE_S
 
 pytestmark = [
     pytest.mark.skipif(find_spec("pyarrow") is None, reason="the extra spark is not installed"),
@@ -52,7 +53,7 @@ def send(cluster: TestedCluster, topic: str, first: int, count: int, **more: Any
     ) as producer:
         for number in range(first, first + count):
             producer.send(topic, f"v{number}".encode(), partition=0)
-        producer.flush(20)
+        producer.flush(PATIENCE_S)
 
 
 def values(settings: ReadSettings, ranges: list[Range]) -> list[tuple[int, str]]:
@@ -73,7 +74,7 @@ def test_read__the_bounds_of_a_batch(cluster: TestedCluster) -> None:
     topic = cluster.new_topic(partitions=1)
     with python_producer(cluster.bootstrap) as producer:
         sent = [producer.send(topic, f"v{n}".encode(), partition=0) for n in range(50)]
-        times = [one.get(10).timestamp for one in sent]
+        times = [one.get(PATIENCE_S).timestamp for one in sent]
 
     def read(**options: str) -> list[tuple[int, str]]:
         settings = settings_of(cluster, topic, False, **options)
@@ -146,7 +147,7 @@ def test_client__closes_a_connection_whose_broker_is_none() -> None:
         def answer() -> None:
             sock, _ = server.accept()
             with sock:
-                sock.settimeout(5)
+                sock.settimeout(PATIENCE_S)
                 sock.recv(1 << 16)
                 sock.sendall(b"\xff" * 4)
                 connected.append(sock.recv(1))
@@ -155,7 +156,7 @@ def test_client__closes_a_connection_whose_broker_is_none() -> None:
         answering.start()
         with pytest.raises(ProtocolError, match="frame of -1 bytes") as caught:
             BlockingConnection(("127.0.0.1", port), read_settings(options, True).client)
-        answering.join(5)
+        answering.join(PATIENCE_S)
         assert connected == [b""], caught
 
 

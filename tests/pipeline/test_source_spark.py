@@ -24,6 +24,7 @@ from kcluster.pipeline.source.register import register, source_class
 from kcluster.pipeline.source.writer import check_columns, write
 from tests.foreign_clients.conftest import _sockets_left_open  # noqa: F401  # a fixture
 from tests.foreign_clients.real_clients import python_producer, python_read
+from tests.rig.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +51,7 @@ def send(bootstrap: str, topic: str, first: int, count: int, **more: Any) -> Non
                 value=None if number % 6 == 1 else b"v%d" % number,
                 headers=[("h", b"%d" % number), ("empty", b"")] if number % 5 == 0 else [],
             )
-        producer.flush(20)
+        producer.flush(PATIENCE_S)
 
 
 def rows_of(frame: Any) -> list[tuple[Any, ...]]:

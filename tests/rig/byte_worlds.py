@@ -25,6 +25,7 @@ from kcluster.drivers.memory.stream import StreamEnd
 from kcluster.drivers.sockets.listener import Listener
 from kcluster.handle.cluster import Cluster
 from kcluster.handle.world_cluster import WorldCluster
+from tests.rig.patience import PATIENCE_S
 
 LONG_US = 3_600_000_000
 
@@ -143,7 +144,7 @@ class LiveBytes:
         self.cluster = Cluster(topology, seed=seed, log=self.lines.append)
         self.cluster.open()
 
-    def connect(self, broker_id: int = 1, timeout_s: float = 5) -> Any:
+    def connect(self, broker_id: int = 1, timeout_s: float = PATIENCE_S) -> Any:
         return LiveSocket(self.cluster.plan.addresses[broker_id], timeout_s)
 
     def listener(self, broker_id: int = 1) -> Listener:

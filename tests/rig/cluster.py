@@ -51,6 +51,7 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.records import read_records
 from tests.rig.byte_worlds import MemorySocket
 from tests.rig.lines import ByteLine, VirtualLine
+from tests.rig.patience import PATIENCE_S
 from tests.rig.requests import ACKS_ALL, batch, fetch_partition, fetch_request, produce_request
 
 E = TypeVar("E", bound=Event)
@@ -281,7 +282,7 @@ class LiveRig(ByteRig, Cluster):
         self.open()
 
     def line(self, broker: int) -> ByteLine:
-        return ByteLine(socket.create_connection(self.plan.addresses[broker], timeout=5))
+        return ByteLine(socket.create_connection(self.plan.addresses[broker], timeout=PATIENCE_S))
 
     def status(self) -> ClusterStatus:
         """The state at this moment, also for a condition in the driver's thread."""

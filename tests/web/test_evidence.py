@@ -19,6 +19,7 @@ from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.played import PlayedRun
 from kcluster.scenario.play.virtual import run_virtual
 from kcluster.web.held import HeldCluster
+from tests.rig.patience import PATIENCE_S
 from tests.rig.requests import batch_with_wrong_lengths
 from tests.web.api import Api, serving
 from tests.web.test_streams import next_event
@@ -32,7 +33,7 @@ def send(api: Api, cluster: str, count: int, bootstrap: str = "") -> None:
     producer = Producer({"bootstrap.servers": servers, "acks": "all"})
     for number in range(count):
         producer.produce("orders", b"%d" % number, partition=0)
-    assert producer.flush(10) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 @pytest.mark.clients

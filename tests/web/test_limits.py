@@ -18,9 +18,9 @@ from kcluster.web.complaints import Complaints
 from kcluster.web.held import HeldCluster
 from kcluster.web.limits import WebLimits
 from kcluster.web.server import WebServer
+from tests.rig.patience import PATIENCE_S
 from tests.web.api import Answer, Api, serving
 
-LIMIT_S = 10
 WAITS = 40
 QUICK = WebLimits(
     idle_s=0.5, header_s=0.2, body_s=0.2, send_s=0.2, requests=WAITS, threads=4, threads_of_one=2
@@ -61,7 +61,7 @@ def connected(api: Api, count: int, sent: bytes) -> Iterator[list[socket.socket]
     with ExitStack() as stack:
         found = []
         for _ in range(count):
-            one = stack.enter_context(socket.create_connection(("127.0.0.1", api.port), LIMIT_S))
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", api.port), PATIENCE_S))
             one.sendall(sent)
             found.append(one)
         yield found
@@ -82,7 +82,7 @@ def answered(connection: socket.socket) -> Answer:
 
 def until(holds: Callable[[], bool]) -> None:
     """Wait until it holds; the server works in other threads."""
-    end_s, pause = time.monotonic() + LIMIT_S, threading.Event()
+    end_s, pause = time.monotonic() + PATIENCE_S, threading.Event()
     while not holds():
         assert time.monotonic() < end_s
         pause.wait(0.005)
@@ -145,8 +145,8 @@ def test_limits__one_busy_cluster_does_not_occupy_the_threads_of_the_others(
     busy, other = api.cluster(), api.cluster()
     cluster = server.clusters.get(busy.rpartition("/")[2]).cluster
     begun, go_on = threading.Event(), threading.Event()
-    cluster.driver.call(lambda: (begun.set(), go_on.wait(LIMIT_S)))
-    assert begun.wait(LIMIT_S)
+    cluster.driver.call(lambda: (begun.set(), go_on.wait(PATIENCE_S)))
+    assert begun.wait(PATIENCE_S)
     try:
         sent = request_bytes(api, "GET", f"{busy}/verdict")
         with connected(api, QUICK.threads, sent):
@@ -275,7 +275,7 @@ def test_limits__a_client_that_does_not_read_is_left(served: tuple[WebServer, Ap
     server, api = served
     sent = request_bytes(api, "GET", "/openapi.json") * 400
     with connected(api, 1, sent) as (connection,):
-        connection.settimeout(LIMIT_S)
+        connection.settimeout(PATIENCE_S)
         until(lambda: server.connections == 0)
     assert api.ask("GET", "/openapi.json").status == 200
 

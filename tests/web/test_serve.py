@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.cli.conftest import CODE
+from tests.rig.patience import PATIENCE_S
 from tests.web.api import Api, serving
 
 COMMAND = [sys.executable, "-m", "kcluster", "serve", "--port", "0", "--json"]
@@ -25,14 +26,13 @@ print(json.dumps({**json.loads(server.stdout.readline()), "pid": server.pid}), f
 sys.stdin.readline()
 os.kill(os.getpid(), signal.SIGKILL)
 """
-LIMIT_S = 30
 
 
 @contextmanager
 def connected(api: Api, cluster: str) -> Iterator[socket.socket]:
     """A connection to a broker, which ends with the cluster."""
     host, _, port = api.ok("GET", cluster)["bootstrap"].split(",")[0].partition(":")
-    with socket.create_connection((host, int(port)), LIMIT_S) as connection:
+    with socket.create_connection((host, int(port)), PATIENCE_S) as connection:
         yield connection
 
 
@@ -52,7 +52,7 @@ def test_serve__stops_by_a_signal_with_its_clusters() -> None:
         with connected(api, api.cluster()) as connection:
             process.send_signal(signal.SIGTERM)
             assert connection.recv(1) == b""
-        assert process.wait(LIMIT_S) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 def test_serve__a_killed_test_leaves_nothing() -> None:
@@ -68,9 +68,9 @@ def test_serve__a_killed_test_leaves_nothing() -> None:
             assert crashing.stdin is not None
             crashing.stdin.write(b"now\n")
             crashing.stdin.flush()
-            assert crashing.wait(LIMIT_S) == -signal.SIGKILL
+            assert crashing.wait(PATIENCE_S) == -signal.SIGKILL
             assert connection.recv(1) == b""
-            assert select.select([server], [], [], LIMIT_S)[0]
+            assert select.select([server], [], [], PATIENCE_S)[0]
             os.close(server)
 
 
@@ -86,6 +86,6 @@ def test_serve__a_lease_that_nobody_renews_ends_the_cluster() -> None:
 def test_serve__a_port_that_is_taken() -> None:
     with serving() as (_, api):
         command = [*COMMAND[:4], "--port", str(api.port)]
-        done = subprocess.run(command, capture_output=True, env=ENVIRONMENT, timeout=LIMIT_S)
+        done = subprocess.run(command, capture_output=True, env=ENVIRONMENT, timeout=PATIENCE_S)
     assert done.returncode == 1
     assert done.stderr.decode().startswith("kcluster: cannot listen on 127.0.0.1:")

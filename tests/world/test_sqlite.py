@@ -67,7 +67,7 @@ def test_sqlite__gives_up_after_its_time_out_however_it_was_set(database: str) -
                 insert(connection)
             assert time.monotonic() - before_s == pytest.approx(timeout_s, abs=0.1)
         holder.join()
-    assert time.monotonic() - began_s < 2
+    assert time.monotonic() - began_s < 30, "60 s passed, in virtual time alone"
 
 
 def test_sqlite__its_clock_is_the_worlds(database: str) -> None:

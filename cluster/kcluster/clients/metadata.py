@@ -54,6 +54,13 @@ def backoff_ms(attempts: int, first_ms: int, max_ms: int, rng: Rng) -> int:
     return int(min(float(max_ms), first_ms * 2.0 ** min(attempts, 30) * factor))
 
 
+def at_once_ms(sent_ms: int, now_ms: int) -> int:
+    """When to repeat, without a backoff, a request of `sent_ms` that was answered now: at once; or
+    in a millisecond if the answer took no time.  Virtual links may have no latency, and the same
+    answer would come for ever."""
+    return max(now_ms, sent_ms + 1)
+
+
 class MetadataSettings(Struct, frozen=True):
     """Kafka's names and defaults: metadata.max.age.ms, retry.backoff.ms, retry.backoff.max.ms,
     allow.auto.create.topics."""

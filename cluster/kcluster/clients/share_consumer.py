@@ -18,7 +18,7 @@ from kcluster.clients.connections import InFlightRequest
 from kcluster.clients.consumer.coordinator import COORDINATOR_GONE, Coordinator
 from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
 from kcluster.clients.ledger import Ledger, Partition, SharedRecord
-from kcluster.clients.metadata import NO_BROKER, backoff_ms, is_stale_metadata
+from kcluster.clients.metadata import NO_BROKER, at_once_ms, backoff_ms, is_stale_metadata
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
@@ -257,7 +257,7 @@ class ShareConsumer(ClientBase):
         if error in _FENCED:
             self._epoch = 0
             self._assigned = []
-            self._heartbeat_at_ms = now_ms
+            self._heartbeat_at_ms = at_once_ms(request.sent_ms, now_ms)
         elif error.retriable or error in COORDINATOR_GONE:
             if error in COORDINATOR_GONE:
                 self._coordinator.mark_unknown(now_ms)
@@ -393,9 +393,8 @@ class ShareConsumer(ClientBase):
                     has_any = self._take(asked, key, data, now_ms) or has_any
         for key, deliveries in acks.items():
             self._settle(deliveries, ErrorCode.NONE, request.api_key, key, now_ms)
-        if request.sent_ms == now_ms and not has_any:
-            # Neither the broker nor the link takes any time: avoid an endless loop.
-            session.fetch_at_ms = max(session.fetch_at_ms, now_ms + 1)
+        if not has_any:
+            session.fetch_at_ms = max(session.fetch_at_ms, at_once_ms(request.sent_ms, now_ms))
 
     def _settle(
         self,

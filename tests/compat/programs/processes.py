@@ -22,6 +22,7 @@ from kcluster.handle.cluster import Cluster
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
 from tests.foreign_clients.real_clients import confluent_settings, confluent_values, until
+from tests.rig.patience import PATIENCE_S
 
 LINES_SHOWN = 40
 _MOMENT = threading.Event()
@@ -164,7 +165,7 @@ def fill(bootstrap: str, topic: str, count: int, partitions: int = 1) -> None:
     for number in range(count):
         producer.produce(topic, b"%d" % number, partition=number % partitions)
         producer.poll(0)
-    assert producer.flush(30) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 def committed_values(bootstrap: str, topic: str, partitions: int) -> list[bytes]:

@@ -16,6 +16,7 @@ from tests.compat.programs.processes import (
     fill,
     wait_committed,
 )
+from tests.rig.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow, pytest.mark.timeout_s(120)]
 
@@ -59,5 +60,5 @@ def test_copier__copies_exactly_once_while_leaders_and_coordinators_die(
             break_along(cluster, [copier], "sink", PARTITIONS, kills)
             wait_committed(cluster, "copiers", "source", PARTITIONS, COUNT)
             copier.stop()
-            copier.wait(10)
+            copier.wait(PATIENCE_S)
         check_exactly_once(cluster.bootstrap, "sink", PARTITIONS, COUNT)

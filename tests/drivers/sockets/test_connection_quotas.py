@@ -17,6 +17,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from tests.drivers.sockets.test_dynamic_limits import alter, is_served, receive, send
 from tests.rig.byte_worlds import KINDS, ByteWorld
+from tests.rig.patience import PATIENCE_S
 
 LIMIT = 10
 A = m.AlterClientQuotasRequest
@@ -40,7 +41,7 @@ class Guests:
         return now_s
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        self.cluster._wait(condition, 5, what)
+        self.cluster._wait(condition, PATIENCE_S, what)
 
     def until_served(self, count: int) -> None:
         self.until(lambda: len(self.listener.connections) == count, "connections")

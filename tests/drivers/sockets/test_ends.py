@@ -14,6 +14,7 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import encode_request_frame
 from tests.rig.byte_worlds import KINDS, ByteWorld
 from tests.rig.lines import read_frame
+from tests.rig.patience import PATIENCE_S
 from tests.rig.requests import batch, fetch_partition, fetch_request, produce_request
 
 
@@ -37,7 +38,9 @@ LARGE = request_of(ApiKey.PRODUCE, 11, produce_request("orders", 0, batch(bytes(
 
 def until_connected(world: ByteWorld, count: int) -> None:
     cluster: Any = world.cluster
-    cluster._wait(lambda: len(world.listener().connections) == count, 5, f"{count} connections")
+    cluster._wait(
+        lambda: len(world.listener().connections) == count, PATIENCE_S, f"{count} connections"
+    )
 
 
 def test_kill__ends_a_connection_with_a_fin(world: ByteWorld) -> None:

@@ -23,6 +23,7 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
 from tests.rig.byte_worlds import KINDS, ByteWorld
 from tests.rig.lines import read_frame
+from tests.rig.patience import PATIENCE_S
 from tests.rig.requests import batch, fetch_partition, fetch_request, produce_request
 
 MAX_REQUEST_BYTES = 4 << 20
@@ -51,7 +52,7 @@ class Served:
             return read_to_end(sock)
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        self.cluster._wait(condition, 5, what)
+        self.cluster._wait(condition, PATIENCE_S, what)
 
     def logged(self, words: str) -> bool:
         return any(words in line for line in self.lines)
@@ -286,7 +287,7 @@ def test_limits__beyond_max_connections_a_client_waits_for_a_free_slot(
         third.settimeout(0.1)
         with pytest.raises(TimeoutError):
             third.recv(1)
-        third.settimeout(5)
+        third.settimeout(PATIENCE_S)
         first.close()
         read_frame(third)
 
@@ -337,7 +338,7 @@ def test_pause__sockets_stay_open_and_are_served_after_resume(
                 sock.settimeout(0.1)
                 with pytest.raises(TimeoutError):
                     sock.recv(1)
-                sock.settimeout(5)
+                sock.settimeout(PATIENCE_S)
             served.cluster.resume(1)
             for sock in (old, new):
                 read_frame(sock)

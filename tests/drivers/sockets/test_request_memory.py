@@ -14,6 +14,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import encode_request_frame
 from tests.rig.byte_worlds import KINDS, ByteWorld, MemoryBytes
+from tests.rig.patience import PATIENCE_S
 
 LIMIT_BYTES = 1 << 20
 BIG = b"".join(
@@ -44,7 +45,7 @@ def half(sock: Any, size_bytes: int) -> None:
 
 def until(world: ByteWorld, condition: Callable[[], bool]) -> None:
     cluster: Any = world.cluster
-    cluster._wait(condition, 5, "memory")
+    cluster._wait(condition, PATIENCE_S, "memory")
 
 
 def pings(world: ByteWorld) -> None:

@@ -11,13 +11,6 @@ from kcluster.scenario.play.phases import RunResult
 from kcluster.scenario.play.running import run_scenario
 from tests.rig.incidents import INCIDENTS, each_incident, played
 
-NEEDS_A_CORE = ("next_transaction_before_markers",)
-"""Live incidents that must read nearly all of what could be written in their time."""
-LIVE_FILES = [
-    pytest.param(file, id=file.stem, marks=[pytest.mark.last] * (file.stem in NEEDS_A_CORE))
-    for file in INCIDENTS
-]
-
 
 def report(result: RunResult) -> str:
     return "\n".join([*result.failures, *result.verdict.lines()])
@@ -34,10 +27,10 @@ def test_incident__ends_as_its_file_states_in_virtual_time(file: Path) -> None:
 
 @pytest.mark.waits
 @pytest.mark.timeout_s(120)
-@pytest.mark.parametrize("file", LIVE_FILES)
+@pytest.mark.parametrize("file", INCIDENTS, ids=lambda file: file.stem)
 def test_incident__ends_as_its_file_states_live(file: Path) -> None:
     scenario = Scenario.load(file)
-    assert "live" in scenario.clocks, "not for LIVE_FILES"
+    assert "live" in scenario.clocks
     result = run_scenario(scenario, "live")
     if not result.passed:
         # A busy machine may have delayed it.

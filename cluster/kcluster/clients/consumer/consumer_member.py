@@ -23,7 +23,7 @@ from kcluster.clients.connections import InFlightRequest
 from kcluster.clients.consumer.coordinator import COORDINATOR_GONE, EpochState, MemberState
 from kcluster.clients.consumer.membership import ClientMembership, MembershipParts
 from kcluster.clients.ledger import Partition
-from kcluster.clients.metadata import backoff_ms
+from kcluster.clients.metadata import at_once_ms, backoff_ms
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
@@ -206,7 +206,7 @@ class EpochMembership(ClientMembership):
         error = error_of(response.error_code)
         if error:
             self._network.record_error(now_ms, _HEARTBEAT, error.name)
-            self._refused(error, now_ms)
+            self._refused(error, request.sent_ms, now_ms)
             return
         self._failures = 0
         member = self.member
@@ -239,10 +239,10 @@ class EpochMembership(ClientMembership):
         self._next_heartbeat_ms = self._retry_heartbeat_ms
         self._failures += 1
 
-    def _refused(self, error: ErrorCode, now_ms: int) -> None:
+    def _refused(self, error: ErrorCode, sent_ms: int, now_ms: int) -> None:
         if error in _FENCED:
             self._lose_all()
-            self._join_again(now_ms)
+            self._join_again(at_once_ms(sent_ms, now_ms))
         elif error in COORDINATOR_GONE:
             self._coordinator.mark_unknown(now_ms)
             self._failed(now_ms)
@@ -258,11 +258,11 @@ class EpochMembership(ClientMembership):
         self._positions.assign([])
         self.member.state = MemberState.UNJOINED
 
-    def _join_again(self, now_ms: int) -> None:
+    def _join_again(self, at_ms: int) -> None:
         self.reconciliation = Reconciliation.JOINING
         self.member.generation_id = JOIN_EPOCH
         self._sends_all = True
-        self._next_heartbeat_ms = self._retry_heartbeat_ms = now_ms
+        self._next_heartbeat_ms = self._retry_heartbeat_ms = at_ms
 
     def start(self, now_ms: int) -> None:
         """Draw the member id, and join with the first poll()."""

@@ -20,7 +20,7 @@ from kcluster.clients.consumer.completed_fetch import CompletedFetch, open_recor
 from kcluster.clients.consumer.positions import FetchState, Position, Positions
 from kcluster.clients.consumer.settings import READ_COMMITTED, ConsumerSettings
 from kcluster.clients.ledger import Partition
-from kcluster.clients.metadata import NO_BROKER, Metadata
+from kcluster.clients.metadata import NO_BROKER, Metadata, at_once_ms
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.codec.schema import ZERO_UUID
@@ -206,9 +206,7 @@ class Fetcher:
             until_ms = now_ms + self._settings.metadata_max_age_ms
             position.prefer(partition_response.preferred_read_replica, until_ms)
         if not partition_response.records:
-            if request.sent_ms == now_ms:
-                # Neither the broker nor the link takes any time: avoid an endless loop.
-                position.fetch_at_ms = now_ms + 1
+            position.fetch_at_ms = at_once_ms(request.sent_ms, now_ms)
             return
         try:
             segments = open_records(
