@@ -15,8 +15,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from compare.plain import MASKED, UNORDERED
-from compare.references import REFERENCES
 from compare.reasons import REASONS, WITHOUT_CASE, Reason
+from compare.references import REFERENCES
 
 DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "explanation" / "differences.md"
 _INDEX: Final = re.compile(r"#\d+")

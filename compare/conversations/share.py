@@ -46,8 +46,8 @@ def acknowledges(who: str, epoch: int, note: str, *acks: Any, **more: Any) -> As
 
 
 def stored(note: str) -> Ask:
-    """The state as a share-partition leader without an epoch would read it."""
-    topics = [{"topic_id": "{fresh_id}", "partitions": [{"partition": 0, "leader_epoch": -1}]}]
+    """The state as the share-partition leader reads it."""
+    topics = [{"topic_id": "{fresh_id}", "partitions": [{"partition": 0, "leader_epoch": 0}]}]
     body = {"group_id": "{group}", "topics": topics}
     return Ask(ApiKey.READ_SHARE_GROUP_STATE, body, to="{share_coordinator}", note=note)
 

@@ -102,6 +102,9 @@ class _Round(Struct):
 class DeadLetters:
     """What this broker, as the leader of share partitions, sends to dead letter queues."""
 
+    # DIFFERS: neighbours that were acknowledged one by one go there together; in Kafka each is a
+    # request of its own, unless others wait for the same leader.
+
     def __init__(self, broker: CoordinatorBroker, configs: ShareConfigs) -> None:
         self._broker = broker
         self._configs = configs
