@@ -7,7 +7,8 @@
 #   make lint          ruff and mypy alone
 #   make fuzz          made-up input for SECONDS (60; 0: no end); see tests/fuzz/README.md
 #   make compat        kafka-python's own integration tests against kcluster
-#   make compare       compare with Apache Kafka, response by response; writes docs/explanation/differences.md
+#   make compare       compare with Apache Kafka 4.4.0, or KAFKA=4.3.1, response by response; writes
+#                      docs/explanation/differences.md
 #   make compiled      compile the hot modules to build/compiled; PYTHONPATH=build/compiled uses it
 #   make wheels        build the sdist and the wheels into dist/, and try each in an empty environment
 #   make tools         Kafka's command line tools against kcluster; needs Java and Maven
@@ -103,7 +104,7 @@ compat: $(VENV)/.dev
 	@$(BIN)/python tests/compat/kafka_python/run.py $(ARGS)
 
 compare: $(VENV)/.dev
-	@$(BIN)/python -m compare $(ARGS)
+	@$(BIN)/python -m compare $(if $(KAFKA),--kafka $(KAFKA)) $(ARGS)
 
 tools: $(VENV)/.dev $(KAFKA_LIBS) $(KAFKA_CLIENTS)
 	@KCLUSTER_LONG_PROGRAMS=yes $(BIN)/python -m pytest -o faulthandler_timeout=1000 $(TOOLS_TESTS) $(ARGS)

@@ -49,6 +49,7 @@ from kcluster.protocol.releases import Release
 from kcluster.timers import NEVER_MS
 
 PEER_APIS: Final = (
+    ApiKey.PRODUCE,
     ApiKey.FETCH,
     ApiKey.LIST_OFFSETS,
     ApiKey.OFFSET_FOR_LEADER_EPOCH,

@@ -7,11 +7,13 @@ Kafka: metadata/src/main/resources/common/metadata/*.json, ConfigResource.Type.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 
 from kcluster.contract import NoteId
+from kcluster.protocol.codec.schema import Versions
 
 NO_LEADER: Final = -1
 
@@ -41,6 +43,8 @@ class BrokerRegistration(Struct, frozen=True, gc=False):
     in_controlled_shutdown: bool = False
     incarnation_id: bytes = b""
     """Drawn by the broker's process at its start; a different one shows that it was restarted."""
+    features: Mapping[str, Versions] = {}
+    """The lowest and highest level that it knows of each feature (KIP-584)."""
 
     @property
     def is_active(self) -> bool:

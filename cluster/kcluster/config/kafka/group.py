@@ -61,8 +61,8 @@ _4_4: Final = (4, 4)
 _INT_0: Final = Spec("INT", 0)
 _INT_1: Final = Spec("INT", 1)
 _UNUSED_STRING: Final = Spec("STRING", obeyed=False, since=_4_4)
-_DEAD_LETTERS: Final = Spec("STRING", check=_check_dead_letters, obeyed=False, since=_4_4)
-_UNUSED_FLAG: Final = Spec("BOOLEAN", obeyed=False, since=_4_4)
+_DEAD_LETTERS: Final = Spec("STRING", check=_check_dead_letters, since=_4_4)
+_COPY_FLAG: Final = Spec("BOOLEAN", since=_4_4)
 _OFFLOAD: Final = Spec("BOOLEAN", obeyed=False, internal=True, since=_4_4)
 _TAGS: Final = Spec("LIST", obeyed=False, since=_4_4)
 _WARMUP_LAG: Final = Spec("LONG", 0, obeyed=False, internal=True, since=_4_4)
@@ -81,7 +81,7 @@ class GroupConfig(Struct, frozen=True):
     consumer_assignor_offload_enable: Annotated[bool, _OFFLOAD] = True
     consumer_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
     consumer_session_timeout_ms: Annotated[int, _INT_1] = 45_000
-    errors_deadletterqueue_copy_record_enable: Annotated[bool, _UNUSED_FLAG] = False
+    errors_deadletterqueue_copy_record_enable: Annotated[bool, _COPY_FLAG] = False
     """Of a share group, as its dead letter queue is."""
     errors_deadletterqueue_topic_name: Annotated[str, _DEAD_LETTERS] = ""
     share_assignment_interval_ms: Annotated[int, _INT_0] = 1_000

@@ -83,7 +83,7 @@ class TopicConfig(Struct, frozen=True):
     delete_retention_ms: Annotated[int, _topic("LONG", 0, "log.cleaner.delete.retention.ms")] = (
         DAY_MS
     )
-    errors_deadletterqueue_group_enable: Annotated[bool, _unused("BOOLEAN", since=_4_4)] = False
+    errors_deadletterqueue_group_enable: Annotated[bool, _topic("BOOLEAN", since=_4_4)] = False
     """Whether share groups may use the topic as a dead letter queue (KIP-1191)."""
     file_delete_delay_ms: Annotated[int, _unused("LONG", 0, "log.segment.delete.delay.ms")] = 60_000
     flush_messages: Annotated[int, _topic("LONG", 1, "log.flush.interval.messages")] = MAX_LONG

@@ -47,6 +47,7 @@ __all__ = [
     "check_crc",
     "parse_batches",
     "read_records",
+    "record_size_bytes",
 ]
 
 Header = tuple[str, bytes | None]
@@ -128,6 +129,13 @@ def build_batch(
     )
     seal(batch)
     return batch
+
+
+def record_size_bytes(record: Record, offset_delta: int, timestamp_delta: int = 0) -> int:
+    """The size of an uncompressed record in its batch."""
+    out = bytearray()
+    _write_record(out, record, offset_delta, timestamp_delta)
+    return len(out)
 
 
 def _write_record(out: bytearray, record: Record, offset_delta: int, timestamp_delta: int) -> None:
