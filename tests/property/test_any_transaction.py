@@ -113,9 +113,9 @@ class Mischief:
             generation_id_or_member_epoch=self.rng.choice((-1, -1, 3)),
             member_id=self.rng.choice(("", "", "me")),
             group_instance_id=self.rng.choice((None, None, "i")),
-            topics=[Topic(name=TOPIC, partitions=[partition])],
+            topics=[Topic(TOPIC, self.rig.topic_id, [partition])],
         )
-        return ApiKey.TXN_OFFSET_COMMIT, self.rng.randint(0, 5), body
+        return ApiKey.TXN_OFFSET_COMMIT, self.rng.randint(0, 6), body
 
     def end(self) -> tuple[ApiKey, int, Any]:
         body = m.EndTxnRequest(*self.who(), self.rng.random() < 0.5)

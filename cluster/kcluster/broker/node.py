@@ -49,6 +49,7 @@ from kcluster.protocol.releases import Release
 from kcluster.timers import NEVER_MS
 
 PEER_APIS: Final = (
+    ApiKey.PRODUCE,
     ApiKey.FETCH,
     ApiKey.LIST_OFFSETS,
     ApiKey.OFFSET_FOR_LEADER_EPOCH,
@@ -96,7 +97,7 @@ class BrokerNode(Broker):
             rack=rack,
             cluster_id=cluster_id,
             release=release,
-            static_config=config,
+            static_config=config.in_release(release.number),
             unused_configs=unused_configs,
         )
         outbox = Outbox(broker_id, disk.runs * NOTES_OF_A_RUN)

@@ -37,6 +37,7 @@ from kcluster.metadata.records import (
     UnregisterBrokerRecord,
 )
 from kcluster.protocol import messages as m
+from kcluster.protocol.codec.schema import Versions
 from kcluster.protocol.errors import ErrorCode
 
 _TIMER: Final = "sessions"
@@ -116,6 +117,7 @@ class Membership:
             port=listener.port,
             rack=request.rack,
             incarnation_id=request.incarnation_id,
+            features=_features(request),
         )
         self.sessions.register(broker_id, epoch).cause = cause
         metadata.commit([*records, RegisterBrokerRecord(registration, cause)])
@@ -345,6 +347,13 @@ class Membership:
         next_ms = sessions.next_expiry_ms()
         if next_ms is not None:
             self._metadata.timers.set(_TIMER, next_ms, self.expire_sessions)
+
+
+def _features(request: Any) -> dict[str, Versions]:
+    """The levels of features that a broker knows."""
+    return {
+        one.name: (one.min_supported_version, one.max_supported_version) for one in request.features
+    }
 
 
 def _registration_error(code: ErrorCode) -> Any:
