@@ -3,8 +3,9 @@
 Owns: the commands, and everything specific to one system.  Never: loads or measures one.
 
 The peers' scripts are in the directory named by the environment variable KCLUSTER_PEERS:
-`kafka/kafka setup | start N PORT | stop PORT | kill PORT NODE`, `kfake/setup` (which builds the
-program `kfake/kfake N PORT` in PEERS_CACHE), `librdkafka-mock N` (which prints its bootstrap list).
+`kafka/kafka setup | start N PORT | stop PORT | kill PORT NODE` of the release in KAFKA,
+`kfake/setup` (which builds the program `kfake/kfake N PORT` in PEERS_CACHE), `librdkafka-mock N`
+(which prints its bootstrap list).
 Build results are kept in PEERS_CACHE, by default the directory `peers` among the temporary files.
 """
 
@@ -41,6 +42,7 @@ from kcluster import __version__, build
 BROKERS: Final = 3
 START_TIMEOUT_S: Final = 90.0
 SETUP_TIMEOUT_S: Final = 900.0
+KAFKA_RELEASE: Final = "4.4.0"
 KAFKA_CONTROLLER_PORTS: Final = (101, 102, 103)
 """Offsets from the first port."""
 
@@ -220,9 +222,13 @@ class Peer(System):
         assert folder is not None, "missing_requirement() is empty"
         return str(folder / self.script)
 
+    def environment(self) -> dict[str, str]:
+        """What its script reads from the environment."""
+        return {"PEERS_CACHE": str(peers_cache())}
+
     def call(self, *arguments: str, timeout_s: float, log: Path) -> None:
         """Run the peer's script to its end."""
-        process = spawn([self.path(), *arguments], log, PEERS_CACHE=str(peers_cache()))
+        process = spawn([self.path(), *arguments], log, **self.environment())
         try:
             code = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -246,7 +252,7 @@ class KafkaRunning(Running):
     port = 0
 
     def kill_command(self) -> list[str]:
-        self.environment = {"PEERS_CACHE": str(peers_cache())}
+        self.environment = self.peer.environment()
         return [self.peer.path(), "kill", str(self.port), "{leader}"]
 
     def find_pids(self) -> None:
@@ -271,8 +277,19 @@ class Kafka(Peer):
 
     name, script, needs = "kafka", "kafka/kafka", "java"
 
+    def __init__(self, release: str = KAFKA_RELEASE) -> None:
+        self.release = release
+
+    @property
+    def libraries(self) -> Path:
+        """The directory of its jars, which the script fills."""
+        return peers_cache() / "kafka" / f"libs-{self.release}"
+
+    def environment(self) -> dict[str, str]:
+        return {**super().environment(), "KAFKA": self.release}
+
     def version(self) -> str:
-        jars = sorted((peers_cache() / "kafka" / "libs").glob("kafka-clients-*.jar"))
+        jars = sorted(self.libraries.glob("kafka-clients-*.jar"))
         return jars[0].stem.removeprefix("kafka-clients-") if jars else "unknown"
 
     def start(self, place: Path) -> Running:

@@ -12,11 +12,14 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-from compare import recorded
+from compare import what_changed
+from compare.case import Case
 from compare.cases import families
-from compare.checking import check, check_conversation, record, record_conversation
+from compare.checking import CONVERSATIONS, check, check_conversation, record, record_conversation
 from compare.conversations import conversations
 from compare.differences import DOCUMENT, Difference, document, unused_reasons
+from compare.recorded import Outcomes, Recordings
+from compare.references import NEWEST, REFERENCES, Reference
 from compare.running import Runner
 from compare.systems import OverTcp, own_kafka
 from compare.virtual import Virtual
@@ -25,8 +28,17 @@ from compare.virtual import Virtual
 def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser("python -m compare", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--bootstrap", help="three addresses of a running Kafka cluster")
+    parser.add_argument(
+        "--kafka",
+        choices=[one.version for one in REFERENCES],
+        default=NEWEST.version,
+        help=f"the release to ask; by default {NEWEST.version}",
+    )
+    parser.add_argument("--bootstrap", help="three addresses of a running Kafka cluster of it")
     parser.add_argument("--only", default="*", help="globs: 'fetch: *|produce: acks*'")
+    parser.add_argument(
+        "--missing", action="store_true", help="ask only what has no recorded response yet"
+    )
     parser.add_argument(
         "--recorded", action="store_true", help="compare with the recorded responses of Kafka"
     )
@@ -40,24 +52,52 @@ def main(arguments: Sequence[str]) -> int:
         print(f"make compare: {missing}", file=sys.stderr)
         return 2
     began_s = time.monotonic()
+    recordings = Recordings()
     if not options.recorded:
         with real_cluster(options) as system:
-            record_all(system, options)
-    found, cases, answers = compare_all(options.only)
-    unexplained = [one for one in found if one.reason is None]
-    for one in unexplained:
-        print(f"DIFFERS {one}")
-    counts = f"{answers:,} responses of {cases:,} cases and conversations were compared."
+            record_all(system, recordings, options)
+    found: list[Difference] = []
+    counts = []
+    for reference in REFERENCES:
+        differ, cases, answers = compare_all(recordings, reference, options.only)
+        found += differ
+        counts.append(
+            f"{answers:,} responses of {cases:,} cases and conversations were compared with"
+            f" those of {reference.version}."
+        )
+    unexplained = sum(one.reason is None for one in found)
+    for one in found:
+        if one.reason is None:
+            print(f"DIFFERS {one}")
     if options.only == "*":
         DOCUMENT.write_text(document(found, counts), "utf-8")
         for reason in unused_reasons(found):
             print(f"UNUSED reason: {reason.text}")
-            unexplained.append(found[0])
+            unexplained += 1
+        unexplained += write_changes(recordings)
     print(
-        f"{counts} {len(found)} values differ, {len(unexplained)} of them unexplained;"
+        f"{' '.join(counts)} {len(found)} values differ, {unexplained} of them unexplained;"
         f" {time.monotonic() - began_s:.0f} s"
     )
     return 1 if unexplained else 0
+
+
+def write_changes(recordings: Recordings) -> int:
+    """Write the page of what changed; how many changes or their words lack the other."""
+    answers = what_changed.Answers(recordings)
+    what_changed.DOCUMENT.write_text(what_changed.document(answers), "utf-8")
+    unexplained = [one for one in answers.changed() if one.change is None]
+    unused = what_changed.unused_changes(answers.changed())
+    for one in unexplained:
+        print(f"CHANGED {one}")
+    for change in unused:
+        print(f"UNUSED change: {change.text}")
+    return len(unexplained) + len(unused)
+
+
+def reference_of(options: argparse.Namespace) -> Reference:
+    """The release to ask."""
+    return next(one for one in REFERENCES if one.version == options.kafka)
 
 
 def missing_requirement() -> str:
@@ -78,28 +118,61 @@ def real_cluster(options: argparse.Namespace) -> Iterator[OverTcp]:
             for broker in system.addresses:
                 system.close_all(broker)
         return
-    with own_kafka() as system:
+    with own_kafka(reference_of(options)) as system:
         yield system
 
 
-def record_all(system: OverTcp, options: argparse.Namespace) -> None:
+def record_all(system: OverTcp, recordings: Recordings, options: argparse.Namespace) -> None:
     """Record the selected cases on the real cluster; the others keep their recorded responses."""
-    runner = Runner(system, f"cmp{int(time.time() * 1000) % 10**10}")
-    for family, cases in families().items():
-        wanted = [one for one in cases if is_wanted(f"{family}: {one.name}", options.only)]
+    reference = reference_of(options)
+    runner = Runner(system, f"cmp{int(time.time() * 1000) % 10**10}", reference)
+    for family, cases in families(reference).items():
+        known = known_outcomes(recordings, family, reference)
+        wanted = [
+            one
+            for one in cases
+            if is_wanted(f"{family}: {one.name}", options.only)
+            and not (options.missing and is_complete(recordings, family, one, reference))
+        ]
         if not wanted:
             continue
         began_s = time.monotonic()
-        kept = recorded.load(family)
-        new = {one.name: record(runner, one) for one in wanted}
-        merged = {one.name: new.get(one.name) or kept.get(one.name, {}) for one in cases}
-        recorded.save(family, {name: one for name, one in merged.items() if one})
+        new = {one.name: record(runner, one, known.get(one.name, {})) for one in wanted}
+        merge(recordings, family, reference, new, [one.name for one in cases])
         print(f"{family}: {len(wanted)} cases, {time.monotonic() - began_s:.1f} s", flush=True)
-    for name, wanted_steps in conversations().items():
-        is_possible = not wanted_steps.needs_operations or not options.bootstrap
+    known = known_outcomes(recordings, CONVERSATIONS, reference)
+    recorded = recordings.load(CONVERSATIONS, reference)
+    for name, steps in conversations().items():
+        is_possible = not steps.needs_operations or not options.bootstrap
+        if options.missing and name in recorded:
+            continue
         if is_possible and is_wanted(f"conversation: {name}", options.only):
             print(f"conversation: {name}", flush=True)
-            record_conversation(runner, wanted_steps)
+            new = {name: record_conversation(runner, steps, known.get(name, {}))}
+            merge(recordings, CONVERSATIONS, reference, new, list(conversations()))
+
+
+def known_outcomes(recordings: Recordings, family: str, reference: Reference) -> Outcomes:
+    """What this release answered before, or else another one."""
+    known: Outcomes = {}
+    for one in (*REFERENCES, reference):
+        for name, by_version in recordings.load(family, one).items():
+            known[name] = known.get(name, {}) | by_version
+    return known
+
+
+def is_complete(recordings: Recordings, family: str, case: Case, reference: Reference) -> bool:
+    """Whether every version of a case has a recorded outcome."""
+    found = recordings.load(family, reference).get(case.name, {})
+    return found.keys() >= {*case.each_version(reference)}
+
+
+def merge(
+    recordings: Recordings, family: str, reference: Reference, new: Outcomes, names: Sequence[str]
+) -> None:
+    """Save new outcomes beside the recorded ones of the other cases, in the order of `names`."""
+    known = recordings.load(family, reference) | new
+    recordings.save(family, reference, {name: known[name] for name in names if name in known})
 
 
 def is_wanted(name: str, only: str) -> bool:
@@ -107,23 +180,29 @@ def is_wanted(name: str, only: str) -> bool:
     return any(fnmatch.fnmatchcase(name, glob) for glob in only.split("|"))
 
 
-def compare_all(only: str) -> tuple[list[Difference], int, int]:
+def compare_all(
+    recordings: Recordings, reference: Reference, only: str
+) -> tuple[list[Difference], int, int]:
     """Run everything on ours; (differences, number of cases, number of responses)."""
     found: list[Difference] = []
     cases = answers = 0
-    for family, in_family in families().items():
-        runner = Runner(Virtual(), "cmp")
-        kept = recorded.load(family)
-        for case in in_family:
-            if is_wanted(f"{family}: {case.name}", only):
-                cases += 1
-                answers += len(case.each_version())
-                found += check(runner, family, case, kept)
+    for family, in_family in families(reference).items():
+        wanted = [one for one in in_family if is_wanted(f"{family}: {one.name}", only)]
+        if not wanted:
+            continue
+        runner = Runner(Virtual(reference), "cmp", reference)
+        outcomes = recordings.load(family, reference)
+        for case in wanted:
+            cases += 1
+            answers += len(case.each_version(reference))
+            found += check(runner, family, case, outcomes)
+    outcomes = recordings.load(CONVERSATIONS, reference)
     for name, conversation in conversations().items():
         if is_wanted(f"conversation: {name}", only):
             cases += 1
             answers += len(conversation.steps)
-            found += check_conversation(Runner(Virtual(), "cmp"), conversation)
+            runner = Runner(Virtual(reference), "cmp", reference)
+            found += check_conversation(runner, conversation, outcomes)
     return found, cases, answers
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
-from kcluster.protocol.codec.schema import Versions, parse_versions
+from compare.references import NEWEST, Reference
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.codec.schema import parse_versions
 
 Body = Mapping[str, Any]
 """Field values by name; structs are mappings, arrays are lists.  Missing fields have their default;
@@ -95,7 +96,7 @@ class Case(Struct, frozen=True):
     body: Body | Callable[[int], Body] = {}
     """A body, or a function from the version to a body."""
     versions: str = ""
-    """`4-12`, `3+`, `7`, `3,9,13+`; empty: all versions that 4.3.1 serves."""
+    """`4-12`, `3+`, `7`, `3,9,13+`, `newest`; empty: all versions that the release serves."""
     to: int | str = 1
     before: tuple[Step, ...] = ()
     after: tuple[Step, ...] = ()
@@ -108,12 +109,13 @@ class Case(Struct, frozen=True):
     """False: no response is expected (acks=0), so the wait is short."""
     client_id: str | None = "compare"
 
-    def each_version(self) -> list[int]:
-        """The versions to run, without an unstable latest one."""
-        low, high = served(self.api)
-        wanted = [parse_versions(one) for one in self.versions.split(",") if one] or [(low, high)]
+    def each_version(self, reference: Reference) -> list[int]:
+        """The versions to run against a release, none if it is too old for the case."""
+        low, high = reference.served(self.api)
+        text = str(high) if self.versions == "newest" else self.versions
+        wanted = [parse_versions(one) for one in text.split(",") if one] or [(low, high)]
         found = [v for v in range(low, high + 1) if any(a <= v <= b for a, b in wanted)]
-        assert found, f"{self.name}: no such version"
+        assert found or reference != NEWEST, f"{self.name}: no such version"
         return found
 
 
@@ -125,14 +127,3 @@ class Conversation(Struct, frozen=True):
     mask: Mapping[str, str] = {}
     needs_operations: bool = False
     """Whether brokers are stopped, which needs a cluster of its own."""
-
-
-def served(api: ApiKey) -> Versions:
-    """Inclusive bounds of the versions that 4.3.1 serves."""
-    low, high = VERSIONS[api]
-    return low, high - APIS[api].is_latest_unstable
-
-
-def newest(api: ApiKey) -> int:
-    """The newest version that 4.3.1 serves."""
-    return served(api)[1]

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from compare.plain import MASKED, UNORDERED
 from compare.reasons import REASONS, WITHOUT_CASE, Reason
+from compare.references import REFERENCES
 
 DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "explanation" / "differences.md"
 _INDEX: Final = re.compile(r"#\d+")
@@ -33,6 +34,8 @@ NOTHING: Final = Missing()
 class Difference(Struct, frozen=True):
     """One value that differs."""
 
+    kafka_version: str
+    """The release whose value it is."""
     case: str
     """`family: case`"""
     versions: str
@@ -46,8 +49,10 @@ class Difference(Struct, frozen=True):
     def reason(self) -> Reason | None:
         """The first reason that explains it; None if there is none."""
         for reason in REASONS:
-            if any(fnmatchcase(self.case, one) for one in reason.cases) and any(
-                fnmatchcase(self.path, one) for one in reason.paths
+            if (
+                reason.kafka in ("", self.kafka_version)
+                and any(fnmatchcase(self.case, one) for one in reason.cases)
+                and any(fnmatchcase(self.path, one) for one in reason.paths)
             ):
                 return reason
         return None
@@ -55,23 +60,31 @@ class Difference(Struct, frozen=True):
     def __str__(self) -> str:
         return (
             f"{self.case} v{self.versions}: {self.path}:"
-            f" Kafka {shown(self.kafka)}, ours {shown(self.ours)}"
+            f" Kafka {self.kafka_version} {shown(self.kafka)}, ours {shown(self.ours)}"
         )
 
 
-def differences(case: str, pairs: Mapping[int, tuple[Any, Any]]) -> list[Difference]:
+def differences(
+    kafka_version: str, case: str, pairs: Mapping[int, tuple[Any, Any]]
+) -> list[Difference]:
     """All of one case; `pairs`: Kafka's outcome and ours, by version."""
+    return [
+        Difference(kafka_version, case, versions, path, kafka, ours)
+        for versions, path, kafka, ours in unequal_values(pairs)
+    ]
+
+
+def unequal_values(pairs: Mapping[int, tuple[Any, Any]]) -> list[tuple[str, str, Any, Any]]:
+    """(versions, path, one value, the other) of two outcomes by version."""
     seen: dict[str, tuple[list[int], str, Any, Any]] = {}
-    for version, (kafka, ours) in pairs.items():
-        for path, a, b in _walk(kafka, ours, ""):
+    for version, (one, other) in pairs.items():
+        for path, a, b in _walk(one, other, ""):
             # The same in many entries of a list is one difference, reported for the first.
             key = f"{_INDEX.sub('', path)} {a!r} {b!r}"
             versions = seen.setdefault(key, ([], path, a, b))[0]
             if version not in versions:
                 versions.append(version)
-    return [
-        Difference(case, _ranges(versions), path, a, b) for versions, path, a, b in seen.values()
-    ]
+    return [(_ranges(versions), path, a, b) for versions, path, a, b in seen.values()]
 
 
 def _ranges(versions: list[int]) -> str:
@@ -85,32 +98,37 @@ def _ranges(versions: list[int]) -> str:
     return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
-def _walk(kafka: Any, ours: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    if isinstance(kafka, dict) and isinstance(ours, dict):
-        for name in dict.fromkeys((*kafka, *ours)):
+def _walk(one: Any, other: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in dict.fromkeys((*one, *other)):
             inner = f"{path}.{name}" if path else name
-            yield from _walk(kafka.get(name, NOTHING), ours.get(name, NOTHING), inner)
-    elif isinstance(kafka, list) and isinstance(ours, list) and len(kafka) == len(ours):
-        for at, (a, b) in enumerate(zip(kafka, ours, strict=True)):
-            yield from _walk(a, b, f"{path}#{at}")
-    elif kafka != ours:
-        by_key = _by_key(kafka, ours)
+            yield from _walk(one.get(name, NOTHING), other.get(name, NOTHING), inner)
+    elif one != other:
+        by_key = _by_key(one, other)
         if by_key:
             yield from _walk(*by_key, path)
+        elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+            for at, (a, b) in enumerate(zip(one, other, strict=True)):
+                yield from _walk(a, b, f"{path}#{at}")
         else:
-            yield path, kafka, ours
+            yield path, one, other
 
 
-def _by_key(kafka: Any, ours: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Two lists as mappings by a key of their entries, if such a key is unique."""
-    if not (isinstance(kafka, list) and isinstance(ours, list) and kafka and ours):
+def _by_key(one: Any, other: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Two lists of different entries as mappings by a key, if such a key is unique."""
+    if not (isinstance(one, list) and isinstance(other, list) and one and other):
         return None
-    if not all(isinstance(one, dict) for one in (*kafka, *ours)):
+    if not all(isinstance(entry, dict) for entry in (*one, *other)):
         return None
     for key in _KEYS:
-        found = tuple({str(one.get(key)): one for one in side} for side in (kafka, ours))
-        if len(found[0]) == len(kafka) and len(found[1]) == len(ours):
-            return found[0], found[1]
+        names, others = ([entry.get(key) for entry in side] for side in (one, other))
+        if len({*map(str, names)}) == len(one) and len({*map(str, others)}) == len(other):
+            if names == others:
+                return None  # by position, which is shorter to read
+            return (
+                dict(zip(map(str, names), one, strict=True)),
+                dict(zip(map(str, others), other, strict=True)),
+            )
     return None
 
 
@@ -122,19 +140,20 @@ def shown(value: Any) -> str:
     return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
 
 
-def document(found: Iterable[Difference], counts: str) -> str:
+def document(found: Iterable[Difference], counts: Iterable[str]) -> str:
     """The text of docs/explanation/differences.md: each reason once, with an example."""
     by_reason: dict[Reason, list[Difference]] = {}
     for one in found:
         if one.reason is not None:
             by_reason.setdefault(one.reason, []).append(one)
+    versions = " and ".join(reference.version for reference in REFERENCES)
     lines = [
-        "# Where kcluster's responses differ from those of Apache Kafka 4.3.1",
+        "# Where kcluster's responses differ from those of Apache Kafka",
         "",
-        "Generated by `make compare`, which sends the same requests to both. The reasons are in"
-        " compare/reasons.py.",
+        f"Generated by `make compare`, which sends the same requests to Apache Kafka {versions},"
+        " and to brokers of the same release here. The reasons are in compare/reasons.py.",
         "",
-        counts,
+        *counts,
     ]
     area = ""
     for reason in sorted(by_reason, key=lambda one: (one.area, REASONS.index(one))):
@@ -157,7 +176,7 @@ def _seen(found: list[Difference]) -> list[str]:
     return [
         "",
         f"- `{first.case}`{more}, v{first.versions}, `{first.path}`:"
-        f" Kafka `{shown(first.kafka)}`, kcluster `{shown(first.ours)}`",
+        f" Kafka {first.kafka_version} `{shown(first.kafka)}`, kcluster `{shown(first.ours)}`",
     ]
 
 

@@ -13,6 +13,7 @@ Owns: Values, the list of placeholders.  Never: knows systems.
   {user}                  a name for any other entity, different in each run
   {now}                   ms since 1970, at the start of the comparison; also {now+5}, {now-5}
   {cluster_id} {port_1} {port_2} {port_3} {coordinator}
+  {metadata_version}      the release's own level of this feature; also {metadata_version+1}
   and every name that a step saves
 
 A string that is one placeholder becomes its value; inside a longer string it becomes text.

@@ -18,7 +18,7 @@ from compare.filling import Values
 from kcluster.protocol.codec.schema import FieldSchema, StructSchema, message_schema
 from kcluster.protocol.errors import error_of
 from kcluster.protocol.records.batches import Batch, InvalidRecords, parse_batches
-from kcluster.protocol.records.records import read_records
+from kcluster.protocol.records.records import Record, read_records
 
 UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TIME_FROM_MS: Final = 1_600_000_000_000
@@ -144,9 +144,9 @@ def _one(
     if field.name in masks:
         return masked(value)
     if field.type == "records":
-        return _records(value, values)
+        return _records(value, values, masks)
     if field.name == "port" or field.name.endswith("_port"):
-        ports = {port: n for n, port in values.known.items() if n.startswith("port_")}
+        ports = {port: n for n, port in values.known.items() if "port_" in n}
         return f"{{{ports[value]}}}" if value in ports else value
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _bytes(bytes(value), values)
@@ -179,22 +179,22 @@ def _bytes(value: bytes, values: Values) -> Any:
     return value.decode() if value.isascii() else f"hex {value.hex()}"
 
 
-def _records(value: Any, values: Values) -> Any:
+def _records(value: Any, values: Values, masks: Mapping[str, str]) -> Any:
     """Batches with their records; invalid bytes by their size and error."""
     data = memoryview(value)
     try:
         batches = parse_batches(data)
     except InvalidRecords as problem:
         return f"{len(data)} bytes: {problem.error.name}"
-    out = [_batch(batch, values) for batch in batches]
+    out = [_batch(batch, values, masks) for batch in batches]
     rest = len(data) - sum(batch.size_bytes for batch in batches)
     return [*out, f"{rest} bytes more"] if rest else out
 
 
-def _batch(batch: Batch, values: Values) -> dict[str, Any]:
+def _batch(batch: Batch, values: Values, masks: Mapping[str, str]) -> dict[str, Any]:
     times = (batch.base_timestamp, batch.max_timestamp)
     records = read_records(batch)
-    return {
+    shown = {
         "offsets": [batch.base_offset, batch.last_offset],
         "epoch": batch.leader_epoch,
         "attributes": batch.attributes,
@@ -202,8 +202,13 @@ def _batch(batch: Batch, values: Values) -> dict[str, Any]:
         "producer": [_producer(batch, values), batch.producer_epoch, batch.base_sequence],
         "count": batch.record_count,
         "size_bytes": batch.size_bytes,
-        "records": [[_text(x.key), _text(x.value), *map(str, x.headers)] for x in records],
+        "records": [[_text(x.key), _text(x.value), *_headers(x, values)] for x in records],
     }
+    return {name: masked(one) if name in masks else one for name, one in shown.items()}
+
+
+def _headers(record: Record, values: Values) -> list[str]:
+    return [values.restore(str(one)) for one in record.headers]
 
 
 def _producer(batch: Batch, values: Values) -> int | str:

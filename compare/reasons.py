@@ -11,12 +11,14 @@ from msgspec import Struct
 
 
 class Reason(Struct, frozen=True):
-    """Explains the differences of some cases (`family: case`) at some paths; both are globs."""
+    """Explains the differences of some cases (`family: case`) at some paths; both are globs.
+    `kafka`: the release that it is about, such as `4.3.1`; empty: all."""
 
     area: str
     text: str
     cases: tuple[str, ...]
     paths: tuple[str, ...] = ("*",)
+    kafka: str = ""
 
 
 REASONS: Final[tuple[Reason, ...]] = (
@@ -76,6 +78,19 @@ REASONS: Final[tuple[Reason, ...]] = (
         "A resource that is named twice in AlterConfigs is INVALID_REQUEST both times. Kafka never"
         " responds, nor to any later request on the connection.",
         ("alter_configs: a topic replaced twice",),
+    ),
+    Reason(
+        "configs",
+        "An unknown operation on a logger is INVALID_REQUEST at every `kafka_version`, as in 4.4.",
+        ("alter_configs: logger: operation 9",),
+        kafka="4.3.1",
+    ),
+    Reason(
+        "quotas",
+        "A quota that is no finite number is refused at every `kafka_version`, as in 4.4. 4.3 takes"
+        " NaN and some infinite ones.",
+        ("quotas: quotas, * nan", "quotas: quotas, * inf"),
+        kafka="4.3.1",
     ),
     Reason(
         "configs",

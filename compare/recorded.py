@@ -1,8 +1,16 @@
-"""The recorded responses of Apache Kafka: recorded/<family>.json.
+"""The recorded responses of Apache Kafka, one file per family of cases and release.
 
 Owns: the format of these files.  Never: sends requests.
 
-{"case": {"4-12": outcome, "13-18": outcome}}: consecutive versions with equal outcomes share one.
+recorded/<family>.json is of the newest release.  Consecutive versions with equal outcomes share
+one:
+
+    {"case": {"4-12": outcome, "13-18": outcome}}
+
+recorded/4.3/<family>.json has what an older release answers differently, and the names of the cases
+that it answers as the newest does.  Together they are everything that it was asked:
+
+    {"same": ["case"], "different": {"case": {"13": outcome}}}
 """
 
 from __future__ import annotations
@@ -12,56 +20,97 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from compare.references import NEWEST, REFERENCES, Reference
+
 FOLDER: Final = Path(__file__).parent / "recorded"
 
-Outcomes = dict[str, dict[str, Any]]
-"""Case -> versions (`4-12`) -> outcome."""
+Outcomes = dict[str, dict[int, Any]]
+"""Case -> version -> outcome."""
 
 
-def load(family: str) -> Outcomes:
-    """The recorded outcomes of a family; empty if there are none."""
-    path = FOLDER / f"{family}.json"
-    if not path.is_file():
-        return {}
-    found: Outcomes = json.loads(path.read_text("utf-8"))
-    return found
+class Recordings:
+    """The files in one folder."""
 
+    def __init__(self, folder: Path = FOLDER) -> None:
+        self._folder = folder
 
-def save(family: str, outcomes: Outcomes) -> None:
-    """Write a family's file, one line per case and range of versions."""
-    lines = []
-    for name, by_versions in outcomes.items():
-        inner = [f"  {_text(versions)}: {_text(one)}" for versions, one in by_versions.items()]
-        lines.append(f" {_text(name)}: {{\n" + ",\n".join(inner) + "\n }")
-    FOLDER.mkdir(exist_ok=True)
-    path = FOLDER / f"{family}.json"
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+    def load(self, family: str, reference: Reference) -> Outcomes:
+        """The outcomes of a family; empty if it was not recorded."""
+        newest = _by_version(_read(self._folder / f"{family}.json"))
+        if reference == NEWEST:
+            return newest
+        found = _read(self._folder / reference.name / f"{family}.json")
+        same = {name: newest[name] for name in found.get("same", ()) if name in newest}
+        different = _by_version(found.get("different", {}))
+        return same | {name: newest.get(name, {}) | one for name, one in different.items()}
 
+    def save(self, family: str, reference: Reference, outcomes: Outcomes) -> None:
+        """Write the outcomes of a family; those of other releases stay as they are."""
+        if reference != NEWEST:
+            self._save_older(family, reference, outcomes)
+            return
+        older = {one: self.load(family, one) for one in REFERENCES if one != NEWEST}
+        lines = ",\n".join(_case(name, one) for name, one in outcomes.items())
+        _write(self._folder / f"{family}.json", f"{{\n{lines}\n}}\n")
+        for one, kept in older.items():
+            if kept:
+                self._save_older(family, one, kept)
 
-def merged(by_version: Mapping[int, Any]) -> dict[str, Any]:
-    """Outcomes by range of versions: consecutive versions with equal outcomes share one."""
-    out: list[tuple[int, int, Any]] = []
-    for version in sorted(by_version):
-        outcome = by_version[version]
-        if out and out[-1][1] == version - 1 and out[-1][2] == outcome:
-            out[-1] = (out[-1][0], version, outcome)
-        else:
-            out.append((version, version, outcome))
-    return {(str(a) if a == b else f"{a}-{b}"): outcome for a, b, outcome in out}
-
-
-def of_version(by_versions: Mapping[str, Any], version: int) -> Any:
-    """The outcome of one version.  Raises KeyError if it was not recorded."""
-    for versions, outcome in by_versions.items():
-        low, _, high = versions.partition("-")
-        if int(low) <= version <= int(high or low):
-            return outcome
-    raise KeyError(version)
+    def _save_older(self, family: str, reference: Reference, outcomes: Outcomes) -> None:
+        newest = self.load(family, NEWEST)
+        different: Outcomes = {}
+        for name, by_version in outcomes.items():
+            as_newest = newest.get(name, {})
+            different[name] = {
+                version: one
+                for version, one in by_version.items()
+                if version not in as_newest or as_newest[version] != one
+            }
+        same = ",\n".join(f"  {_text(name)}" for name, one in different.items() if not one)
+        lines = ",\n".join(_case(name, one) for name, one in different.items() if one)
+        _write(
+            self._folder / reference.name / f"{family}.json",
+            f'{{"same": [\n{same}\n],\n"different": {{\n{lines}\n}}}}\n',
+        )
 
 
 def as_json(value: Any) -> Any:
     """A value as it is read back from a file."""
     return json.loads(_text(value))
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+
+
+def _by_version(found: Mapping[str, Mapping[str, Any]]) -> Outcomes:
+    out: Outcomes = {}
+    for name, by_range in found.items():
+        out[name] = {}
+        for versions, outcome in by_range.items():
+            low, _, high = versions.partition("-")
+            out[name] |= dict.fromkeys(range(int(low), int(high or low) + 1), outcome)
+    return out
+
+
+def _case(name: str, by_version: Mapping[int, Any]) -> str:
+    """A case and its outcomes, one line per range of versions with equal ones."""
+    ranges: list[tuple[int, int, Any]] = []
+    for version in sorted(by_version):
+        outcome = by_version[version]
+        if ranges and ranges[-1][1] == version - 1 and ranges[-1][2] == outcome:
+            ranges[-1] = (ranges[-1][0], version, outcome)
+        else:
+            ranges.append((version, version, outcome))
+    lines = [
+        f"  {_text(str(a) if a == b else f'{a}-{b}')}: {_text(outcome)}" for a, b, outcome in ranges
+    ]
+    return f" {_text(name)}: {{\n" + ",\n".join(lines) + "\n }"
 
 
 def _text(value: Any) -> str:

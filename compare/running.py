@@ -23,10 +23,10 @@ from compare.case import (
     Operate,
     Step,
     Wait,
-    newest,
 )
 from compare.filling import CaseError, Values, request_of
 from compare.plain import plain
+from compare.references import Reference
 from compare.systems import BROKERS, CLOSED, SILENT, System
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.errors import ProtocolError
@@ -48,11 +48,12 @@ _PATH: Final = re.compile(r"(\w+)|\[(\d+)\]")
 
 class Runner:
     """Runs cases and conversations on one system.  `tag`: the prefix of all names, new for each
-    run."""
+    run.  `reference`: the release that the system is, or is compared with."""
 
-    def __init__(self, system: System, tag: str) -> None:
+    def __init__(self, system: System, tag: str, reference: Reference) -> None:
         self.system = system
         self.tag = tag
+        self.reference = reference
         self._runs = 0
         self._correlation_id = 0
         self._pending: dict[tuple[str, int], Ask] = {}
@@ -63,7 +64,9 @@ class Runner:
             "subscription": subscription_to(f"{tag}.topic"),
             "missing": f"{tag}.missing",
             "missing_id": b"\x01no such topic\xff\xfe",
+            "metadata_version": reference.release.metadata_version,
             **ports,
+            **{f"controller_port_{id_}": port for id_, port in system.controller_ports.items()},
         }
         probes.prepare_stage(self)
 
@@ -173,7 +176,7 @@ class Runner:
     def ask(self, step: Ask, values: Values, masks: Mapping[str, str] = {}) -> Any:
         """Send a step's request, with its retries; the response as plain data."""
         to = self.broker_of(step.to, values)
-        version = newest(step.api) if step.version < 0 else step.version
+        version = self.reference.newest(step.api) if step.version < 0 else step.version
         for _ in range(RETRIES):
             request = request_of(APIS[step.api].name, step.body, values)
             self.system.send(step.on, to, self.frame(step.api, version, step.client_id, request))
@@ -191,7 +194,7 @@ class Runner:
     def _await(self, step: Await, values: Values, masks: Mapping[str, str]) -> Any:
         to = self.broker_of(step.to, values)
         sent = self._pending.pop((step.on, to))
-        version = newest(sent.api) if sent.version < 0 else sent.version
+        version = self.reference.newest(sent.api) if sent.version < 0 else sent.version
         received = self.system.receive(step.on, to, 3 * ANSWER_LIMIT_MS)
         return self._plain_response(sent.api, version, received, values, masks, step.save)
 
@@ -205,7 +208,7 @@ class Runner:
 
     def message(self, api: ApiKey, body: Mapping[str, Any], to: int, values: Values) -> Any:
         """Send a request in its newest version, outside of any case; the decoded response."""
-        version = newest(api)
+        version = self.reference.newest(api)
         request = request_of(APIS[api].name, body, values)
         self.system.send("stage", to, self.frame(api, version, "stage", request))
         received = self.system.receive("stage", to, 30_000)

@@ -17,6 +17,8 @@ from struct import Struct as Layout
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 
+from bench.systems import KAFKA_CONTROLLER_PORTS, Kafka, KafkaRunning
+from compare.references import NEWEST, Reference
 from kcluster.config.topology.model import Topology
 
 CLOSED: Final = "closed"
@@ -58,18 +60,23 @@ class System(Protocol):
 
     @property
     def addresses(self) -> dict[int, tuple[str, int]]: ...
+    @property
+    def controller_ports(self) -> dict[int, int]:
+        """Of the controllers' listeners, where they are known."""
 
 
-def our_topology() -> Topology:
-    """A topology like that of Apache Kafka's cluster."""
-    return Topology.of(brokers=len(BROKERS), profile="kafka", config=SERVER_CONFIG)
+def our_topology(reference: Reference) -> Topology:
+    """A topology like that of Apache Kafka's cluster.  Our brokers are of the newest release unless
+    the file names another."""
+    older = {} if reference == NEWEST else {"kafka_version": reference.name}
+    return Topology.of(brokers=len(BROKERS), profile="kafka", config=SERVER_CONFIG, **older)
 
 
 class OverTcp:
     """A cluster at `bootstrap`: the addresses of brokers 1, 2 and 3."""
 
     name = "kafka"
-    settle_ms = 40
+    settle_ms = 100  # replication and metadata take this long on a busy machine
 
     def __init__(self, bootstrap: str) -> None:
         hosts = [address.rpartition(":") for address in bootstrap.split(",")]
@@ -77,6 +84,7 @@ class OverTcp:
             broker: (host, int(port))
             for broker, (host, _, port) in zip(BROKERS, hosts, strict=True)
         }
+        self.controller_ports: dict[int, int] = {}
         self._sockets: dict[tuple[str, int], socket.socket] = {}
         self._buffers: dict[tuple[str, int], bytearray] = {}
 
@@ -142,6 +150,11 @@ class OwnKafka(OverTcp):
         super().__init__(bootstrap)
         self.folder = folder
         self.libraries = libraries
+        first_port = self.addresses[1][1]
+        self.controller_ports = {
+            broker: first_port + offset
+            for broker, offset in zip(BROKERS, KAFKA_CONTROLLER_PORTS, strict=True)
+        }
         self._started: list[subprocess.Popen[bytes]] = []
 
     def operate(self, verb: str, broker: int) -> None:
@@ -180,13 +193,12 @@ class OwnKafka(OverTcp):
 
 
 @contextlib.contextmanager
-def own_kafka() -> Iterator[OwnKafka]:
+def own_kafka(reference: Reference) -> Iterator[OwnKafka]:
     """Start Apache Kafka with the peers' script; stop it at the end."""
-    from bench.systems import Kafka, KafkaRunning, peers_cache
-
-    with TemporaryDirectory() as place, Kafka().start(Path(place)) as running:
+    peer = Kafka(reference.version)
+    with TemporaryDirectory() as place, peer.start(Path(place)) as running:
         assert isinstance(running, KafkaRunning)
-        system = OwnKafka(running.bootstrap, running.folder, peers_cache() / "kafka" / "libs")
+        system = OwnKafka(running.bootstrap, running.folder, peer.libraries)
         try:
             yield system
         finally:

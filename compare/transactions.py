@@ -82,11 +82,13 @@ def offsets(
     pid: Any = "{pid}",
     epoch: Any = "{epoch}",
     topic: str = "{topic}",
+    topic_id: str = "{topic_id}",
     partition: int = 0,
     metadata: str | None = "",
+    generation: int = -1,
     **member: Any,
 ) -> dict[str, Any]:
-    """TxnOffsetCommit of one partition; `member`: generation_id, member_id, group_instance_id."""
+    """TxnOffsetCommit of one partition; `member`: member_id, group_instance_id."""
     wanted = {
         "partition_index": partition,
         "committed_offset": offset,
@@ -97,7 +99,8 @@ def offsets(
         "group_id": group,
         "producer_id": pid,
         "producer_epoch": epoch,
-        "topics": [{"name": topic, "partitions": [wanted]}],
+        "generation_id_or_member_epoch": generation,
+        "topics": [{"name": topic, "topic_id": topic_id, "partitions": [wanted]}],
         **member,
     }
 

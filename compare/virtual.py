@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final
 
+from compare.references import Reference
 from compare.systems import CLOSED, SILENT, our_topology
 from kcluster.broker.channel import Channel
 from kcluster.broker.node import BrokerNode
@@ -28,8 +29,8 @@ class Virtual:
     name = "kcluster"
     settle_ms = 40
 
-    def __init__(self, seed: int = 1) -> None:
-        self.driver = VirtualDriver(our_topology(), seed, start_ms=START_MS)
+    def __init__(self, reference: Reference, seed: int = 1) -> None:
+        self.driver = VirtualDriver(our_topology(reference), seed, start_ms=START_MS)
         self.driver.open()
         self.driver.run_for(2_000)
         self._channels: dict[tuple[int, int], Channel] = {}
@@ -38,6 +39,10 @@ class Virtual:
     @property
     def addresses(self) -> dict[int, tuple[str, int]]:
         return self.driver.plan.addresses
+
+    @property
+    def controller_ports(self) -> dict[int, int]:
+        return {}  # its controller has no listener
 
     def now_ms(self) -> int:
         return self.driver.now_ms

@@ -1,13 +1,13 @@
 """Write the schema table and messages.pyi from the message definitions in Kafka's jars.
 
-    python tools/read_schemas.py --newer DIR_WITH_4.3.1_JARS --older kafka-clients-3.9.1.jar
+    python tools/read_schemas.py --newer DIR_WITH_4.4.0_JARS --older kafka-clients-3.9.1.jar
 
 Owns: reading `common/message/*.json`, merging two releases into one table, writing our notation
 (defined in cluster/kcluster/protocol/codec/schema.py).  Never: copies prose, only facts.
 
-Each version is taken from one release: from 4.3.1 if that serves it, else from 3.9.1 (KIP-896
+Each version is taken from one release: from 4.4.0 if that serves it, else from 3.9.1 (KIP-896
 removed old versions in 4.0).  A field that only 3.9.1 has is kept if none of its versions is in
-4.3.1; otherwise it was renamed, and the new name is used.
+4.4.0; otherwise it was renamed, and the new name is used.
 Get the older jar with `mvn dependency:copy -Dartifact=org.apache.kafka:kafka-clients:3.9.1`.
 """
 
@@ -129,7 +129,7 @@ class Merge:
             {*(field_versions(f) if key == "versions" else bounds(f.get(key)))} for f in (new, old)
         )
         if not old:
-            of_old = of_new  # what is new in 4.3.1 only has versions of 4.3.1
+            of_old = of_new  # what is new in 4.4.0 only has versions of 4.4.0
         return [v for v in self.served if v in (of_new if self.is_new[v] else of_old)]
 
     def field(self, new: Definition, old: Definition, depth: int) -> list[str]:
@@ -176,7 +176,7 @@ def api_header(request: Merge) -> str:
     """The line that `index.txt` and the API's own file begin with."""
     newer, older = request.newer, request.older
     words = [f"{(newer or older)['name'].removesuffix('Request')} {(newer or older)['apiKey']}:"]
-    words.append(f"4.3.1 {newer.get('validVersions', 'none')},")
+    words.append(f"4.4.0 {newer.get('validVersions', 'none')},")
     words.append(f"3.9.1 {older.get('validVersions', 'none')},")
     words.append(f"flexible {(newer if newer.get('fields') else older)['flexibleVersions']},")
     words.append("listeners " + " ".join(newer.get("listeners") or ["none"]))
@@ -262,12 +262,12 @@ def stub_class(schema: notation.StructSchema, top: str, indent: str = "") -> lis
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--newer", type=Path, required=True, help="directory of the 4.3.1 jars")
+    parser.add_argument("--newer", type=Path, required=True, help="directory of the 4.4.0 jars")
     parser.add_argument("--older", type=Path, required=True, help="kafka-clients-3.9.1.jar")
     arguments = parser.parse_args()
     newer: Definitions = {}
     for jar in NEWER_JARS:
-        newer |= read_jar(arguments.newer / f"kafka-{jar}-4.3.1.jar")
+        newer |= read_jar(arguments.newer / f"kafka-{jar}-4.4.0.jar")
     older = read_jar(arguments.older)
     (SCHEMA_DIR / "records").mkdir(parents=True, exist_ok=True)
     for stale in SCHEMA_DIR.rglob("*.txt"):

@@ -41,6 +41,7 @@ tools show and change them in a running cluster. *fast*: the default with `profi
 differs. *changes*: at a restart only (read-only), for one broker (per-broker), or also for all
 brokers at once (cluster-wide). One default is not Kafka's: `default.replication.factor` is 3, or
 the number of brokers if there are fewer ([differences](../explanation/differences.md)).
+*since 4.4*: brokers of an older `kafka_version` do not have the config; all others they have.
 """
 UNUSED_INTRO: Final = """
 A topology may set these, so that production's configs can be pasted: they are checked, described to
@@ -154,16 +155,19 @@ def configs_page() -> str:
     unused = [one for one in brokers if not one.obeyed] + list(not_simulated().values())
     lines += [names(unused), ""]
     lines += [f"- `{name}`: {reason}." for name, reason in WHY_NOT_SIMULATED.items()] + [""]
-    stored = only(TOPIC_CONFIGS, obeyed=False)
-    lines += [
-        "Of topics: " + ", ".join(f"`{one.name}`" for one in sorted_by_name(stored)) + ".",
-        "",
-    ]
+    for scope, definitions in (("topics", TOPIC_CONFIGS), ("groups", GROUP_CONFIGS)):
+        lines += [f"Of {scope}: {names(only(definitions, obeyed=False))}", ""]
     return "\n".join(lines)
 
 
 def names(definitions: Iterable[ConfigDef]) -> str:
-    return ", ".join(f"`{one.name}`" for one in sorted_by_name(definitions)) + "."
+    return ", ".join(f"`{one.name}`{since(one)}" for one in sorted_by_name(definitions)) + "."
+
+
+def since(definition: ConfigDef) -> str:
+    """The first release that has a config, unless all do that a broker may simulate."""
+    release = definition.spec.since
+    return f" (since {release[0]}.{release[1]})" if release > (0, 0) else ""
 
 
 def only(definitions: dict[str, ConfigDef], obeyed: bool) -> list[ConfigDef]:
@@ -181,7 +185,7 @@ def config_row(definition: ConfigDef, is_broker: bool) -> Iterator[str]:
         fast = shown(definition, "fast")
         yield "" if fast == shown(definition, "kafka") else fast
         yield definition.dynamic
-    yield escaped(documentation(definition.scope, definition) or "")
+    yield (escaped(documentation(definition.scope, definition) or "") + since(definition)).strip()
 
 
 def shown(definition: ConfigDef, profile: str) -> str:

@@ -1,4 +1,4 @@
-"""The cases, one module per family of APIs; each has CASES.
+"""The cases, one module per family of APIs; each has CASES, or cases_of(reference).
 
 Owns: finding these modules.  Never: lists them by hand.
 """
@@ -10,11 +10,22 @@ from importlib import import_module
 from typing import Any
 
 from compare.case import Case
+from compare.references import Reference
 
 
-def families() -> dict[str, tuple[Case, ...]]:
-    """Name of each module here -> its cases."""
-    return {name: tuple(module.CASES) for name, module in _modules(__path__, __name__).items()}
+def families(reference: Reference) -> dict[str, tuple[Case, ...]]:
+    """Name of each module here -> its cases that can be asked of this release."""
+    return {
+        name: tuple(one for one in _cases(module, reference) if one.each_version(reference))
+        for name, module in _modules(__path__, __name__).items()
+    }
+
+
+def _cases(module: Any, reference: Reference) -> tuple[Case, ...]:
+    made: tuple[Case, ...] = (
+        module.cases_of(reference) if hasattr(module, "cases_of") else module.CASES
+    )
+    return made
 
 
 def _modules(paths: Any, package: str) -> dict[str, Any]:

@@ -50,6 +50,22 @@ ASK_AGAIN = Ask(
 OPERATIONS = {
     "include_topic_authorized_operations": True, "include_cluster_authorized_operations": True,
 }  # fmt: skip
+PLACES: dict[str, dict[str, Any]] = {
+    "this broker": {"cluster_id": "{cluster_id}", "node_id": 2},
+    "another broker": {"cluster_id": "{cluster_id}", "node_id": 1},
+    "another cluster": {"cluster_id": "other", "node_id": 2},
+    "another broker of another cluster": {"cluster_id": "other", "node_id": 1},
+    "a cluster without a name": {"cluster_id": "", "node_id": 2},
+    "a long name": {"cluster_id": "c" * 300, "node_id": 2},
+    "a cluster alone": {"cluster_id": "{cluster_id}"},
+    "another cluster alone": {"cluster_id": "other"},
+    "a broker alone": {"node_id": 2},
+    "another broker alone": {"node_id": 1},
+    "broker -1": {"cluster_id": "{cluster_id}", "node_id": -1},
+    "broker -2": {"cluster_id": "{cluster_id}", "node_id": -2},
+    "broker -2 alone": {"node_id": -2},
+}  # fmt: skip
+"""What a client expects at the address (KIP-1242), which is broker 2."""
 PLACED = dict.fromkeys(("leader_id", "replica_nodes", "isr_nodes"), "drawn")
 
 CASES = (
@@ -65,7 +81,8 @@ CASES = (
     Case("name ..", API, named(".."), "4+"),
     Case("name of 250 characters", API, named("x" * 250), "4+"),
     Case("invalid name, creating", API, named("a b", allow_auto_topic_creation=True)),
-    Case("creating", API, named("{new}", allow_auto_topic_creation=True)),
+    Case("creating", API, named("{new}", allow_auto_topic_creation=True), after=(ASK_AGAIN,),
+         mask=PLACED),
     Case("created", API, named("{new}"), "4+", before=(ASK_AGAIN,), mask=PLACED),
     Case("internal topic", API, named("__consumer_offsets"), "4+",
          mask={"partitions": "leaders differ"}),
@@ -109,9 +126,13 @@ CASES = (
     *(Case(f"versions for {name!r} {version!r}", VERSIONS, software(name, version), "3+")
       for name, version in (("", "1"), ("a", ""), ("a b", "1"), ("-a", "1"), ("a.", "1"),
                             ("a_b", "1"), ("a", "1+2"), ("a.b-c", "1.0-x"), ("Ä", "1"))),
-    Case("versions, newer than there are", VERSIONS, software("compare", "1"), "4",
-         bend=lambda frame: frame[:2] + pack(">h", 5) + frame[4:]),
-    Case("versions, version 99", VERSIONS, software("compare", "1"), "4",
+    *(Case(f"versions, for {name}", VERSIONS, {**software("compare", "1"), **place}, "3+", to=2)
+      for name, place in PLACES.items()),
+    Case("versions, for another cluster, of bad software", VERSIONS,
+         {**software("a b", "1"), **PLACES["another cluster"]}, "3+"),
+    Case("versions, newer than there are", VERSIONS, software("compare", "1"), "newest",
+         bend=lambda frame: frame[:2] + pack(">h", 6) + frame[4:]),
+    Case("versions, version 99", VERSIONS, software("compare", "1"), "newest",
          bend=lambda frame: frame[:2] + pack(">h", 99) + frame[4:]),
     Case("versions, version -1", VERSIONS, {}, "0",
          bend=lambda frame: frame[:2] + pack(">h", -1) + frame[4:]),

@@ -11,6 +11,7 @@ QUORUM, ADD, REMOVE = ApiKey.DESCRIBE_QUORUM, ApiKey.ADD_RAFT_VOTER, ApiKey.REMO
 FEATURES, UNREGISTER = ApiKey.UPDATE_FEATURES, ApiKey.UNREGISTER_BROKER
 UP, SAFE, UNSAFE = 1, 2, 3
 METADATA, ELR, GROUP = "metadata.version", "eligible.leader.replicas.version", "group.version"
+SHARE = "share.version"
 LOG = "__cluster_metadata"
 
 MOVING = {
@@ -39,7 +40,7 @@ def added(voter_id: int, *, listener: str = "CONTROLLER", **more: Any) -> Any:
     return {**removed(voter_id, **more), "timeout_ms": 1000, "listeners": listeners}
 
 
-def features(*updates: tuple[str, int, int], dry: bool = True) -> Any:
+def features(*updates: tuple[str, int | str, int], dry: bool = True) -> Any:
     return {
         "timeout_ms": 5000,
         "validate_only": dry,
@@ -50,7 +51,7 @@ def features(*updates: tuple[str, int, int], dry: bool = True) -> Any:
     }
 
 
-def dry(name: str, *updates: tuple[str, int, int]) -> Case:
+def dry(name: str, *updates: tuple[str, int | str, int]) -> Case:
     """From v1 on: v0 has no validate_only, and other cases share this cluster."""
     return Case(name, FEATURES, features(*updates), versions="1+")
 
@@ -105,21 +106,34 @@ CASES = (
     dry("upgrade type unknown", (GROUP, 1, 0)),
     dry("transaction.version to 1", ("transaction.version", 1, SAFE)),
     dry("elr off", (ELR, 0, SAFE)),
-    dry("share and streams off", ("share.version", 0, SAFE), ("streams.version", 0, UNSAFE)),
+    dry("share.version to 2", (SHARE, 2, UP)),
+    dry("share.version to 1 by an upgrade", (SHARE, 1, UP)),
+    dry("share.version to 1", (SHARE, 1, SAFE)),
+    dry("share.version to 3", (SHARE, 3, UP)),
+    dry("streams.version to 2", ("streams.version", 2, UP)),
+    dry("share and streams off", (SHARE, 0, SAFE), ("streams.version", 0, UNSAFE)),
     dry("kraft.version to 1", ("kraft.version", 1, UP)),
     dry("kraft.version to 1 by a downgrade", ("kraft.version", 1, SAFE)),
     dry("kraft.version to 2", ("kraft.version", 2, UP)),
-    dry("metadata.version as it is", (METADATA, 30, UP)),
-    dry("metadata.version up", (METADATA, 31, UP)),
-    dry("metadata.version down", (METADATA, 29, SAFE)),
-    dry("metadata.version down, unsafe", (METADATA, 29, UNSAFE)),
-    dry("metadata.version down as an upgrade", (METADATA, 29, UP)),
+    dry("metadata.version as it is", (METADATA, "{metadata_version}", UP)),
+    dry("metadata.version up", (METADATA, "{metadata_version+1}", UP)),
+    dry("metadata.version down", (METADATA, "{metadata_version-1}", SAFE)),
+    dry("metadata.version down, unsafe", (METADATA, "{metadata_version-1}", UNSAFE)),
+    dry("metadata.version down as an upgrade", (METADATA, "{metadata_version-1}", UP)),
+    dry("metadata.version of 4.3", (METADATA, 30, UP)),
+    dry("metadata.version down to that of 4.3", (METADATA, 30, SAFE)),
+    dry("metadata.version of the first KRaft", (METADATA, 7, SAFE)),
     dry("metadata.version to 6", (METADATA, 6, SAFE)),
     dry("a feature twice, first bad", (GROUP, 9, UP), (GROUP, 0, SAFE)),
     dry("a feature twice, last bad", (GROUP, 0, SAFE), (GROUP, 9, UP)),
 
     Case("unregister a broker that is none", UNREGISTER, {"broker_id": 77}),
     Case("unregister broker -1", UNREGISTER, {"broker_id": -1}),
+    *(
+        Case(f"unregister controller {controller_id}, asked at {to}", ApiKey.UNREGISTER_CONTROLLER,
+             {"controller_id": controller_id}, to=to)
+        for controller_id, to in ((77, 1), (77, 2), (-1, 1), (0, 3), (2**31 - 1, 1), (-(2**31), 1))
+    ),
 
     *(Case(f"{api.name} at a broker", api) for api in NOT_A_BROKERS),
 )  # fmt: skip

@@ -31,13 +31,13 @@ def case(name: str, body: Any, api: ApiKey = BEAT, **more: Any) -> Case:
 def in_transaction(name: str, offset: dict[str, Any]) -> Case:
     """TxnOffsetCommit into the group of anna, by what it says of the member."""
     before = (*JOINED, INIT, ADD_GROUP_HERE)
-    body = {**offsets(), **offset}
+    body = offsets(**offset)
     return case(
         f"offsets in a transaction: {name}",
         body,
         ApiKey.TXN_OFFSET_COMMIT,
         before=before,
-        versions="2-5",
+        versions="2+",
     )
 
 
@@ -146,13 +146,13 @@ CASES = (
     case("describe: nothing", {"group_ids": []}, DESCRIBE),
     case("describe: wrong broker", {"group_ids": ["{group}"]}, DESCRIBE, to=NOT_COORDINATOR),
 
-    in_transaction("without a member", {"generation_id": -1, "member_id": ""}),
-    in_transaction("member", {"generation_id": 1, "member_id": "anna"}),
-    in_transaction("old epoch", {"generation_id": 0, "member_id": "anna"}),
-    in_transaction("epoch to come", {"generation_id": 2, "member_id": "anna"}),
-    in_transaction("no epoch", {"generation_id": -1, "member_id": "anna"}),
-    in_transaction("unknown member", {"generation_id": 1, "member_id": "bert"}),
-    in_transaction("instance", {"generation_id": -1, "member_id": "", "group_instance_id": "i"}),
+    in_transaction("without a member", {"generation": -1, "member_id": ""}),
+    in_transaction("member", {"generation": 1, "member_id": "anna"}),
+    in_transaction("old epoch", {"generation": 0, "member_id": "anna"}),
+    in_transaction("epoch to come", {"generation": 2, "member_id": "anna"}),
+    in_transaction("no epoch", {"generation": -1, "member_id": "anna"}),
+    in_transaction("unknown member", {"generation": 1, "member_id": "bert"}),
+    in_transaction("instance", {"generation": -1, "member_id": "", "group_instance_id": "i"}),
     fetched("nobody's"),
     fetched("member", member_id="anna", member_epoch=1),
     fetched("old epoch", member_id="anna", member_epoch=0),

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from struct import pack
 
-from compare.case import Case, served
-from kcluster.protocol.apis import VERSIONS, ApiKey, advertised_versions
+from compare.case import Case
+from compare.references import Reference
+from kcluster.protocol.apis import TELEMETRY, VERSIONS, ApiKey
 
 TOUCHES_OTHERS = {
     ApiKey.ELECT_LEADERS: "its default is an election of everything",
@@ -16,6 +17,7 @@ TOUCHES_OTHERS = {
     ApiKey.LIST_GROUPS: "tells others' groups",
     ApiKey.OFFSET_FETCH: "asks for the group without a name, which lives on any broker",
     ApiKey.FIND_COORDINATOR: "asks for the group without a name, which lives on any broker",
+    ApiKey.LIST_TRANSACTIONS: "tells others' transactions",
     ApiKey.DESCRIBE_LOG_DIRS: "tells of all disks",
     ApiKey.LIST_CONFIG_RESOURCES: "tells others' topics",
 }
@@ -35,10 +37,13 @@ def _with_more(frame: bytes) -> bytes:
     return frame + b"\x01\x02"
 
 
-def _cases() -> list[Case]:
+def cases_of(reference: Reference) -> tuple[Case, ...]:
+    """As many as this release lists APIs and versions."""
     found: list[Case] = []
-    for api, _, _ in advertised_versions():
-        low, high = served(api)
+    for api in sorted(map(ApiKey, reference.release.listed)):
+        if api in TELEMETRY:
+            continue  # listed only with a reporter of metrics, as none here has
+        low, high = reference.served(api)
         name = api.name.lower()
         if api not in TOUCHES_OTHERS:
             found.append(Case(f"{name}: defaults", api))
@@ -54,12 +59,11 @@ def _cases() -> list[Case]:
             found.append(
                 Case(f"{name}: version {low - 1}", api, {}, str(low), bend=claims(low - 1))
             )
-    return found
+    return (*found, *CASES)
 
 
 _BROKEN = ApiKey.DESCRIBE_CLUSTER
 CASES = (
-    *_cases(),
     Case("no such api", _BROKEN, {}, "0", bend=lambda frame: pack(">h", 999) + frame[2:]),
     Case("api -1", _BROKEN, {}, "0", bend=lambda frame: pack(">h", -1) + frame[2:]),
     Case("leader and isr, gone since 4.0", _BROKEN, {}, "0",

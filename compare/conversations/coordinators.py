@@ -64,7 +64,7 @@ def commits(offset: int, partition: int, epoch: int, note: str, to: str = HEIR) 
 
 
 TXN_OFFSETS = Ask(
-    ApiKey.TXN_OFFSET_COMMIT, offsets(5, generation_id=2, member_id="a"), 4, to=COORDINATOR,
+    ApiKey.TXN_OFFSET_COMMIT, offsets(5, generation=2, member_id="a"), 4, to=COORDINATOR,
     retry=BUSY, note="an offset in the transaction",
 )  # fmt: skip
 COMMITS = Ask(ApiKey.END_TXN, end(), 4, to=TXN_HEIR, retry=MOVING, note="commit")

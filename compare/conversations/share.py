@@ -45,9 +45,10 @@ def acknowledges(who: str, epoch: int, note: str, *acks: Any, **more: Any) -> As
     return Ask(ApiKey.SHARE_ACKNOWLEDGE, body, on=who, note=note)
 
 
-def stored(note: str) -> Ask:
-    """The state as a share-partition leader without an epoch would read it."""
-    topics = [{"topic_id": "{fresh_id}", "partitions": [{"partition": 0, "leader_epoch": -1}]}]
+def stored(note: str, leader_epoch: int | str = 0) -> Ask:
+    """The state as the share-partition leader reads it."""
+    partition = {"partition": 0, "leader_epoch": leader_epoch}
+    topics = [{"topic_id": "{fresh_id}", "partitions": [partition]}]
     body = {"group_id": "{group}", "topics": topics}
     return Ask(ApiKey.READ_SHARE_GROUP_STATE, body, to="{share_coordinator}", note=note)
 

@@ -59,7 +59,8 @@ MOVED: tuple[Step, ...] = (
     Ask(
         ApiKey.METADATA,
         {"topics": [{"name": "{fresh}"}], "allow_auto_topic_creation": False},
-        save={"leader": "topics[0].partitions[0].leader_id"}, only_waits=True,
+        save={"leader": "topics[0].partitions[0].leader_id",
+              "leader_epoch": "topics[0].partitions[0].leader_epoch"}, only_waits=True,
     ),
 )  # fmt: skip
 
@@ -85,12 +86,17 @@ def written(epoch: int, note: str) -> Ask:
         "first_offset": 0, "last_offset": 0, "delivery_state": 2, "delivery_count": 1
     }  # fmt: skip
     partition = {
-        "partition": 0, "state_epoch": epoch, "leader_epoch": -1, "start_offset": 0,
+        "partition": 0, "state_epoch": epoch, "leader_epoch": "{leader_epoch}",
+        "start_offset": 0,
         "state_batches": [batch],
     }  # fmt: skip
     topics = [{"topic_id": "{fresh_id}", "partitions": [partition]}]
     body = {"group_id": "{group}", "topics": topics}
     return Ask(ApiKey.WRITE_SHARE_GROUP_STATE, body, to=HEIR, note=note)
+
+
+def state(note: str) -> Ask:
+    return stored(note, "{leader_epoch}")
 
 
 def story(verb: str) -> tuple[Step, ...]:
@@ -103,25 +109,25 @@ def story(verb: str) -> tuple[Step, ...]:
         at_leader(fetches("anna", 0, "anna gets them", max_wait_ms=5_000)),
         at_leader(acknowledges("anna", 1, "one accepted, one released",
                                (0, 1, [ACCEPT, RELEASE]))),
-        stored("what is stored"),
+        state("what is stored"),
         Operate(verb, DYING),
         GONE,
         found("heir"),
-        at_heir(stored("the state is as it was"), MOVING),
+        at_heir(state("the state is as it was"), MOVING),
         at_heir(written(0, "by an old state epoch")),
         at_leader(fetches("bert", 0, "bert gets what anna released", max_wait_ms=5_000)),
         at_leader(acknowledges("anna", 2, "anna accepts another", (2, 2, [ACCEPT]))),
         at_leader(acknowledges("bert", 1, "bert accepts his", (1, 1, [ACCEPT]))),
-        at_heir(stored("the successor has stored it")),
+        at_heir(state("the successor has stored it")),
         Operate("start", DYING),
         BACK,
         Wait(2_000),
         ELECTED,
         Wait(2_000),
-        at_heir(stored("at the successor, which is none any more")),
-        stored("the state where it began"),
+        at_heir(state("at the successor, which is none any more")),
+        state("the state where it began"),
         at_leader(acknowledges("anna", 3, "anna accepts her last", (3, 3, [ACCEPT]))),
-        stored("all is settled"),
+        state("all is settled"),
     )  # fmt: skip
 
 

@@ -58,11 +58,12 @@ def test_systems__versions_of_peers_come_from_their_build_results(
 ) -> None:
     monkeypatch.setenv("PEERS_CACHE", str(tmp_path))
     assert (Kafka().version(), Kfake().version()) == ("unknown", "unknown")
-    (tmp_path / "kafka" / "libs").mkdir(parents=True)
-    (tmp_path / "kafka" / "libs" / "kafka-clients-4.3.1.jar").touch()
+    libraries = tmp_path / "kafka" / "libs-4.4.0"
+    libraries.mkdir(parents=True)
+    (libraries / "kafka-clients-4.4.0.jar").touch()
     (tmp_path / "kfake").mkdir()
     (tmp_path / "kfake" / "go.mod").write_text("\tgithub.com/x/pkg/kfake v0.1 // indirect\n")
-    assert (Kafka().version(), Kfake().version()) == ("4.3.1", "v0.1")
+    assert (Kafka().version(), Kfake().version()) == ("4.4.0", "v0.1")
 
 
 def test_kcluster__its_topology_is_the_repositorys_on_free_ports() -> None:

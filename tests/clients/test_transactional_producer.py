@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kcluster.clients.ledger import Outcome
+from kcluster.clients.ledger import Outcome, TransactionOffsets
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings, TransactionPlan
 from kcluster.clients.producer.transactional import TransactionalProducer
 from kcluster.deaths import DeathKind
@@ -124,3 +124,19 @@ def test_transactions__need_a_cluster_that_has_version_2() -> None:
     producer.network._features_epoch = 1 << 40
     assert story.until(lambda: len(story.ledger.transactions) > 2)
     assert {one.version for one in story.ledger.transactions} == {1}
+
+
+@pytest.mark.parametrize(
+    ("topic", "error"),
+    [(TOPIC, "GROUP_ID_NOT_FOUND"), (TRANSACTION_STATE_TOPIC, "ILLEGAL_GENERATION")],
+    ids=["known", "unknown"],
+)
+def test_offsets__are_sent_by_topic_ids_if_all_of_them_are_known(topic: str, error: str) -> None:
+    """Only from version 6 on, with topic ids, a coordinator returns GROUP_ID_NOT_FOUND."""
+    story = Story()
+    producer = transactional(story, every=1_000)
+    assert story.until(lambda: producer.acked > 10)
+    offsets = TransactionOffsets("nobody", {(topic, 0): (5, 0)}, generation=3, member="m")
+    producer.transactions.send_offsets(offsets)
+    assert story.until(lambda: ("TxnOffsetCommit", error) in story.errors("p"))
+    assert story.until(lambda: outcomes(story)[:1] == ["aborted"])

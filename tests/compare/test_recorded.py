@@ -1,28 +1,60 @@
-"""Our responses in virtual time, compared with those of Apache Kafka 4.3.1 (`make compare`)."""
+"""Our responses in virtual time, compared with those recorded of Apache Kafka (`make compare`)."""
 
 from __future__ import annotations
 
 import pytest
 
-from compare import recorded
+from compare.case import Conversation
 from compare.cases import families
-from compare.checking import check, check_conversation
+from compare.checking import CONVERSATIONS, check, check_conversation
 from compare.conversations import conversations
+from compare.recorded import Recordings
+from compare.references import REFERENCES, Reference
 from compare.running import Runner
 from compare.virtual import Virtual
+from compare.what_changed import DOCUMENT, Answers, document, unused_changes
+
+FAMILIES = [(one, family) for one in REFERENCES for family in families(one)]
+TALKS = [(one, talk) for one in REFERENCES for talk in conversations().values()]
 
 
-@pytest.mark.parametrize("family", families())
-def test_compare__answers_as_kafka_does(family: str) -> None:
-    runner = Runner(Virtual(), "cmp")
-    outcomes = recorded.load(family)
-    found = [one for case in families()[family] for one in check(runner, family, case, outcomes)]
+def name_of(value: Reference | Conversation | str) -> str:
+    """Of a parameter, in the names of tests."""
+    return value if isinstance(value, str) else value.name
+
+
+@pytest.mark.parametrize(("reference", "family"), FAMILIES, ids=name_of)
+def test_compare__answers_as_kafka_does(reference: Reference, family: str) -> None:
+    runner = Runner(Virtual(reference), "cmp", reference)
+    outcomes = Recordings().load(family, reference)
+    cases = families(reference)[family]
+    found = [one for case in cases for one in check(runner, family, case, outcomes)]
     unexplained = [str(one) for one in found if one.reason is None]
     assert not unexplained, "\n" + "\n".join(unexplained)
 
 
-@pytest.mark.parametrize("name", conversations())
-def test_compare__answers_each_step_of_a_conversation_as_kafka_does(name: str) -> None:
-    found = check_conversation(Runner(Virtual(), "cmp"), conversations()[name])
+@pytest.mark.parametrize(("reference", "conversation"), TALKS, ids=name_of)
+def test_compare__answers_each_step_of_a_conversation_as_kafka_does(
+    reference: Reference, conversation: Conversation
+) -> None:
+    runner = Runner(Virtual(reference), "cmp", reference)
+    found = check_conversation(runner, conversation, Recordings().load(CONVERSATIONS, reference))
     unexplained = [str(one) for one in found if one.reason is None]
     assert not unexplained, "\n" + "\n".join(unexplained)
+
+
+@pytest.mark.parametrize("reference", REFERENCES, ids=name_of)
+def test_recordings__have_no_case_that_does_not_exist(reference: Reference) -> None:
+    asked = {family: {case.name for case in cases} for family, cases in families(reference).items()}
+    asked[CONVERSATIONS] = set(conversations())
+    for family, names in asked.items():
+        assert not Recordings().load(family, reference).keys() - names, family
+
+
+def test_what_changed__every_change_between_the_releases_has_its_words_on_the_page() -> None:
+    answers = Answers(Recordings())
+    changed = list(answers.changed())
+    unexplained = [str(one) for one in changed if one.change is None]
+    assert not unexplained, "changes.py has no words for:\n" + "\n".join(unexplained)
+    assert not unused_changes(changed)
+    assert DOCUMENT.read_text("utf-8") == document(answers), "make compare ARGS=--recorded"

@@ -26,6 +26,7 @@ from kcluster.metadata.delta import MetadataFetchResponse
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import MetadataFetch, PartitionRegistration
 from kcluster.protocol import messages as m
+from kcluster.protocol.releases import Release
 
 E = TypeVar("E", bound=Event)
 
@@ -43,6 +44,7 @@ class Controller:
         seed: int = 1,
         racks: dict[int, str] | None = None,
         features: Mapping[str, int] = {},
+        release: Release | None = None,
         **config: Any,
     ) -> None:
         names = {name.replace("_", "."): value for name, value in config.items()}
@@ -54,6 +56,7 @@ class Controller:
             topics,
             expected,
             features=features,
+            release=release,
         )
         self.now_ms = 0
         self.notes: list[Note] = []

@@ -104,3 +104,23 @@ def test_voters__with_kraft_version_1_none_can_join_or_leave() -> None:
     assert remove(t, CONTROLLER_ID) is ErrorCode.VOTER_NOT_FOUND
     (partition,) = describe(t, (LOG, (0,))).topics[0].partitions
     assert partition.current_voters[0].replica_directory_id != bytes(16)
+
+
+def unregister(t: Controller, controller_id: int) -> ErrorCode:
+    answer = t.ask(1, m.UnregisterControllerRequest(controller_id))
+    assert (answer.error_message is None) is (answer.error_code == ErrorCode.NONE)
+    return ErrorCode(answer.error_code)
+
+
+def test_unregister_controller__the_active_one_and_unknown_ones_are_refused() -> None:
+    t = Controller()
+    assert unregister(t, CONTROLLER_ID) is ErrorCode.INVALID_REQUEST
+    assert unregister(t, CONTROLLER_ID + 1) is ErrorCode.NONE, "it runs, and registers again"
+    for unknown in (1, -1, 0, 2**31 - 1, -(2**31)):
+        assert unregister(t, unknown) is ErrorCode.CONTROLLER_ID_NOT_REGISTERED
+
+
+def test_unregister_controller__an_older_metadata_version_has_no_record_for_it() -> None:
+    t = Controller(features={"metadata.version": 32})
+    assert unregister(t, 77) is ErrorCode.UNSUPPORTED_VERSION
+    assert unregister(t, CONTROLLER_ID) is ErrorCode.INVALID_REQUEST, "checked first"

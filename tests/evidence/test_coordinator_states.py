@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from kcluster.evidence.coordinator_states import CoordinatorStates
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from tests.rig.cluster import TOPIC, VirtualRig
+from tests.rig.counting import calls_of
 
 
 class LargeGroup:
@@ -52,20 +51,6 @@ class LargeGroup:
         assert isinstance(node, BrokerNode)
         self.states.look(self.t.now_ms, node)
 
-    def calls_of_a_look(self) -> int:
-        count = 0
-
-        def count_call(_frame: FrameType, event: str, _argument: Any) -> None:
-            nonlocal count
-            count += event == "call"
-
-        sys.setprofile(count_call)
-        try:
-            self.look()
-        finally:
-            sys.setprofile(None)
-        return count
-
     @property
     def rows(self) -> int:
         return len(self.states.groups.rows)
@@ -80,7 +65,7 @@ def test_look__reads_the_member_that_joined_not_all_others_again():
             group.join()
         group.look()
         group.join()
-        costs.append(group.calls_of_a_look())
+        costs.append(calls_of(group.look))
     assert costs[1] - costs[0] <= 40, "each other member is compared, for the group's state"
 
 

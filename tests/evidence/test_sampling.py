@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any
 
 import pytest
 
+from kcluster.broker.node import BrokerNode
 from kcluster.checks.verdict import Verdict, judge
 from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
+from kcluster.contract import CONTROLLER_ID
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.sampling import SamplingRecorder
+from kcluster.invariants.observed import ObservedPartition
+from kcluster.operations.status import controller_image
+from kcluster.partition.replica import Replica
+from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.moment import moment_of, recorded_until
 from kcluster.scenario.language.model import ProducerSpec
 from kcluster.scenario.play.virtual import VirtualStage
 from kcluster.scenario.play.workload import make_producer
-from tests.rig.cluster import Answer
+from tests.rig.cluster import Answer, Simulated
+from tests.rig.counting import calls_of
 from tests.rig.requests import api_of, batch, commit_request, produce_request
 
+SHORT_TASKS = {"log.retention.check.interval.ms": 500}
 TOPICS = {"orders": {"partitions": 1, "replication_factor": 3}}
 
 
@@ -229,20 +238,74 @@ def lose_the_newest(cluster: Lab, then: int = 5) -> None:
     driver.run_for(20_000)
 
 
+# ---------------------------------------------------------------------- the cost of a look
+
+
+class Thorough(SamplingRecorder):
+    """It looks at every replica and every partition, each time."""
+
+    def _changed_at(self, node: BrokerNode) -> list[Replica]:
+        return node.replicas.all()
+
+    def _read_image(self, now_ms: int) -> None:
+        for topic in controller_image(self.dispatcher).topics.values():
+            for found in topic.partitions:
+                if not has_internal_prefix(topic.name):
+                    key = (topic.topic_id, found.partition)
+                    observed = self.invariants.partition(topic.name, key)
+                    if observed.registration is not found:
+                        observed.registration = found
+                        observed.registrations.append((now_ms, found))
+                        self._by_name[topic.name, found.partition] = observed
+
+
 @pytest.mark.pure_python
-@pytest.mark.parametrize(("replicas_per_ms", "most"), [(50, 99), (0.001, 4)])
-def test_sampling__looks_seldom_where_a_look_takes_long(
-    replicas_per_ms: float, most: int, lab: Callable[..., Lab], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Three replicas at 0.001 per ms: a look takes three seconds."""
-    cluster = lab()
-    looked: dict[int, None] = {}
-    cluster.recorder.check_last_step()
-    monkeypatch.setattr("kcluster.evidence.sampling.REPLICAS_PER_MS", replicas_per_ms)
-    for leader in (2, 3, 1, 2, 3, 1):
-        cluster.driver.move("orders", 0, leader)
-        for _ in range(5):
-            cluster.driver.run_for(20)
-            looked[cluster.recorder._looked_ms] = None
-    assert 1 <= len(looked) <= most
-    assert len(looked) > 4 or most == 4
+@pytest.mark.parametrize("seed", range(4))
+def test_sampling__finds_what_a_look_at_all_replicas_would_find(seed: int) -> None:
+    """Produce, move, kill, lose power, delete old segments, stop the controller."""
+    random = Random(seed)
+    t = Simulated(of_brokers=SHORT_TASKS, segment_ms=1_000, retention_ms=5_000)
+    recorders = [kind(t.dispatcher, t.plan) for kind in (SamplingRecorder, Thorough)]
+    nodes = [*t.plan.disks, CONTROLLER_ID]
+    for _ in range(40):
+        for _ in range(random.randrange(4)):
+            t.produce(random.randbytes(4), to=random.choice(list(t.plan.disks)), acks=1)
+        t.run_for(random.randrange(3_000))
+        node = random.choice(nodes)
+        if t.dispatcher.processes[node].node is None:
+            t.start(node)
+        elif random.random() < 0.3:
+            t.kill(node, random.choice(["kill", "power"]))
+    for recorder in recorders:
+        recorder.check_last_step()
+    sparing, thorough = ([facts_of(x) for x in one.partitions.values()] for one in recorders)
+    assert sparing == thorough
+    assert len(sparing[0][0]) > 10
+    assert {run.start_offset > 0 for run in sparing[0][1]} == {False, True}
+
+
+def facts_of(observed: ObservedPartition) -> tuple[Sequence[Any], ...]:
+    """What a recorder knows of a partition."""
+    appends = [(x.at_ms, x.broker, x.epoch, x.base_offset, x.isr) for x in observed.appends]
+    return observed.moves, observed.epoch_runs, appends, observed.registrations
+
+
+def calls_of_a_look(partitions: int) -> int:
+    """How many functions a look calls after one partition has changed."""
+    topics = {"many": {"partitions": partitions, "replication_factor": 3}}
+    driver = VirtualDriver(Topology.of(brokers=3, topics=topics), 1)
+    driver.open()
+    recorder = SamplingRecorder(driver.dispatcher, driver.plan)
+    driver.run_for(1_000)
+    recorder.max_epoch_runs = 1  # fewer than there are replicas
+    for leader in (2, 3):
+        recorder.check_last_step()
+        recorder._is_urgent = True  # so that it does not look by itself
+        driver.move("many", 0, leader)
+        driver.run_for(10)
+    return calls_of(recorder.check_last_step)
+
+
+@pytest.mark.pure_python  # compiled functions are not counted
+def test_sampling__a_look_costs_the_same_whatever_the_number_of_replicas() -> None:
+    assert calls_of_a_look(300) == calls_of_a_look(3) > 10

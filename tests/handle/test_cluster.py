@@ -168,6 +168,16 @@ def test_status__shows_cuts_and_sides(cluster: Cluster) -> None:
     assert (3, 3000) in status.cuts
 
 
+def test_status__its_parts_are_read_alone(cluster: Cluster) -> None:
+    cluster.kill(3)
+    status = cluster.status()
+    assert cluster.brokers() == status.brokers
+    assert cluster.topics() == {"orders": 1}
+    assert [cluster.partition("orders", 0)] == status.partitions
+    with pytest.raises(ClusterError, match="there is no partition 1 of orders, which has 1"):
+        cluster.partition("orders", 1)
+
+
 def test_cluster__many_threads_may_use_it_at_once(cluster: Cluster) -> None:
     seen: list[int] = []
     threads = [

@@ -104,17 +104,18 @@ class Mischief:
     def commit_offset(self) -> tuple[ApiKey, int, Any]:
         transactional_id, producer_id, epoch = self.who()
         partition = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(0, 99, -1, None)
+        Topic = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
         body = m.TxnOffsetCommitRequest(
             transactional_id=transactional_id,
             group_id="other",
             producer_id=producer_id,
             producer_epoch=epoch,
-            generation_id=self.rng.choice((-1, -1, 3)),
+            generation_id_or_member_epoch=self.rng.choice((-1, -1, 3)),
             member_id=self.rng.choice(("", "", "me")),
             group_instance_id=self.rng.choice((None, None, "i")),
-            topics=[m.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(TOPIC, [partition])],
+            topics=[Topic(TOPIC, self.rig.topic_id, [partition])],
         )
-        return ApiKey.TXN_OFFSET_COMMIT, self.rng.randint(0, 5), body
+        return ApiKey.TXN_OFFSET_COMMIT, self.rng.randint(0, 6), body
 
     def end(self) -> tuple[ApiKey, int, Any]:
         body = m.EndTxnRequest(*self.who(), self.rng.random() < 0.5)

@@ -10,14 +10,15 @@ INDEFINITE = [
     "UNKNOWN_SERVER_ERROR", "NONE", "NOT_LEADER_OR_FOLLOWER", "REQUEST_TIMED_OUT",
     "NETWORK_EXCEPTION", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR",
     "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "NOT_CONTROLLER", "DUPLICATE_SEQUENCE_NUMBER",
-    "KAFKA_STORAGE_ERROR", "FEATURE_UPDATE_FAILED", "NEW_LEADER_ELECTED",
+    "KAFKA_STORAGE_ERROR", "FEATURE_UPDATE_FAILED", "NEW_LEADER_ELECTED", "GROUP_DELETION_FAILED",
+    "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED",
 ]  # fmt: skip
 
 
-def test_errors__codes_run_from_minus_1_to_133_without_a_gap():
-    assert [code.value for code in ErrorCode] == list(range(-1, 134))
+def test_errors__codes_run_from_minus_1_to_136_without_a_gap():
+    assert [code.value for code in ErrorCode] == list(range(-1, 137))
     assert ErrorCode(6) is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert ErrorCode.SHARE_SESSION_LIMIT_REACHED == 133
+    assert ErrorCode.CONTROLLER_ID_NOT_REGISTERED == 136
 
 
 def test_errors__errors_after_a_possible_append_are_not_definite():

@@ -13,7 +13,7 @@ from kcluster.protocol.releases import find_release, latest, releases
 def test_releases__are_in_order_and_end_with_the_latest():
     numbers = [release.number for release in releases().values()]
     assert numbers == sorted(numbers)
-    assert (numbers[0], latest().name) == ((0, 11), "4.3")
+    assert (numbers[0], latest().name) == ((0, 11), "4.4")
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,7 @@ def test_releases__every_version_ever_listed_has_a_codec():
         ("0.11.0", "0.11"),
         ("0.11.0.3", "0.11"),
         ("4.3.1", "4.3"),
+        ("4.4.0", "4.4"),
         ("2.9", None),
         ("0.10", None),
         ("2", None),

@@ -29,6 +29,7 @@ from kcluster.broker.replication.replicas import Replicas
 from kcluster.broker.serving.appends import ACKS_ALL, InternalAppend
 from kcluster.broker.serving.sessions import FetchSessions, ParkedFetch
 from kcluster.broker.share.configs import ShareConfigs
+from kcluster.broker.share.dead_letters import DeadLetters
 from kcluster.broker.share.sessions import ParkedShareFetch, ShareSession, ShareSessions
 from kcluster.broker.share.share_partitions import SharePartitions
 from kcluster.broker.telemetry import ClientTelemetry
@@ -88,8 +89,14 @@ class Broker:
         self.share_sessions = ShareSessions(view)
         self.parked_share_fetches: dict[int, ParkedShareFetch] = {}
         """By connection."""
+        share_configs = ShareConfigs(self)
         self.share_partitions = SharePartitions(
-            ShareConfigs(self), timers, self.replicas, self.persister, outbox
+            share_configs,
+            timers,
+            self.replicas,
+            self.persister,
+            DeadLetters(self, share_configs),
+            outbox,
         )
 
     @property

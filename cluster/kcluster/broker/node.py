@@ -49,6 +49,7 @@ from kcluster.protocol.releases import Release
 from kcluster.timers import NEVER_MS
 
 PEER_APIS: Final = (
+    ApiKey.PRODUCE,
     ApiKey.FETCH,
     ApiKey.LIST_OFFSETS,
     ApiKey.OFFSET_FOR_LEADER_EPOCH,
@@ -96,7 +97,7 @@ class BrokerNode(Broker):
             rack=rack,
             cluster_id=cluster_id,
             release=release,
-            static_config=config,
+            static_config=config.in_release(release.number),
             unused_configs=unused_configs,
         )
         outbox = Outbox(broker_id, disk.runs * NOTES_OF_A_RUN)
@@ -199,6 +200,7 @@ class BrokerNode(Broker):
             fetch.abandon()
 
     def _on_tick(self, _event: Tick, now_ms: int) -> None:
+        # Also what is not due: each corrects its `next_ms`, which would be another Tick otherwise.
         self.timers.run_due(now_ms)
         self.purgatory.run_due(now_ms)
 

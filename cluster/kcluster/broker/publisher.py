@@ -17,7 +17,8 @@ from kcluster.broker.replication.fetchers import Fetchers
 from kcluster.broker.replication.isr import IsrChanges
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.broker.share.share_partitions import SharePartitions
-from kcluster.config.kafka.definitions import TopicConfig
+from kcluster.config.kafka.definitions import TOPIC_CONFIGS, TopicConfig
+from kcluster.config.kafka.values import known_configs
 from kcluster.contract import NoteId
 from kcluster.events.partitions import BecameFollower, BecameLeader
 from kcluster.metadata.delta import MetadataDelta
@@ -187,7 +188,9 @@ class MetadataPublisher:
         config = self._topic_configs.get(topic)
         if config is None:
             view = self._view
-            config = TopicConfig.resolve(view.config, view.image.topic_configs(topic))
+            own = view.image.topic_configs(topic)
+            own = known_configs(TOPIC_CONFIGS, own, view.release.number)
+            config = TopicConfig.resolve(view.config, own)
             self._topic_configs[topic] = config
         return config
 
@@ -207,6 +210,7 @@ class MetadataPublisher:
             view.config = view.static_config.override(
                 configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {}),
                 configs.get((BROKER_RESOURCE, str(view.node_id)), {}),
+                release=view.release.number,
             ).capped()
             self._topic_configs.clear()
             for replica in self._replicas.all():

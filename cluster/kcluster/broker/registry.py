@@ -37,7 +37,7 @@ NO_RESPONSE: Final = NoResponse()
 
 @final
 class ServedApi:
-    """One row of the table: inclusive version bounds as 4.3.1 serves them."""
+    """One row of the table: inclusive version bounds as 4.4.0 serves them."""
 
     __slots__ = ("api_key", "handler", "max_version", "min_version")
 

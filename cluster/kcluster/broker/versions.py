@@ -4,7 +4,7 @@ Owns: which of a release's APIs have handlers here; the differences between rele
 need.  Never: has the table of releases (protocol/releases.py), answers a request.
 Kafka: ApiVersionManager, ApiVersionsResponse; KIP-35, KIP-896.
 
-Handlers serve every version that the codec knows, even those older than 4.3.1's.  The release
+Handlers serve every version that the codec knows, even those older than 4.4.0's.  The release
 decides which of them a client sees.
 """
 
@@ -42,12 +42,6 @@ BETWEEN_BROKERS: Final = (
 )
 """Listed by ZooKeeper brokers, which send them to each other; clients do not."""
 # DIFFERS: listed as by such a broker, but a request for one closes its connection.
-
-_FEATURE_SINCE: Final = {
-    "metadata.version": (3, 3), "kraft.version": (3, 9), "transaction.version": (4, 0),
-    "group.version": (4, 0), "eligible.leader.replicas.version": (4, 0), "share.version": (4, 1),
-    "streams.version": (4, 2),
-}  # fmt: skip
 
 _SAID_BEFORE: Final = {
     ErrorCode.INVALID_RECORD: ErrorCode.CORRUPT_MESSAGE,
@@ -88,16 +82,6 @@ def listed(release: Release) -> list[tuple[int, int, int]]:
             low = low if api_key == ApiKey.PRODUCE else versions[0]
             rows.append((api_key, low, versions[1]))
     return rows
-
-
-def feature_range(release: Release, name: str, low: int, high: int) -> Versions | None:
-    """4.3's range of a feature as `release` has it; None if it does not know it."""
-    since = _FEATURE_SINCE.get(name, LATEST.number)
-    if release.number < since:
-        return None
-    if name == "metadata.version":
-        return (low if release.number >= (4, 0) else 1), release.metadata_version
-    return low, high
 
 
 def error_of_release(release: Release, error: ErrorCode) -> ErrorCode:

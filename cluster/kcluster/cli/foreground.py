@@ -217,7 +217,7 @@ def free_name(wanted: str | None, topology: Topology) -> str:
 def _versions(cluster: Cluster) -> str:
     """The brokers' Kafka releases, unless all run the newest one that this program knows."""
     brokers: dict[str, list[str]] = {}
-    for broker in cluster.status().brokers:
+    for broker in cluster.brokers():
         brokers.setdefault(broker.kafka_version, []).append(str(broker.id))
     if list(brokers) == [latest().name]:
         return ""
@@ -254,7 +254,7 @@ class Printer:
                             "port": broker.port,
                             "kafka_version": broker.kafka_version,
                         }
-                        for broker in cluster.status().brokers
+                        for broker in cluster.brokers()
                     ],
                 }
             )

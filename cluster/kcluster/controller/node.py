@@ -65,6 +65,7 @@ from kcluster.metadata.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from kcluster.protocol.releases import Release, latest
 from kcluster.timers import NEVER_MS, Timers
 
 DELTAS_KEPT: Final = 8
@@ -79,7 +80,7 @@ class _WaitingFetch(Struct, gc=False):
 
 
 class ControllerNode:
-    """See the module's head.  `config`: the brokers' common static config.
+    """See the module's head.  `config`: the brokers' common static config; `release`: its own.
 
     It is the MetadataPort of its parts (ports.py).
     """
@@ -93,12 +94,14 @@ class ControllerNode:
         expected_brokers: tuple[int, ...],
         log: MetadataLog | None = None,
         features: Mapping[str, int] = {},
+        release: Release | None = None,
     ) -> None:
         self.node_id = CONTROLLER_ID
         self.log = MetadataLog() if log is None else log
         self.config = config
         self.rng = rng
         self.cluster_id = cluster_id
+        self.release = release or latest()
         self.timers = Timers()
         self.image = MetadataImage()
         self.cluster_config = config

@@ -17,6 +17,7 @@ from kcluster.controller.metadata_log import MetadataLog
 from kcluster.events.reasons import Fenced, Restarted, ShuttingDown, Unfenced
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import MetadataRecord
+from kcluster.protocol.releases import Release
 from kcluster.timers import Timers
 
 
@@ -42,6 +43,10 @@ class MetadataPort(Protocol):
     @property
     def cluster_config(self) -> BrokerConfig:
         """`config` with the cluster-wide dynamic configs applied."""
+
+    @property
+    def release(self) -> Release:
+        """The controller's own: it knows the configs that this release has."""
 
     @property
     def cluster_id(self) -> str:

@@ -1,9 +1,11 @@
-"""The quorum: DescribeQuorum 55 (v0-2), AddRaftVoter 80 (v0-1), RemoveRaftVoter 81 (v0).
+"""The quorum: DescribeQuorum 55 (v0-2), AddRaftVoter 80 (v0-1), RemoveRaftVoter 81 (v0),
+UnregisterController 94 (v0).
 
 Owns: how far each broker has read the metadata log, and when.  Never: replicates the log, which the
 voters share (metadata_log.py).
 Kafka: KafkaRaftClient.handleDescribeQuorumRequest, LeaderState, AddVoterHandler,
-RemoveVoterHandler; KIP-595, KIP-836, KIP-853.
+RemoveVoterHandler, QuorumController.unregisterController; KIP-595, KIP-836,
+KIP-853, KIP-1312.
 
 DIFFERS: all brokers are observers, as none is a controller; the controller has no listener, so the
 answer names no endpoints.
@@ -20,13 +22,16 @@ from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.features import KRAFT_VERSION
+from kcluster.protocol.features import KRAFT_VERSION, METADATA_VERSION
 from kcluster.protocol.names import CLUSTER_METADATA_TOPIC
 
 CONTROLLER_LISTENER: Final = "CONTROLLER"
 OBSERVER_SESSION_MS: Final = 300_000
 """A broker that has not fetched for this long is forgotten.
 Kafka: LeaderState.OBSERVER_SESSION_TIMEOUT_MS."""
+
+FIRST_WITH_UNREGISTRATION: Final = 33
+"""The metadata.version (4.4-IV2) from which on controllers can be unregistered."""
 
 NO_DIRECTORY: Final = bytes(16)
 
@@ -57,6 +62,7 @@ class Quorum:
             "DescribeQuorumRequest": self.describe_quorum,
             "AddRaftVoterRequest": self.add_voter,
             "RemoveRaftVoterRequest": self.remove_voter,
+            "UnregisterControllerRequest": self.unregister_controller,
         }
 
     def record_fetch(self, broker_id: int, offset: int, now_ms: int) -> None:
@@ -151,7 +157,7 @@ class Quorum:
     # ------------------------------------------------------------------------------------- voters
 
     def add_voter(self, request: Any, _now_ms: int) -> Any:
-        """Behaviour: refused, with the reasons of 4.3.1 in their order.  A new voter cannot be
+        """Behaviour: refused, with the reasons of 4.4.0 in their order.  A new voter cannot be
         reached, as no other controller runs."""
         error, message = self._voter_problem(request, "Add")
         if error is ErrorCode.NONE and CONTROLLER_LISTENER not in [
@@ -174,7 +180,7 @@ class Quorum:
         return m.AddRaftVoterResponse(error_code=error, error_message=message)
 
     def remove_voter(self, request: Any, _now_ms: int) -> Any:
-        """Behaviour: refused, with the reasons of 4.3.1 in their order; no voter is found."""
+        """Behaviour: refused, with the reasons of 4.4.0 in their order; no voter is found."""
         error, message = self._voter_problem(request, "Remove")
         if error is ErrorCode.NONE and not self._is_reconfigurable():
             error = ErrorCode.UNSUPPORTED_VERSION
@@ -185,6 +191,22 @@ class Quorum:
             error = ErrorCode.VOTER_NOT_FOUND
             message = f"Cannot remove voter {request.voter_id} from the set of voters"
         return m.RemoveRaftVoterResponse(error_code=error, error_message=message)
+
+    def unregister_controller(self, request: Any, _now_ms: int) -> Any:
+        """Behaviour: refused for the active controller, at a metadata.version without the record,
+        and for a controller that is not registered.  The other voters run, so they register again
+        at once, as in Kafka, and nothing changes."""
+        error, message = ErrorCode.NONE, None
+        if request.controller_id == self._log.leader:
+            error = ErrorCode.INVALID_REQUEST
+            message = "Controller cannot unregister itself while it is active."
+        elif self._metadata.image.features[METADATA_VERSION] < FIRST_WITH_UNREGISTRATION:
+            error = ErrorCode.UNSUPPORTED_VERSION
+            message = "The current MetadataVersion is too old to support controller unregistration."
+        elif request.controller_id not in VOTERS:
+            error = ErrorCode.CONTROLLER_ID_NOT_REGISTERED
+            message = f"Controller ID {request.controller_id} is not currently registered."
+        return m.UnregisterControllerResponse(error_code=error, error_message=message)
 
     def _voter_problem(self, request: Any, verb: str) -> tuple[ErrorCode, str | None]:
         own = self._metadata.cluster_id

@@ -61,7 +61,12 @@ from kcluster.events.partitions import (
     ReassignmentCompleted,
     ReassignmentStarted,
 )
-from kcluster.events.share_groups import ShareLocksExpired, SharePartitionLoaded
+from kcluster.events.share_groups import (
+    DeadLettersDropped,
+    DeadLettersWritten,
+    ShareLocksExpired,
+    SharePartitionLoaded,
+)
 from kcluster.events.steps import StepSkipped
 from kcluster.events.topics import (
     ConfigChanged,
@@ -113,6 +118,8 @@ AnyEvent = (
     | TransactionCompleted
     | SharePartitionLoaded
     | ShareLocksExpired
+    | DeadLettersWritten
+    | DeadLettersDropped
     | RuleAdded
     | RuleHit
     | RuleRemoved
@@ -155,6 +162,8 @@ __all__ = [
     "ControlledShutdown",
     "ControllerDown",
     "ControllerElected",
+    "DeadLettersDropped",
+    "DeadLettersWritten",
     "DiskFull",
     "FeatureChanged",
     "GroupAssigned",

@@ -7,6 +7,8 @@ Kafka: the log of SharePartition.
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from kcluster.events.base import TaggedEvent
 
 
@@ -38,3 +40,39 @@ class ShareLocksExpired(SharePartitionEvent, frozen=True):
 
     records: int
     archived_records: int
+
+
+class DeadLettersWritten(SharePartitionEvent, frozen=True):
+    """Records that the group does not deliver again are in its dead letter queue (KIP-1191).
+    `first_offset` to `last_offset`: of the records, in their own partition."""
+
+    first_offset: int
+    last_offset: int
+    queue_topic: str
+    queue_partition: int
+
+
+class DeadLetterProblem(StrEnum):
+    """Why records do not get into the dead letter queue."""
+
+    NO_QUEUE = "no queue"
+    """The group's config was removed meanwhile."""
+    RESERVED_NAME = "reserved name"
+    WRONG_PREFIX = "wrong prefix"
+    """errors.deadletterqueue.topic.name.prefix."""
+    NOT_ENABLED = "not enabled"
+    """The topic's errors.deadletterqueue.group.enable is false."""
+    NOT_CREATED = "not created"
+    """It does not exist, and errors.deadletterqueue.auto.create.topics.enable is false."""
+    CREATION_FAILED = "creation failed"
+    PRODUCE_FAILED = "produce failed"
+
+
+class DeadLettersDropped(SharePartitionEvent, frozen=True):
+    """Records are archived without a dead letter.  `error`: Kafka's name of it, or empty."""
+
+    first_offset: int
+    last_offset: int
+    queue_topic: str
+    problem: DeadLetterProblem
+    error: str

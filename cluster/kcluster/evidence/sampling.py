@@ -6,7 +6,8 @@ Kafka: no counterpart.
 
 A reply costs one list entry when it is sent.  A tenth of a second later, or when an event says that
 a partition or a broker has changed, `_look` reads the logs' ends and takes from the replies what a
-verdict needs.  Invariants of single steps are not checked.
+verdict needs.  A look costs what has changed since the last one: the replicas that the brokers have
+marked, and the records of the metadata log.  Invariants of single steps are not checked.
 
 The newest records, up to a number and a size, are kept with their requests.  Older ones are merged
 to ranges: per leader epoch, which offsets were acked.  A leader epoch writes an offset only once,
@@ -18,11 +19,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import Struct
 
 from kcluster.broker.node import BrokerNode
+from kcluster.broker.replication.replicas import ChangedReplicas, Replicas
 from kcluster.clients.ledger import Partition
 from kcluster.contract import Note, Reply, Request
 from kcluster.deaths import ProcessState
@@ -38,7 +41,8 @@ from kcluster.evidence.sizes import drop_oldest, fetched, offsets_bytes, refused
 from kcluster.evidence.standing_notes import standing_notes
 from kcluster.evidence.traffic import TrafficCounts
 from kcluster.invariants.observed import Append, Move, ObservedPartition, PartitionKey
-from kcluster.operations.status import controller_image
+from kcluster.metadata.delta import changed_partitions
+from kcluster.operations.status import controller_image, metadata_log
 from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
@@ -58,13 +62,12 @@ MAX_EPOCH_RUNS: Final = 30_000
 MAX_NOTES: Final = 50_000
 MAX_MOVES: Final = 300_000
 LOOK_MS: Final = 100
-REPLICAS_PER_MS: Final = 50
-"""With very many replicas the looks are rarer: a look takes one ms for a few thousand of them."""
 SLOW_MS: Final = 100
 """Times of answers above this are counted in steps of 100 ms."""
 UNKNOWN_CLIENT: Final = "(unanswered)"
 """The sender of a batch whose request was never answered: acks=0, or its broker died."""
 
+_URGENT: Final = (PartitionEvent, BrokerEvent)
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _FETCH: Final = int(ApiKey.FETCH)
 _COMMITS: Final = (int(ApiKey.OFFSET_COMMIT), int(ApiKey.OFFSET_FETCH))
@@ -128,7 +131,11 @@ class SamplingRecorder(Recorder):
         self._kept_bytes = 0
         self._kept_moves = 0
         self._kept_epoch_runs = 0
-        self._replicas = 0
+        self._thinned_moves = 0
+        """How many were left when they were thinned last; likewise below."""
+        self._thinned_epoch_runs = 0
+        self._changes: dict[int, tuple[Replicas, ChangedReplicas]] = {}
+        """By broker, the replicas of its latest life."""
         dispatcher.note_sinks = (*dispatcher.note_sinks, self._on_note)
         dispatcher.reply_sinks = (*dispatcher.reply_sinks, self._on_reply)
         dispatcher.unanswered_sinks = (*dispatcher.unanswered_sinks, self._on_unanswered)
@@ -161,14 +168,13 @@ class SamplingRecorder(Recorder):
 
     def _look_later(self, now_ms: int) -> None:
         self._is_due = True
-        wait_ms = max(LOOK_MS, self._replicas // REPLICAS_PER_MS)
-        self.dispatcher.later((now_ms + wait_ms) * 1000, self._look)
+        self.dispatcher.later((now_ms + LOOK_MS) * 1000, self._look)
 
     def _on_note(self, note: Note) -> None:
         self.notes.append(note)
         self._look_at_coordinator_of(note)
         event = note.event
-        if event.is_internal:
+        if (self._is_urgent and isinstance(event, PartitionEvent)) or event.is_internal:
             return
         if isinstance(event, BrokerDown):
             for node in self._brokers():
@@ -180,12 +186,10 @@ class SamplingRecorder(Recorder):
             for observed in self.partitions.values():
                 if observed.topic == event.topic and observed.deleted_ms < 0:
                     observed.deleted_ms = note.at_ms
-        elif isinstance(event, PartitionEvent | BrokerEvent) and not self._is_urgent:
-            # The brokers act on it within this ms; the record is to have it from then on, unless a
-            # look takes long: a broker's death is a thousand events in as many ms.
+        elif isinstance(event, _URGENT) and not self._is_urgent:
+            # The brokers act on it within this ms; the record is to have it from then on.
             self._is_urgent = True
-            next_ms = self._looked_ms + self._replicas // REPLICAS_PER_MS
-            self.dispatcher.later(max(self.dispatcher.now_us, next_ms * 1000), self._look_now)
+            self.dispatcher.later(self.dispatcher.now_us, self._look_now)
 
     def _look(self) -> None:
         self._is_due = False
@@ -206,9 +210,7 @@ class SamplingRecorder(Recorder):
         """Take over what has happened since the last look."""
         now_ms = self._looked_ms = self.dispatcher.now_ms
         self._read_image(now_ms)
-        self._replicas = 0
         for node in self._brokers():
-            self._replicas += len(node.replicas.all())
             self._read_replicas(now_ms, node)
         pending, self._pending = self._pending, []
         for answer in pending:
@@ -226,9 +228,10 @@ class SamplingRecorder(Recorder):
             drop_oldest(known, MAX_CLIENTS)
         if len(self.notes) > self.max_notes:
             self._drop_old_notes()
-        if self._kept_moves > MAX_MOVES:
+        # With very many replicas their newest ones alone are above the limit.
+        if self._kept_moves > max(MAX_MOVES, 2 * self._thinned_moves):
             self._thin_moves()
-        if self._kept_epoch_runs > self.max_epoch_runs:
+        if self._kept_epoch_runs > max(self.max_epoch_runs, 2 * self._thinned_epoch_runs):
             self._thin_epoch_runs()
 
     def _brokers(self) -> Iterator[BrokerNode]:
@@ -240,29 +243,42 @@ class SamplingRecorder(Recorder):
                 yield node
 
     def _read_image(self, now_ms: int) -> None:
+        """Take over the partitions that have changed since it was read last.  A controller that has
+        just started has no image yet."""
         image = controller_image(self.dispatcher)
-        if image.offset == self._metadata_offset:
+        if image.offset <= self._metadata_offset:
             return
-        self._metadata_offset = image.offset
-        self._exchanges.topics.update(image.topic_names)
-        for topic in image.topics.values():
-            if has_internal_prefix(topic.name):
+        first_offset, self._metadata_offset = self._metadata_offset + 1, image.offset
+        records = metadata_log(self.dispatcher).records[first_offset : image.offset + 1]
+        for topic_id, partition in changed_partitions(records):
+            topic = image.topic_by_id(topic_id)
+            if topic is None:
                 continue
-            for found in topic.partitions:
-                observed = self.invariants.partition(topic.name, (found.topic_id, found.partition))
-                if observed.registration is not found:
-                    observed.registration = found
-                    observed.registrations.append((now_ms, found))
-                    self._by_name[topic.name, found.partition] = observed
+            self._exchanges.topics[topic_id] = topic.name
+            if not has_internal_prefix(topic.name):
+                found = topic.partitions[partition]
+                observed = self.invariants.partition(topic.name, (topic_id, partition))
+                observed.registration = found
+                observed.registrations.append((now_ms, found))
+                self._by_name[topic.name, partition] = observed
 
     def _observed(self, replica: Replica) -> ObservedPartition | None:
         if has_internal_prefix(replica.topic):
             return None
         return self.invariants.partition(replica.topic, replica.key)
 
+    def _changed_at(self, node: BrokerNode) -> list[Replica]:
+        """The replicas that changed since this was asked last, in the order in which the broker
+        hosts them; all, in a life of the broker that is seen for the first time."""
+        known = self._changes.get(node.node_id)
+        if known is None or known[0] is not node.replicas:
+            known = self._changes[node.node_id] = node.replicas, node.replicas.read_changes()
+        changed = known[1].take()
+        return sorted(changed, key=attrgetter("number"))
+
     def _read_replicas(self, now_ms: int, node: BrokerNode) -> None:
         broker, ends, known_starts = node.node_id, self._ends, self._epoch_starts
-        for replica in node.replicas.all():
+        for replica in self._changed_at(node):
             log = replica.log
             at = (log.log_end_offset, replica.high_watermark)
             key = (broker, replica.topic_id, replica.partition)
@@ -282,7 +298,8 @@ class SamplingRecorder(Recorder):
                 stable = replica.last_stable_offset if replica.is_leader else -1
                 observed.moves.append(Move(now_ms, broker, at[0], at[1], stable))
                 self._kept_moves += 1
-                self._read_log(now_ms, observed, replica, log)
+                if at[0]:  # a new topic may have ten thousand empty logs
+                    self._read_log(now_ms, observed, replica, log)
 
     def _read_log(
         self, now_ms: int, observed: ObservedPartition, replica: Replica, log: Log
@@ -530,7 +547,7 @@ class SamplingRecorder(Recorder):
         for observed in self.partitions.values():
             observed.moves = list(_every_other(observed.moves))
             total += len(observed.moves)
-        self._kept_moves = total
+        self._kept_moves = self._thinned_moves = total
 
     def _thin_epoch_runs(self) -> None:
         """Keep the newer half of each partition, and the newest of each replica."""
@@ -543,7 +560,7 @@ class SamplingRecorder(Recorder):
                 half:
             ]
             total += len(observed.epoch_runs)
-        self._kept_epoch_runs = total
+        self._kept_epoch_runs = self._thinned_epoch_runs = total
 
     # -------------------------------------------------------------------------- afterwards
 

@@ -17,7 +17,16 @@ from kcluster.contract import Note
 from kcluster.handle.driver import HandleDriver
 from kcluster.operations.errors import ClusterError, NotInTime
 from kcluster.operations.logs import PartitionLogs, partition_logs
-from kcluster.operations.status import ClusterStatus, NoteEntry, cluster_status
+from kcluster.operations.status import (
+    BrokerStatus,
+    ClusterStatus,
+    NoteEntry,
+    PartitionStatus,
+    broker_statuses,
+    cluster_status,
+    partition_counts,
+    partition_status,
+)
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
 
@@ -55,6 +64,24 @@ class WaitingVerbs:
     def status(self) -> ClusterStatus:
         """The cluster's state at this moment."""
         return self._do(lambda: cluster_status(self.plan, self.driver.dispatcher))
+
+    def brokers(self) -> list[BrokerStatus]:
+        """The brokers' state at this moment: of `status`, what costs little however many partitions
+        there are."""
+        return self._do(lambda: broker_statuses(self.plan, self.driver.dispatcher))
+
+    def topics(self) -> dict[str, int]:
+        """The number of partitions of each topic, by name."""
+        return self._do(lambda: partition_counts(self.driver.dispatcher))
+
+    def partition(self, topic: str, partition: int) -> PartitionStatus:
+        """One partition's state at this moment; ClusterError if there is no such partition."""
+
+        def read() -> PartitionStatus:
+            found = self._verbs.partition(topic, partition)
+            return partition_status(topic, found, self.plan.disks, self.driver.dispatcher)
+
+        return self._do(read)
 
     def logs(self, topic: str, partition: int) -> PartitionLogs:
         """The log of each replica of a partition: where it ends, its epochs, how the replica stands

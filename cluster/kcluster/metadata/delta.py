@@ -11,7 +11,7 @@ over: a hundred brokers do not each go through the same hundred thousand partiti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, final
 
 from msgspec import Struct
@@ -149,6 +149,12 @@ class MetadataDelta:
     def _name_of(self, topic_id: bytes, image: MetadataImage) -> str:
         name = self._names.get(topic_id)
         return image.topic_names[topic_id] if name is None else name
+
+
+def changed_partitions(records: Iterable[MetadataRecord]) -> dict[tuple[bytes, int], None]:
+    """(topic id, partition) of each that these records create or change, in order of the first."""
+    registrations = (one.registration for one in records if isinstance(one, PartitionRecord))
+    return {(one.topic_id, one.partition): None for one in registrations}
 
 
 class MetadataFetchResponse(Struct, gc=False):

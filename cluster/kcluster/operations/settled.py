@@ -11,11 +11,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kcluster.controller.outcome import ApiError
+from kcluster.controller.partitions.partition_index import PartitionIndex
 from kcluster.deaths import ProcessState
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import NO_LEADER, PartitionRegistration
 from kcluster.operations.errors import ClusterError
-from kcluster.operations.status import controller_id, controller_image, pending_topics
+from kcluster.operations.status import (
+    controller_id,
+    controller_image,
+    partition_index,
+    pending_topics,
+)
 from kcluster.runtime.dispatch import Dispatcher
 
 MAX_REFUSED_SHOWN: Final = 10
@@ -33,6 +39,12 @@ class Settled:
     def image(self) -> MetadataImage:
         """The controller's metadata."""
         return controller_image(self._dispatcher)
+
+    @property
+    def _index(self) -> PartitionIndex:
+        """The controller's partitions by broker.  Conditions are tested after each dispatch, so
+        they must not go through all partitions."""
+        return partition_index(self._dispatcher)
 
     def has_applied_all(self) -> bool:
         """Every broker that runs and is reachable has applied the newest metadata."""
@@ -63,14 +75,9 @@ class Settled:
 
     def all_serving(self) -> bool:
         """Every broker runs and is unfenced, every partition has a leader, and all brokers know."""
-        image = self.image
         return (
             all(map(self.is_running, self.brokers()))
-            and all(
-                partition.leader >= 0
-                for topic in image.topics.values()
-                for partition in topic.partitions
-            )
+            and not self._index.leaderless
             and self.has_applied_all()
         )
 
@@ -94,7 +101,7 @@ class Settled:
                 yield f"broker {broker_id} is fenced"
             elif not self.is_registered(broker_id):
                 yield f"broker {broker_id} is not registered in its current life"
-        for name, topic in image.topics.items():
+        for name, topic in image.topics.items() if self._index.leaderless else ():
             for partition in topic.partitions:
                 if partition.leader == NO_LEADER:
                     yield (
@@ -161,13 +168,16 @@ class Settled:
             return True
         return (
             all(map(self._is_seen_as_it_is, self.brokers()))
-            and not any(
-                self._is_cut(partition.leader, member) and self._is_behind(partition, member)
-                for topic in self.image.topics.values()
-                for partition in topic.partitions
-                for member in partition.isr
-            )
+            and not (self._dispatcher.fabric.has_cuts and self._trusts_a_replica_behind_a_cut())
             and self.has_applied_all()
+        )
+
+    def _trusts_a_replica_behind_a_cut(self) -> bool:
+        return any(
+            self._is_cut(partition.leader, member) and self._is_behind(partition, member)
+            for topic in self.image.topics.values()
+            for partition in topic.partitions
+            for member in partition.isr
         )
 
     def _is_seen_as_it_is(self, broker_id: int) -> bool:
@@ -201,11 +211,9 @@ class Settled:
     def is_active(self, broker_id: int) -> bool:
         """The broker is unfenced, or leads a partition."""
         registration = self.image.brokers.get(broker_id)
-        return (registration is not None and not registration.fenced) or any(
-            partition.leader == broker_id
-            for topic in self.image.topics.values()
-            for partition in topic.partitions
-        )
+        # It leaves the ISRs of many partitions in several steps.
+        leads_any = bool(self._index.led_by.get(broker_id))
+        return leads_any or (registration is not None and not registration.fenced)
 
     def is_registered(self, broker_id: int) -> bool:
         """The broker is unfenced in its current life."""
@@ -221,15 +229,13 @@ class Settled:
     def are_in_sync(self) -> bool:
         """Every broker that is unfenced is in the ISR of each partition that has it as a replica,
         or its leader is not there to let it in."""
-        image = self.image
-        active = [x for x in self.brokers() if self.is_registered(x)]
-        return all(
-            broker_id in partition.isr or partition.leader < 0
-            for topic in image.topics.values()
-            for partition in topic.partitions
-            for broker_id in partition.replicas
-            if broker_id in active and not self._is_cut(partition.leader, broker_id)
-        )
+        image, out_of_sync = self.image, self._index.out_of_sync
+        for broker_id in filter(self.is_registered, self.brokers()):
+            for topic_id, number in out_of_sync.get(broker_id, ()):
+                leader = image.topics[image.topic_names[topic_id]].partitions[number].leader
+                if leader >= 0 and not self._is_cut(leader, broker_id):
+                    return False
+        return True
 
     def is_down(self, broker_id: int) -> bool:
         """The broker's process has ended."""
@@ -240,19 +246,7 @@ class Settled:
         no controller is active, nobody can notice."""
         if self.is_down(self.controller_id):
             return True
-        return (
-            not self.is_active(broker_id)
-            and self.has_applied_all()
-            # It leaves the ISRs of many partitions in several steps.
-            and not self._leads_any(broker_id)
-        )
-
-    def _leads_any(self, broker_id: int) -> bool:
-        return any(
-            partition.leader == broker_id
-            for topic in self.image.topics.values()
-            for partition in topic.partitions
-        )
+        return not self.is_active(broker_id) and self.has_applied_all()
 
     def is_serving(self, broker_id: int) -> bool:
         """The broker is unfenced in its current life, and all brokers know."""
@@ -260,12 +254,7 @@ class Settled:
 
     def is_in_sync(self, broker_id: int) -> bool:
         """The broker is in the ISR of every partition that has it as a replica."""
-        return all(
-            broker_id in partition.isr
-            for topic in self.image.topics.values()
-            for partition in topic.partitions
-            if broker_id in partition.replicas
-        )
+        return not self._index.out_of_sync.get(broker_id)
 
     def is_led_by(self, topic: str, partition: int, broker_id: int) -> bool:
         """The partition's leader is this broker, and all brokers know."""

@@ -7,13 +7,14 @@ Kafka: kafka-topics --describe, kafka-metadata-quorum; no single broker has this
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from kcluster.contract import Event, Note, NoteId
-from kcluster.controller.metadata_log import PendingTopics
+from kcluster.controller.metadata_log import MetadataLog, PendingTopics
+from kcluster.controller.partitions.partition_index import PartitionIndex
 from kcluster.events.words import text_of
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import PartitionRegistration
@@ -105,6 +106,28 @@ class NoteEntry(Struct, frozen=True):
 def cluster_status(plan: Plan, dispatcher: Dispatcher) -> ClusterStatus:
     """The cluster's status, between two dispatches."""
     image = controller_image(dispatcher)
+    partitions = [
+        partition_status(name, registration, plan.disks, dispatcher)
+        for name in sorted(image.topics)
+        for registration in image.topics[name].partitions
+    ]
+    return ClusterStatus(
+        cluster_id=plan.cluster_id,
+        at_ms=dispatcher.now_ms,
+        controller_id=controller_id(dispatcher),
+        metadata_offset=image.offset,
+        brokers=broker_statuses(plan, dispatcher),
+        partitions=partitions,
+        cuts=dispatcher.fabric.cuts,
+        sides=parts_of(dispatcher.fabric),
+        shapes=shapes_of(dispatcher.fabric),
+        clients=dict(dispatcher.fabric.clients),
+    )
+
+
+def broker_statuses(plan: Plan, dispatcher: Dispatcher) -> list[BrokerStatus]:
+    """The brokers' part of the cluster's status."""
+    image = controller_image(dispatcher)
     brokers = []
     for spec in sorted(plan.topology.brokers, key=lambda spec: spec.id):
         host, port = plan.addresses[spec.id]
@@ -120,23 +143,24 @@ def cluster_status(plan: Plan, dispatcher: Dispatcher) -> ClusterStatus:
                 kafka_version=plan.releases[spec.id].name,
             )
         )
-    partitions = [
-        partition_status(name, registration, plan.disks, dispatcher)
-        for name in sorted(image.topics)
-        for registration in image.topics[name].partitions
-    ]
-    return ClusterStatus(
-        cluster_id=plan.cluster_id,
-        at_ms=dispatcher.now_ms,
-        controller_id=controller_id(dispatcher),
-        metadata_offset=image.offset,
-        brokers=brokers,
-        partitions=partitions,
-        cuts=dispatcher.fabric.cuts,
-        sides=parts_of(dispatcher.fabric),
-        shapes=shapes_of(dispatcher.fabric),
-        clients=dict(dispatcher.fabric.clients),
+    return brokers
+
+
+def partition_counts(dispatcher: Dispatcher) -> dict[str, int]:
+    """The number of partitions of each topic, by name."""
+    topics = controller_image(dispatcher).topics
+    return {name: len(topics[name].partitions) for name in sorted(topics)}
+
+
+def offline_partitions(dispatcher: Dispatcher) -> Iterator[tuple[str, PartitionRegistration]]:
+    """(topic, partition) of those without a leader, by name and number."""
+    image = controller_image(dispatcher)
+    found = (
+        (image.topic_names[topic_id], number)
+        for topic_id, number in partition_index(dispatcher).leaderless
     )
+    for topic, number in sorted(found):
+        yield topic, image.topics[topic].partitions[number]
 
 
 def shapes_of(fabric: Fabric) -> list[ShapeStatus]:
@@ -187,17 +211,31 @@ def controller_id(dispatcher: Dispatcher) -> int:
 
 def controller_image(dispatcher: Dispatcher) -> MetadataImage:
     """The newest metadata; while no controller is active, the last one's."""
-    process = dispatcher.processes[controller_id(dispatcher)]
-    node: Any = process.node or process.last_node
-    image: MetadataImage = node.image
+    image: MetadataImage = _controller(dispatcher).image
     return image
+
+
+def partition_index(dispatcher: Dispatcher) -> PartitionIndex:
+    """The partitions of this metadata, by broker."""
+    index: PartitionIndex = _controller(dispatcher).partitions.index
+    return index
+
+
+def metadata_log(dispatcher: Dispatcher) -> MetadataLog:
+    """The records that it was built from, and what else outlives a controller."""
+    log: MetadataLog = _controller(dispatcher).log
+    return log
+
+
+def _controller(dispatcher: Dispatcher) -> Any:
+    process = dispatcher.processes[controller_id(dispatcher)]
+    return process.node or process.last_node
 
 
 def pending_topics(dispatcher: Dispatcher) -> PendingTopics:
     """The topology's topics that are still to be created."""
-    process = dispatcher.processes[controller_id(dispatcher)]
-    node: Any = process.node or process.last_node
-    pending: PendingTopics = node.log.pending_topics
+    pending = metadata_log(dispatcher).pending_topics
+    assert pending is not None, "a controller has started"
     return pending
 
 

@@ -111,8 +111,9 @@ class Replica:
     of `registration`; `proposal`, if any, is of the registration's leader and partition epoch.
 
     `brokers`, `last_fetches`, `changed`: each is one dict for all replicas of the broker.
-    `changed`: those of which anything in this class, or in the log, has changed; the broker's
-    periodic tasks take them out.  `number`: counts the replicas that this broker began to host.
+    `changed`: those of which anything in this class, or in the log, has changed; the broker hands
+    them out to its periodic tasks, and to the recorder.  `number`: counts the replicas that this
+    broker began to host.
     """
 
     __slots__ = (

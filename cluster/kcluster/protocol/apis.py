@@ -14,12 +14,12 @@ from kcluster.protocol.codec.schema import NEVER, ApiLine, Versions, api_lines, 
 if TYPE_CHECKING:
     from kcluster.protocol.codec.compiler import Codec, RecordCodec
 
-LATEST: Final = "4.3.1"
+LATEST: Final = "4.4.0"
 """The release that VERSIONS describes."""
 
 
 class ApiKey(IntEnum):
-    """Every API of 4.3.1 and 3.9.1, by Kafka's names."""
+    """Every API of 4.4.0 and 3.9.1, by Kafka's names."""
 
     PRODUCE = 0
     FETCH = 1
@@ -114,6 +114,8 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+    STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
+    UNREGISTER_CONTROLLER = 94
 
 
 APIS: Final[dict[int, ApiLine]] = {line.key: line for line in api_lines().values()}
@@ -122,11 +124,11 @@ APIS: Final[dict[int, ApiLine]] = {line.key: line for line in api_lines().values
 VERSIONS: Final[dict[int, Versions]] = {
     key: line.versions for key, line in APIS.items() if line.versions != NEVER
 }
-"""API key -> the lowest and highest version that 4.3.1 serves, without the APIs that 4.0
+"""API key -> the lowest and highest version that 4.4.0 serves, without the APIs that 4.0
 removed."""
 
 PRODUCE_MIN_ADVERTISED: Final = 0
-"""The lowest version of Produce that 4.3.1 lists, for librdkafka's feature probe.  It serves 3 and
+"""The lowest version of Produce that 4.4.0 lists, for librdkafka's feature probe.  It serves 3 and
 higher (KAFKA-18659)."""
 
 TELEMETRY: Final = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
@@ -142,7 +144,7 @@ def is_known(api_key: int, api_version: int) -> bool:
 
 
 def advertised_versions(listener: str = "broker") -> list[tuple[ApiKey, int, int]]:
-    """(key, lowest, highest) as a 4.3.1 node lists them in ApiVersions on such a listener:
+    """(key, lowest, highest) as a 4.4.0 node lists them in ApiVersions on such a listener:
     ordered by key, without unstable versions and without telemetry (no reporter is configured)."""
     rows = []
     for key, (low, high) in VERSIONS.items():

@@ -1,7 +1,7 @@
 """Kafka's error codes as one table, and the two exceptions of this package.
 
 Owns: ErrorCode, what each code means for a caller, ProtocolError, StringTooLong.  Never: raises
-a Kafka error; they are values in answers.  Kafka: org.apache.kafka.common.protocol.Errors of 4.3.1
+a Kafka error; they are values in answers.  Kafka: org.apache.kafka.common.protocol.Errors of 4.4.0
 (codes, names, which are retriable); `definite` and the texts are ours.
 
 Exceptions of the project come in three families: ProtocolError (malformed bytes; the connection is
@@ -286,7 +286,7 @@ class ErrorCode(IntEnum):
     INVALID_RECORD_STATE = (121, _D, "The record cannot be acknowledged in its state.")
     SHARE_SESSION_NOT_FOUND = (122, _R | _D, "The broker does not know the share session.")
     INVALID_SHARE_SESSION_EPOCH = (123, _R | _D, "The share session's epoch is not the next one.")
-    FENCED_STATE_EPOCH = (124, _D, "The share group's state epoch is outdated.")
+    FENCED_STATE_EPOCH = (124, _D, "The state epoch is outdated.")
     INVALID_VOTER_KEY = (125, _D, "The voter's key is not that of the receiver.")
     DUPLICATE_VOTER = (126, _D, "The voter is already in the set.")
     VOTER_NOT_FOUND = (127, _D, "The voter is not in the set.")
@@ -304,6 +304,13 @@ class ErrorCode(IntEnum):
         _R | _D,
         "The broker has reached its limit of share sessions.",
     )
+    GROUP_DELETION_FAILED = (134, 0, "The group could not be deleted; the message says why.")
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = (
+        135,
+        0,
+        "The description of the streams topology could not be stored; the message says why.",
+    )
+    CONTROLLER_ID_NOT_REGISTERED = (136, _D, "The controller id is not registered.")
     # fmt: on
 
 

@@ -24,7 +24,7 @@ FIRST_KRAFT: Final = (3, 3)
 
 _METADATA_VERSIONS: Final = {
     (3, 3): 7, (3, 4): 8, (3, 5): 11, (3, 6): 14, (3, 7): 19, (3, 8): 20, (3, 9): 21, (4, 0): 25,
-    (4, 1): 27, (4, 2): 29, (4, 3): 30,
+    (4, 1): 27, (4, 2): 29, (4, 3): 30, (4, 4): 33,
 }  # fmt: skip
 """Release -> its level of the feature metadata.version (KIP-778).  Kafka: MetadataVersion."""
 

@@ -24,6 +24,7 @@ from kcluster.controller.metadata_log import MetadataLog
 from kcluster.controller.node import ControllerNode
 from kcluster.network.fabric import Fabric
 from kcluster.partition.disk import Disk
+from kcluster.protocol.features import METADATA_VERSION, metadata_version_of
 from kcluster.protocol.releases import Release
 from kcluster.protocol.uuids import uuid_text
 from kcluster.runtime.process import Process
@@ -55,7 +56,7 @@ def build(topology: Topology, seed: int, ports: Mapping[int, int]) -> Plan:
     disks = {spec.id: Disk(topology.write_back_ms) for spec in specs}
     addresses = {spec.id: spec.advertised_address(topology.host, ports[spec.id]) for spec in specs}
     releases = {spec.id: topology.release_of(spec.id) for spec in specs}
-    processes = [Process(CONTROLLER_ID, _controller_builder(topology, rngs, cluster_id))]
+    processes = [Process(CONTROLLER_ID, _controller_builder(topology, rngs, cluster_id, releases))]
     for spec in specs:
         config = topology.broker_config(spec.id)
         unused = topology.texts_without_effect(spec.id)
@@ -96,16 +97,27 @@ def add_broker(plan: Plan, spec: BrokerSpec, port: int) -> Process:
 
 
 def _controller_builder(
-    topology: Topology, rngs: Mapping[int, Random], cluster_id: str
+    topology: Topology, rngs: Mapping[int, Random], cluster_id: str, releases: Mapping[int, Release]
 ) -> Callable[[], Node]:
+    """The controller is of the newest release that a broker has when the controller starts."""
     config = BrokerConfig.resolve(
         topology.profile, replication_defaults(len(topology.brokers)), simulated(topology.config)
     )
     expected = tuple(sorted(spec.id for spec in topology.brokers))
     topics = list(topology.topics.values())
     log = MetadataLog()
-    rng, features = rngs[CONTROLLER_ID], topology.features
-    return lambda: ControllerNode(config, rng, cluster_id, topics, expected, log, features)
+    rng = rngs[CONTROLLER_ID]
+    features = {METADATA_VERSION: metadata_version_of(releases.values()), **topology.features}
+    return lambda: ControllerNode(
+        config,
+        rng,
+        cluster_id,
+        topics,
+        expected,
+        log,
+        features,
+        max(releases.values(), key=lambda release: release.number),
+    )
 
 
 def _broker_builder(

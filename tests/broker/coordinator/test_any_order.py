@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 from typing import Any
 
@@ -29,6 +30,8 @@ def check_group(broker: GroupBroker, group: Group) -> None:
     named = {x.instance_id: x.member_id for x in members.values() if x.is_static}
     assert named == roster.static_members
     assert not set(roster.pending) & set(members)
+    assert roster.joined_count == sum(one.join is not None for one in members.values())
+    assert roster.supporters == Counter(name for one in members.values() for name in one.protocols)
     for member_id in roster.pending:
         assert (*key, "member", member_id) in timers
     for member in members.values():

@@ -42,8 +42,9 @@ def test_offsets_in_a_transaction__a_member_names_its_epoch(v2: bool) -> None:
     rig = TransactionRig()
     assert beat(rig, 0).member_epoch == 2
     producer = started(rig, v2)
-    assert producer.commit_offset(1, member_id="a", generation_id=1) == "ILLEGAL_GENERATION"
-    assert producer.commit_offset(1, member_id="a", generation_id=3) == "ILLEGAL_GENERATION"
+    stale = "STALE_MEMBER_EPOCH" if v2 else "ILLEGAL_GENERATION"
+    assert producer.commit_offset(1, member_id="a", generation_id=1) == stale
+    assert producer.commit_offset(1, member_id="a", generation_id=3) == stale
     assert producer.commit_offset(1, member_id="b", generation_id=2) == "UNKNOWN_MEMBER_ID"
     assert producer.commit_offset(1, member_id="a", generation_id=2) == "NONE"
     assert producer.end() == "NONE"
@@ -58,6 +59,18 @@ def test_offsets_in_a_transaction__old_producers_do_not_say_who_commits(v2: bool
     assert producer.commit_offset(7) == "NONE"
     assert producer.end() == "NONE"
     assert rig.committed_offset() == 7
+
+
+def test_offsets_in_a_transaction__of_version_6_name_topics_by_id() -> None:
+    rig = TransactionRig()
+    producer = started(rig, v2=True)
+    assert producer.commit_offset(1, topic_id=b"?" * 16) == "UNKNOWN_TOPIC_ID"
+    assert producer.commit_offset(1, topic_id=bytes(16)) == "UNKNOWN_TOPIC_ID"
+    assert producer.commit_offset(1, member_id="a", generation_id=2) == "GROUP_ID_NOT_FOUND"
+    assert producer.commit_offset(1, 5, 2, member_id="a") == "ILLEGAL_GENERATION", "old producers"
+    assert producer.commit_offset(9) == "NONE"
+    assert producer.end() == "NONE"
+    assert rig.committed_offset() == 9
 
 
 def test_group__goes_on_with_the_next_coordinator() -> None:

@@ -1,11 +1,15 @@
-"""A consumer group of a thousand members settles within three heartbeat intervals (KIP-848)."""
+"""Large groups: how soon a consumer group settles (KIP-848), what a classic group's joins cost."""
 
 from __future__ import annotations
+
+import pytest
 
 from kcluster.broker.coordinator.consumer.group import ConsumerGroup, ConsumerGroupState
 from kcluster.config.kafka.broker import BrokerConfig
 from tests.broker.coordinator.group_broker import fresh_broker
+from tests.broker.coordinator.members import Consumer, settle
 from tests.broker.coordinator.modern_members import ModernMember
+from tests.rig.counting import calls_of
 
 MEMBERS = 1_000
 FAST = BrokerConfig.resolve("fast")
@@ -46,3 +50,26 @@ def test_large_group__settles_within_three_heartbeat_intervals() -> None:
     owned = sorted(one for member in members for one in member.owned["large"])
     assert owned == list(range(MEMBERS))
     assert {len(member.owned["large"]) for member in members} == {1}
+
+
+def calls_of_a_classic_group(size: int) -> tuple[int, int]:
+    """(calls while all members join, calls while all join again)."""
+    broker = fresh_broker()
+    members = [
+        Consumer(broker, name=f"m{number}", session_timeout_ms=60_000) for number in range(size)
+    ]
+
+    def join_all() -> None:
+        for member in members:
+            member.join()
+        broker.at(broker.now_ms + 10_000)
+        settle(*members)
+
+    return calls_of(join_all), calls_of(join_all)
+
+
+@pytest.mark.pure_python  # compiled functions are not counted
+def test_large_classic_group__joins_and_rebalances_in_linear_time() -> None:
+    small, large = calls_of_a_classic_group(40), calls_of_a_classic_group(160)
+    assert large[0] <= 4 * small[0]
+    assert large[1] <= 4 * small[1]

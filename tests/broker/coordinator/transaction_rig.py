@@ -44,6 +44,13 @@ class TransactionRig(Simulated):
         return self.partition(TRANSACTION_STATE_TOPIC).leader
 
     @property
+    def topic_id(self) -> bytes:
+        """Of `orders`."""
+        node = self.dispatcher.processes[self.coordinator].node
+        assert isinstance(node, BrokerNode)
+        return node.image.topics[TOPIC].topic_id
+
+    @property
     def group_coordinator(self) -> int:
         return self.partition(GROUP_METADATA_TOPIC).leader
 
@@ -219,18 +226,27 @@ class RawProducer:
         answer = self.rig.call(self.rig.coordinator, ApiKey.ADD_OFFSETS_TO_TXN, 3, body)
         return ErrorCode(answer.error_code).name
 
-    def commit_offset(self, offset: int, version: int | None = None, **member: Any) -> str:
+    def commit_offset(
+        self,
+        offset: int,
+        version: int | None = None,
+        generation_id: int = -1,
+        topic_id: bytes | None = None,
+        **member: Any,
+    ) -> str:
         """TxnOffsetCommit of `orders`-0."""
         partition = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(0, offset, -1, None)
+        Topic = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
         body = m.TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=GROUP,
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
-            **{"generation_id": -1, "member_id": "", "group_instance_id": None, **member},
-            topics=[m.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(TOPIC, [partition])],
+            generation_id_or_member_epoch=generation_id,
+            **{"member_id": "", "group_instance_id": None, **member},
+            topics=[Topic(TOPIC, topic_id or self.rig.topic_id, [partition])],
         )
-        version = version or (5 if self.v2 else 3)
+        version = version or (6 if self.v2 else 3)
         broker = self.rig.group_coordinator
         answer = self.rig.call(broker, ApiKey.TXN_OFFSET_COMMIT, version, body)
         return ErrorCode(answer.topics[0].partitions[0].error_code).name

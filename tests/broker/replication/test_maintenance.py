@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from random import Random
-from types import FrameType
-from typing import Any
 
 import pytest
 
 from kcluster.broker.node import BrokerNode
 from kcluster.broker.replication.backlog import Backlog
+from kcluster.broker.replication.replicas import Replicas
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
 from kcluster.drivers.virtual import VirtualDriver
+from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.partition.log.compaction import compact
 from kcluster.partition.log.log import Log
@@ -22,6 +21,7 @@ from kcluster.partition.log.retention import expire
 from kcluster.partition.replica import Replica
 from kcluster.timers import NEVER_MS
 from tests.rig.cluster import Simulated, VirtualRig
+from tests.rig.counting import calls_of
 
 SHORT_TASKS = {
     "log.retention.check.interval.ms": 1_000,
@@ -37,18 +37,7 @@ def calls_of_an_idle_second(partitions: int) -> int:
     driver = VirtualDriver(Topology.of(brokers=3, profile="fast", topics=topics), 1)
     driver.open()
     driver.run_for(10_000)
-    count = 0
-
-    def count_call(_frame: FrameType, event: str, _argument: Any) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(count_call)
-    try:
-        driver.run_for(1_000)
-    finally:
-        sys.setprofile(None)
-    return count
+    return calls_of(lambda: driver.run_for(1_000))
 
 
 @pytest.mark.pure_python  # compiled functions are not counted
@@ -116,6 +105,37 @@ def test_write_back__finds_what_an_earlier_life_has_not_written():
     assert any(log.has_unflushed for log in t.plan.disks[1])
     t.run_for(20_000)
     assert not any(log.has_unflushed for log in t.plan.disks[1])
+
+
+# -------------------------------------------------------------------------- changed replicas
+
+
+def test_changes__each_reader_takes_them_once():
+    hosted = Replicas(MetadataImage())
+    first, second, third = map(replica_number, (1, 2, 3))
+    hosted.add(first)
+    early = hosted.read_changes()
+    assert list(early.take()) == [first]  # whatever there is when it begins to read
+    hosted.add(second)
+    hosted.changed[second] = None
+    late = hosted.read_changes()
+    hosted.add(third)
+    hosted.changed[third] = None
+    assert list(late.take()) == [first, second, third]
+    assert list(early.take()) == [second, third]
+    assert early.take() == late.take() == {}
+
+
+def test_changes__what_is_hosted_no_longer_is_forgotten():
+    hosted = Replicas(MetadataImage())
+    first, second = map(replica_number, (1, 2))
+    hosted.add(first)
+    hosted.add(second)
+    reader = hosted.read_changes()
+    hosted.changed[second] = None
+    hosted.remove(first)
+    hosted.remove(second)
+    assert reader.take() == {}
 
 
 # -------------------------------------------------------------------------------- the backlog

@@ -1,8 +1,8 @@
 """ShareFetch and ShareAcknowledge of one member, against one broker or a cluster.
 
 Owns: `ShareMember`, the bodies that it sends, `ClusterMember`, which is one in a cluster, `shared`,
-a broker that leads `orders` and knows share groups.  Never: runs a group coordinator, so nobody
-assigns partitions.
+a broker that leads `orders` and knows share groups, `cluster`, where broker 1 does.  Never: runs a
+group coordinator, so nobody assigns partitions.
 """
 
 from __future__ import annotations
@@ -35,6 +35,26 @@ def shared(partitions: int = 1, *, reset: str = "earliest", **configs: Any) -> O
 def configure(broker: OneBroker, name: str, value: str) -> None:
     """Set a config of the group."""
     broker.publish([ConfigRecord(GROUP_RESOURCE, GROUP, name, value)])
+
+
+def cluster(*batches: int, start_offset: int = 0, **more: Any) -> ShareStateRig:
+    """`orders`-0 with batches of so many records; its share state has been initialized."""
+    rig = ShareStateRig(**more)
+    for size in batches:
+        answer = rig.produce(*[b"v"] * size, to=1)
+        rig.wait(lambda answer=answer: answer.body is not None, "append")
+    assert rig.initialize(start_offset=start_offset) == "NONE"
+    return rig
+
+
+def configure_group(rig: ShareStateRig, name: str, value: str) -> None:
+    """Set a config of group g."""
+    kind = m.IncrementalAlterConfigsRequest
+    config = kind.AlterableConfig(name, 0, value)
+    body = kind([kind.AlterConfigsResource(GROUP_RESOURCE, "g", [config])])
+    answer = rig.call(1, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)
+    assert not answer.responses[0].error_code, answer
+    rig.run_for(100)
 
 
 class ShareMember:

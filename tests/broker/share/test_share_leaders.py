@@ -3,12 +3,9 @@ acquired and not stored is delivered again."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from kcluster.events.share_groups import SharePartitionEvent
 from kcluster.events.words import text_of
 from kcluster.evidence.recorder import Recorder
-from kcluster.metadata.records import GROUP_RESOURCE
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from tests.broker.coordinator.share_state_rig import ShareStateRig
@@ -20,31 +17,13 @@ from tests.broker.share.share_rig import (
     ClusterMember,
     acknowledged,
     acquired,
+    cluster,
+    configure_group,
     errors,
 )
 from tests.rig.cluster import CONTROLLER
 
 LOCK_MS = 30_000
-
-
-def cluster(*batches: int, start_offset: int = 0, **more: Any) -> ShareStateRig:
-    """`orders`-0 with batches of so many records; its share state has been initialized."""
-    rig = ShareStateRig(**more)
-    for size in batches:
-        answer = rig.produce(*[b"v"] * size, to=1)
-        rig.wait(lambda answer=answer: answer.body is not None, "append")
-    assert rig.initialize(start_offset=start_offset) == "NONE"
-    return rig
-
-
-def configure(rig: ShareStateRig, name: str, value: str) -> None:
-    """Set a config of group g."""
-    kind = m.IncrementalAlterConfigsRequest
-    config = kind.AlterableConfig(name, 0, value)
-    body = kind([kind.AlterConfigsResource(GROUP_RESOURCE, "g", [config])])
-    answer = rig.call(1, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)
-    assert not answer.responses[0].error_code, answer
-    rig.run_for(100)
 
 
 # ---------------------------------------------------------------------------------- leaders
@@ -247,7 +226,7 @@ def test_what_a_quota_holds_back_is_delivered_again_when_its_lock_has_ended():
 
 def test_events_tell_where_a_leader_begins_and_whose_locks_expired():
     rig = cluster(2, 2)
-    configure(rig, "share.delivery.count.limit", "2")
+    configure_group(rig, "share.delivery.count.limit", "2")
     member = ClusterMember(rig, at=1)
     member.fetch(0)
     member.acknowledge({0: [(1, 1, ACCEPT), (3, 3, RELEASE)]})

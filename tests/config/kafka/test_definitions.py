@@ -33,9 +33,10 @@ from kcluster.config.kafka.definitions import (
 
 DAY_MS = 86_400_000
 
-with (Path(__file__).parent / "kafka_4_3_1.tsv").open(encoding="utf-8") as table:
+with (Path(__file__).parent / "kafka_4_4_0.tsv").open(encoding="utf-8") as table:
     KAFKA = list(csv.DictReader(table, delimiter="\t"))
-"""Every config of Kafka 4.3.1 as its own ConfigDefs say: scope, name, type, default, valid."""
+"""Every config of Kafka 4.4.0 as its own ConfigDefs say: scope, name, type, default, valid; since:
+the first release that has it, if 4.3.1 has not."""
 
 SET_BY_THE_TOPOLOGY = {"broker.id", "node.id", "broker.rack", "listeners", "advertised.listeners"}
 OURS_ALONE = {"eligible.leader.replicas.version"}
@@ -43,7 +44,7 @@ OURS_ALONE = {"eligible.leader.replicas.version"}
 
 
 def defaults_of(scope: str) -> dict[str, ConfigDef]:
-    return BROKER_CONFIGS if scope == "broker" else TOPIC_CONFIGS
+    return {"broker": broker_catalog(), "topic": TOPIC_CONFIGS, "group": GROUP_CONFIGS}[scope]
 
 
 def valid_in_words(definition: ConfigDef) -> str:
@@ -55,25 +56,28 @@ def valid_in_words(definition: ConfigDef) -> str:
         return f"[{spec.minimum},...,{spec.maximum}] or {spec.or_equal}"
     if spec.minimum is None:
         return ""
-    return f"[{spec.minimum},...{'' if spec.maximum is None else f',{spec.maximum}'}]"
+    most = "" if spec.maximum is None else f",{whole(spec.maximum)}"
+    return f"[{whole(spec.minimum)},...{most}]"
+
+
+def whole(bound: float) -> float:
+    return int(bound) if bound == int(bound) else bound
 
 
 @pytest.mark.parametrize("row", KAFKA, ids=lambda row: f"{row['scope']}-{row['name']}")
 def test_definitions__agree_with_kafka(row: dict[str, str]) -> None:
-    definition = defaults_of(row["scope"]).get(row["name"])
-    if definition is None:
-        assert row["scope"] == "broker"
-        assert row["name"] in not_simulated()
-        return
+    definition = defaults_of(row["scope"])[row["name"]]
     assert definition.type == row["type"]
     default = format_value(definition.default)
-    assert ("null" if default is None else default) == row["default"]
-    if not row["valid"].startswith(("[partitionId]", "(case")):
+    assert ("null" if default is None else default) == row["default"].replace("<none>", "null")
+    if not row["valid"].startswith(("[partitionId]", "(case", "[latest", "non-")):
         assert valid_in_words(definition) == row["valid"]
+    assert definition.is_in((4, 3)) == (not row["since"])
+    assert definition.is_in((4, 4))
 
 
 def test_definitions__have_no_config_that_kafka_lacks() -> None:
-    for scope in ("broker", "topic"):
+    for scope in ("broker", "topic", "group"):
         names = {row["name"] for row in KAFKA if row["scope"] == scope}
         assert set(defaults_of(scope)) - names <= OURS_ALONE
     assert not set(not_simulated()) & set(BROKER_CONFIGS)

@@ -24,7 +24,7 @@ def test_kafka_version__is_the_cluster_s_unless_a_broker_has_its_own() -> None:
 
 
 def test_kafka_version__is_the_newest_by_default() -> None:
-    assert Topology.of(brokers=1).release_of(1).name == "4.3"
+    assert Topology.of(brokers=1).release_of(1).name == "4.4"
 
 
 def test_kafka_version__in_python_is_text_or_a_number() -> None:
@@ -41,7 +41,7 @@ def test_kafka_version__unknown_ones_are_reported_with_their_place_and_the_neare
         "c.yaml:2:26 brokers[0].kafka_version: 0.10.2.1: no such version; the nearest is 0.11"
     ]
     assert problems_of("brokers: 3\nkafka_version: new\n") == [
-        "c.yaml:2:16 kafka_version: new: not a version; it must be one from 0.11 to 4.3, like 2.8"
+        "c.yaml:2:16 kafka_version: new: not a version; it must be one from 0.11 to 4.4, like 2.8"
     ]
 
 

@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
-from kcluster.metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE
+from kcluster.metadata.records import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.releases import releases
 from tests.controller.harness import Controller
+
+E = ErrorCode
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
@@ -141,3 +144,54 @@ def test_alter_configs__cluster_defaults_reach_decisions(t: Controller) -> None:
     assert t.node.partitions.min_isr("orders") == 2
     t.set_config(BROKER, "", "unclean.leader.election.enable", None)
     assert not t.node.partitions.unclean_allowed("orders")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("streams.assignor.name", "x", "must be one of sticky"),
+        ("streams.num.warmup.replicas", "21", "above group.streams.max.warmup.replicas (20)"),
+        ("streams.task.offset.interval.ms", "9", "below group.streams.min.task.offset.interval.ms"),
+        ("streams.acceptable.recovery.lag", "-1", "Value must be at least 0"),
+        ("streams.rack.aware.assignment.tags", "a, a", "names a tag twice"),
+        ("streams.rack.aware.assignment.tags", "a,,b", "must not be empty"),
+        ("errors.deadletterqueue.topic.name", "__x", "must not start with __"),
+    ],
+)
+def test_alter_configs__a_groups_configs_of_4_4_have_bounds(
+    t: Controller, name: str, value: str, message: str
+) -> None:
+    refused = alter(t, GROUP_RESOURCE, "g", (name, SET, value))
+    assert (refused.error_code, message in refused.error_message) == (E.INVALID_CONFIG, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("streams.assignor.name", "sticky"),
+        ("streams.num.warmup.replicas", "20"),
+        ("streams.task.offset.interval.ms", "15000"),
+        ("streams.rack.aware.assignment.tags", "b,a"),
+        ("errors.deadletterqueue.topic.name", "no.prefix/and no name"),
+        ("errors.deadletterqueue.copy.record.enable", "TRUE"),
+        ("consumer.assignor.offload.enable", "false"),
+    ],
+)
+def test_alter_configs__a_4_3_controller_knows_no_config_of_4_4(name: str, value: str) -> None:
+    for release, error in ((None, E.NONE), (releases()["4.3"], E.INVALID_CONFIG)):
+        answer = alter(Controller(release=release), GROUP_RESOURCE, "g", (name, SET, value))
+        assert answer.error_code == error, answer
+
+
+def test_alter_configs__a_topics_configs_are_those_of_the_controllers_release() -> None:
+    old = Controller(release=releases()["4.3"])
+    old.create("orders", [[1, 2, 3]])
+    later = ("max.decompressed.message.bytes", SET, "1000")
+    refused = alter(old, TOPIC_RESOURCE, "orders", later)
+    assert (refused.error_code, refused.error_message) == (
+        E.INVALID_CONFIG, "Unknown topic config name: max.decompressed.message.bytes"
+    )  # fmt: skip
+    assert alter(old, BROKER_RESOURCE, "", later).error_code == E.NONE  # as one of a plugin
+    wrong = ("max.decompressed.message.bytes", SET, "x")
+    assert alter(old, BROKER_RESOURCE, "", wrong).error_code == E.NONE
+    assert alter(Controller(), BROKER_RESOURCE, "", wrong).error_code == E.INVALID_REQUEST

@@ -31,11 +31,11 @@ def update(t: Controller, *updates: tuple[str, int, int], validate_only: bool = 
     return t.ask(1, request)
 
 
-def test_features__a_new_cluster_has_the_levels_of_4_3() -> None:
+def test_features__a_new_cluster_has_the_levels_of_4_4() -> None:
     assert Controller().node.image.features == {
         GROUP: 1,
-        METADATA_VERSION: 30,
-        "share.version": 1,
+        METADATA_VERSION: 33,
+        "share.version": 2,
         "streams.version": 1,
         "transaction.version": 2,
         ELR_VERSION: 1,
@@ -97,10 +97,10 @@ def test_features__a_level_that_needs_another_feature_is_refused_without_it() ->
         (GROUP, 0, UNKNOWN, "upgrade type"),
         (GROUP, 0, 4, "upgrade type"),
         (KRAFT_VERSION, 1, SAFE, "downgrade to a newer version"),
-        (METADATA_VERSION, 31, UP, "only supports versions 7-30"),
-        (METADATA_VERSION, 29, UP, "without setting the upgrade type"),
-        (METADATA_VERSION, 29, SAFE, "might delete"),
-        (METADATA_VERSION, 29, UNSAFE, "Unsafe"),
+        (METADATA_VERSION, 34, UP, "only supports versions 7-33"),
+        (METADATA_VERSION, 30, UP, "without setting the upgrade type"),
+        (METADATA_VERSION, 31, SAFE, "might delete"),
+        (METADATA_VERSION, 30, UNSAFE, "Unsafe"),
     ],
 )
 def test_features__refused(name: str, level: int, how: int, part: str) -> None:

@@ -1,10 +1,11 @@
-"""What a leader accepts and refuses, with Kafka 4.3.1's errors in Kafka's order."""
+"""What a leader accepts and refuses, with Kafka 4.4.0's errors in Kafka's order."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
 
+from kcluster.config.kafka.broker import NO_SIZE_LIMIT
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.partition.log.log import Appended
 from kcluster.protocol.errors import ErrorCode as E
@@ -237,6 +238,30 @@ def test_append__reads_the_records_of_every_batch(codec):
     for count in (2**31 - 1, 13, 11):
         told = patched(patched(lies, ">i", 57, count), ">i", 23, count - 1)
         assert produce(told).error == E.INVALID_RECORD
+
+
+@pytest.mark.parametrize("stored", ["producer", "lz4"])
+@pytest.mark.parametrize("codec", CODEC_NAMES)
+def test_append__a_record_in_a_compressed_batch_has_at_most_its_decompressed_size(codec, stored):
+    """Observed of 4.4.0: the size is what the record's length says, which is not part of it."""
+    bytes_besides_value = 7
+    config = TopicConfig(max_decompressed_message_bytes=1_000, compression_type=stored)
+    for size, error in ((1_000, E.NONE), (1_001, E.INVALID_RECORD)):
+        record = Record(0, NOW_MS, None, bytes(size - bytes_besides_value))
+        small = Record(1, NOW_MS, None, b"v")
+        data = build_batch([small, record], compression=codec)
+        assert produce(data, config).error == (E.NONE if codec == "none" else error)
+
+
+def test_append__before_4_4_nothing_limits_a_decompressed_record():
+    config = TopicConfig(max_decompressed_message_bytes=NO_SIZE_LIMIT)
+    large = build_batch([Record(0, NOW_MS, None, bytes(100_000))], compression="zstd")
+    assert produce(large, config).error == E.NONE
+    lies = bytearray(build_batch([Record(0, NOW_MS, None, b"v")])[HEADER_BYTES:])
+    lies[0] = 1  # zigzag of -1
+    negative = with_payload(compress(CODEC_IDS["zstd"], bytes(lies)), 1, CODEC_IDS["zstd"])
+    assert produce(bytearray(negative), config).error == E.NONE
+    assert produce(bytearray(negative)).error == E.INVALID_RECORD
 
 
 def test_append__the_newest_timestamp_is_that_of_the_records():

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.partition.log.log import Log
+from kcluster.protocol.records.batches import InvalidRecords
 from kcluster.protocol.records.records import Record, build_batch
 from tests.partition.records_for_tests import (
     CONFIG,
@@ -287,6 +288,17 @@ def test_time__greatest_timestamp_is_that_of_its_first_record(config):
     log = timed([10, 30, 20], [15, 50, 50], [50], config=config)
     assert log.offset_of_max_timestamp() == (50, 4, 1)
     assert new_log().offset_of_max_timestamp() is None
+
+
+def test_time__a_record_above_the_limit_in_a_compressed_batch_is_invalid():
+    log = new_log()
+    append(log, build_batch([Record(0, 10, None, bytes(500))], compression="gzip"))
+    append(log, build_batch([Record(0, 20, None, bytes(500))]))
+    assert log.offset_for_timestamp(0, record_max=600) == (10, 0, 0)
+    with pytest.raises(InvalidRecords, match="above 400"):
+        log.offset_for_timestamp(0, record_max=400)
+    assert log.offset_for_timestamp(20, record_max=400) == (20, 1, 0)
+    assert log.offset_of_max_timestamp(record_max=400) == (20, 1, 0)
 
 
 # ----------------------------------------------------------------------------------- power loss

@@ -164,7 +164,7 @@ def test_protocol_error__bytes_after_a_response_but_not_after_a_request():
     data = b"".join(codec(12, 4).encode_response(m.HeartbeatResponse(0, 27)))
     expected = ("2 bytes follow the message", len(data), "")
     assert failure(12, 4, data + b"ab", "response") == expected
-    # As a 4.3.1 broker: AbstractRequest.parseRequest does not look at what is left.
+    # As a 4.4.0 broker: AbstractRequest.parseRequest does not look at what is left.
     request = b"".join(codec(12, 4).encode_request(m.HeartbeatRequest("g", 1, "m")))
     assert codec(12, 4).decode_request(request + b"ab") == m.HeartbeatRequest("g", 1, "m")
 

@@ -30,6 +30,7 @@ THEIR_NAMES = {
     "cluster_authorized_operations": "authorized_operations",
     "topic_authorized_operations": "authorized_operations",
     "enable_2pc": "enable2_pc",
+    "generation_id_or_member_epoch": "generation_id",  # TxnOffsetCommit before 4.4
 }
 """Where kafka-python calls a field by another name."""
 

@@ -75,19 +75,19 @@ def test_apis__keys_names_and_versions_are_the_tables():
         name = ApiKey(key).name
         assert name.replace("_", "").lower() == line.name.lower()
         assert (key in VERSIONS) == (line.versions != NEVER)
-    assert len(ApiKey) == len(APIS) == 93
-    assert len(VERSIONS) == 89
-    assert LATEST == "4.3.1"
+    assert len(ApiKey) == len(APIS) == 95
+    assert len(VERSIONS) == 91
+    assert LATEST == "4.4.0"
     assert (VERSIONS[ApiKey.PRODUCE], VERSIONS[ApiKey.FETCH]) == ((3, 13), (4, 18))
 
 
-def test_apis__advertised_versions_are_those_of_a_4_3_1_broker():
+def test_apis__advertised_versions_are_those_of_a_4_4_0_broker():
     rows = {key: (low, high) for key, low, high in advertised_versions()}
     assert rows[ApiKey.PRODUCE] == (0, 13)
     assert rows[ApiKey.INIT_PRODUCER_ID] == (0, 5)  # 6 is unstable
     assert ApiKey.VOTE not in rows
     assert ApiKey.PUSH_TELEMETRY not in rows
-    assert len(rows) == 75  # as one with default configs was seen to answer
+    assert len(rows) == 77  # as one with default configs was seen to answer
     assert list(rows) == sorted(rows)
     controller = [key for key, _, _ in advertised_versions("controller")]
     assert ApiKey.VOTE in controller

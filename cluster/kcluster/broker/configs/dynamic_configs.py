@@ -16,10 +16,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kcluster.broker.configs.settings import BrokerSettings, definition_of
+from kcluster.broker.configs.settings import BrokerSettings
 from kcluster.broker.quotas.connection_quotas import LISTENER_PREFIX
-from kcluster.config.kafka.catalog import broker_catalog, listener_config
+from kcluster.config.kafka.catalog import listener_config
 from kcluster.config.kafka.definitions import ConfigError, check_broker_config, parse_value
+from kcluster.config.kafka.values import Dynamic
 
 SECURITY: Final = frozenset(
     f"ssl.{rest}" for rest in (
@@ -53,25 +54,30 @@ _Check = Callable[[BrokerSettings, BrokerSettings], str | None]
 def change_problem(settings: BrokerSettings, level: Mapping[str, str], for_one: bool) -> str | None:
     """Why `level`, by Kafka's names, is refused as the dynamic configs of this broker (or of all
     brokers, unless `for_one`); None if it is accepted."""
-    catalog = broker_catalog()
-    fixed = [n for n in level if n in catalog and catalog[n].dynamic == "read-only"]
+    fixed = [name for name in level if _when(settings, name) == "read-only"]
     if fixed:
         return f"a running broker cannot change {', '.join(fixed)}"
     bare = [name for name in level if name in SECURITY]
     if bare:
         return f"of a listener only (listener.name.<listener>.…): {', '.join(bare)}"
     for name, text in level.items():
-        problem = _value_problem(name, text)
+        problem = _value_problem(settings, name, text)
         if problem is not None:
             return problem
-    own = [name for name in level if _is_per_broker(name)]
+    own = [name for name in level if _is_per_broker(settings, name)]
     if own and not for_one:
         return f"set for one broker at a time: {', '.join(own)}"
     return _whole_problem(settings, level, for_one)
 
 
-def _value_problem(name: str, text: str) -> str | None:
-    definition = definition_of(name)
+def _when(settings: BrokerSettings, name: str) -> Dynamic | None:
+    """When a broker takes a new value; None for the configs of listeners and unknown names."""
+    definition = settings.definition(name)
+    return None if definition is None or definition.name != name else definition.dynamic
+
+
+def _value_problem(settings: BrokerSettings, name: str, text: str) -> str | None:
+    definition = settings.definition(name)
     if definition is None:
         return None  # may belong to a plugin
     if definition.type == "CLASS" and text != definition.default:
@@ -80,12 +86,11 @@ def _value_problem(name: str, text: str) -> str | None:
     return str(value) if isinstance(value, ConfigError) else None
 
 
-def _is_per_broker(name: str) -> bool:
+def _is_per_broker(settings: BrokerSettings, name: str) -> bool:
     base = listener_config(name)
     if base is not None:
         return base not in FOR_ALL_LISTENERS
-    definition = broker_catalog().get(name)
-    return definition is not None and definition.dynamic == "per-broker"
+    return _when(settings, name) == "per-broker"
 
 
 def _whole_problem(settings: BrokerSettings, level: Mapping[str, str], for_one: bool) -> str | None:
@@ -108,7 +113,9 @@ def after_change(
         after = replace(settings, dynamic=level)
     else:
         after = replace(settings, dynamic_default=level)
-    config = settings.static_config.override(after.dynamic_default, after.dynamic)
+    config = settings.static_config.override(
+        after.dynamic_default, after.dynamic, release=settings.release
+    )
     return replace(after, config=config)
 
 
@@ -176,6 +183,9 @@ def _check_local_retention(before: BrokerSettings, after: BrokerSettings) -> str
     ):
         if whole > -1 and local != -2 and not -1 < local <= whole:
             return f"log.local.retention.{what}: {local} is beyond log.retention.{what}, {whole}"
+        kept, lag = (whole, local)[local != -2], getattr(config, f"log_remote_copy_lag_{what}")
+        if 0 <= kept < lag:
+            return f"log.remote.copy.lag.{what}: {lag} is beyond what is kept locally, {kept}"
     return None
 
 

@@ -67,7 +67,7 @@ def change_levels(
             problem = "a level is not a list: it can be set or deleted"
             return Refused(ErrorCode.INVALID_REQUEST, problem)
         if operation not in (_SET, _DELETE):
-            return Refused(ErrorCode.UNKNOWN_SERVER_ERROR)  # as 4.3.1 answers
+            return Refused(ErrorCode.INVALID_REQUEST, f"there is no operation {operation}")
         if name not in LOGGERS:
             return Refused(ErrorCode.INVALID_CONFIG, f"there is no logger {name}")
         if operation == _DELETE:

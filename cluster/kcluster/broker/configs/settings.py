@@ -25,7 +25,7 @@ from kcluster.config.kafka.definitions import (
     parse_value,
 )
 from kcluster.config.kafka.quotas import QUOTA_CONFIGS
-from kcluster.metadata.image import MetadataImage
+from kcluster.config.kafka.values import ReleaseNumber
 from kcluster.metadata.records import BROKER_RESOURCE, CLUSTER_DEFAULT
 from kcluster.protocol import messages as m
 
@@ -66,19 +66,28 @@ class BrokerSettings(Struct, frozen=True):
     static: Mapping[str, str]
     """Set by the topology, or derived from its other keys (ids, listeners)."""
     defaults: Mapping[str, str]
+    release: ReleaseNumber
+    """The broker's: it has no configs of later ones."""
 
     def value(self, name: str) -> Value:
         """The effective value, also of a config that nothing here obeys; None for null."""
         if name in BROKER_CONFIGS:
             value: Value = getattr(self.config, BROKER_CONFIGS[name].field)
             return value
-        definition = definition_of(name)
+        definition = self.definition(name)
         for values in (self.dynamic, self.dynamic_default, self.static):
             if definition is not None and name in values:
                 parsed = parse_value(definition, values[name])
                 if not isinstance(parsed, ConfigError):
                     return parsed
         return None if definition is None else definition.default
+
+    def definition(self, name: str) -> ConfigDef | None:
+        """Of a broker config, a throttle's rate, or a listener's config; None: unknown to Kafka."""
+        catalog = broker_catalog()
+        known = catalog.get(name) or QUOTA_CONFIGS.get(name)
+        known = known or catalog.get(listener_config(name) or "")
+        return known if known is not None and known.is_in(self.release) else None
 
     def number(self, name: str) -> int:
         """The same of an INT or a LONG that is never null."""
@@ -94,7 +103,7 @@ class BrokerSettings(Struct, frozen=True):
         """
         base = listener_config(name)
         names = (name, base) if base is not None else BROKER_SYNONYMS.get(name, (name,))
-        hidden = is_sensitive(definition_of(name))
+        hidden = is_sensitive(self.definition(name))
         entries = [
             synonym_of(synonym, None if hidden else values[synonym], source)
             for values, source in (
@@ -113,12 +122,6 @@ class BrokerSettings(Struct, frozen=True):
 
 def synonym_of(name: str, value: str | None, source: int) -> Synonym:
     return m.DescribeConfigsResponse.DescribeConfigsSynonym(name, value, source)
-
-
-def definition_of(name: str) -> ConfigDef | None:
-    """Of a broker config, a throttle's rate, or a listener's config; None: unknown in Kafka."""
-    catalog = broker_catalog()
-    return catalog.get(name) or QUOTA_CONFIGS.get(name) or catalog.get(listener_config(name) or "")
 
 
 def is_sensitive(definition: ConfigDef | None) -> bool:
@@ -141,33 +144,33 @@ def settings_of(view: BrokerView) -> BrokerSettings:
     }
     if view.rack is not None:
         identity["broker.rack"] = view.rack
-    identity |= view.unused_configs
-    return broker_settings(view.node_id, view.config, view.static_config, identity, view.image)
+    catalog, release = broker_catalog(), view.release.number
+    identity |= {n: t for n, t in view.unused_configs.items() if catalog[n].is_in(release)}
+    return _in_levels(view, identity)
 
 
-def broker_settings(
-    broker_id: int,
-    config: BrokerConfig,
-    static_config: BrokerConfig,
-    identity: Mapping[str, str],
-    image: MetadataImage,
-) -> BrokerSettings:
+def _in_levels(view: BrokerView, identity: Mapping[str, str]) -> BrokerSettings:
     """Split the configs into levels: what is not Kafka's default counts as set by the topology."""
-    defaults = _defaults()
+    release = view.release.number
+    defaults = _defaults(release)
     static = dict(identity)
     for name, definition in BROKER_CONFIGS.items():
-        value = describe(definition, static_config)
-        if value is not None and value != defaults.get(name):
+        value = describe(definition, view.static_config)
+        if value is not None and value != defaults.get(name) and definition.is_in(release):
             static[name] = value
-    own = image.configs.get((BROKER_RESOURCE, str(broker_id)), {})
-    for_all = image.configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {})
-    return BrokerSettings(broker_id, config, static_config, own, for_all, static, defaults)
+    configs = view.image.configs
+    own = configs.get((BROKER_RESOURCE, str(view.node_id)), {})
+    for_all = configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {})
+    return BrokerSettings(
+        view.node_id, view.config, view.static_config, own, for_all, static, defaults, release
+    )
 
 
 @cache
-def _defaults() -> dict[str, str]:
+def _defaults(release: ReleaseNumber) -> dict[str, str]:
     texts = {
         name: format_value(definition.default)
         for name, definition in (BROKER_CONFIGS | broker_catalog()).items()
+        if definition.is_in(release)
     }
     return {name: text for name, text in texts.items() if text is not None}

@@ -163,7 +163,7 @@ class ClassicGroup(Group):
         def stored(error: ErrorCode, _at_ms: int) -> None:
             if error is not ErrorCode.NONE:
                 for member in self.roster.members.values():
-                    member.answer_join(self._broker, join_error("", error))
+                    self.roster.answer_join(self._broker, member, join_error("", error))
 
         self._is_new = False
         record = new_classic_group(self.group_id, self.state_since_ms)
@@ -241,7 +241,7 @@ class ClassicGroup(Group):
         reason: AnyRebalanceReason = MetadataUpdated(member_id, None, call.client_reason)
         if is_leader and self.state is STABLE:
             reason = LeaderRejoined(member_id, call.client_reason)
-        member.join_again(self._broker, call)
+        self.roster.join_again(self._broker, member, call)
         self._prepare_or_complete(reason, now_ms)
 
     def _replace_static(self, call: JoinCall, instance_id: str, new_id: str, now_ms: int) -> None:
@@ -249,13 +249,13 @@ class ClassicGroup(Group):
         roster, broker = self.roster, self._broker
         old_id = roster.static_members[instance_id]
         old = roster.members[old_id]
-        old.answer_both(broker, old_id, ErrorCode.FENCED_INSTANCE_ID)
+        roster.answer_both(broker, old, old_id, ErrorCode.FENCED_INSTANCE_ID)
         self._timers.end_session(old_id)
         before = (old.protocols, old.rebalance_timeout_ms, old.session_timeout_ms)
         old_leader = roster.leader or ""
         member = roster.rename_static(instance_id, new_id)
         self._extend_session(member, now_ms)
-        member.join_again(broker, call)
+        roster.join_again(broker, member, call)
         if self.state is not STABLE:
             self._note_replaced(call, old_id, new_id)
             updated = MetadataUpdated(new_id, instance_id, call.client_reason)
@@ -272,12 +272,14 @@ class ClassicGroup(Group):
                 return
             if error is ErrorCode.NONE:
                 self._note_replaced(call, old_id, new_id)
-                member.answer_join(broker, roster.answer_to_returned(member, call, old_leader))
+                answer = roster.answer_to_returned(member, call, old_leader)
+                roster.answer_join(broker, member, answer)
                 return
-            member.answer_join(broker, join_error("", error))
+            roster.answer_both(broker, member, "", error)
             self._timers.end_session(new_id)
             roster.rename_static(instance_id, old_id)
-            member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms = before
+            protocols, member.rebalance_timeout_ms, member.session_timeout_ms = before
+            roster.set_protocols(member, protocols)
             self._extend_session(member, at_ms)
 
         assignment = {one.member_id: one.assignment for one in roster.members.values()}
@@ -372,7 +374,7 @@ class ClassicGroup(Group):
             return member_id
         member = self.roster.members.get(member_id)
         if member is not None:
-            member.answer_both(self._broker, "", ErrorCode.UNKNOWN_MEMBER_ID)
+            self.roster.answer_both(self._broker, member, "", ErrorCode.UNKNOWN_MEMBER_ID)
             self._note_left(member_id, Departure.LEFT, leaver.reason or "")
         self._remove(member_id)
         return ErrorCode.NONE
@@ -467,7 +469,7 @@ class ClassicGroup(Group):
             self._store({}, ignore_outcome, now_ms)
             return
         for member in list(roster.members.values()):
-            member.answer_join(self._broker, roster.join_answer(member))
+            roster.answer_join(self._broker, member, roster.join_answer(member))
             self._extend_session(member, now_ms)
             member.is_new = False
         generation = roster.generation
@@ -536,7 +538,7 @@ class ClassicGroup(Group):
         if member is None or member.excused_from_heartbeat:
             return
         self._broker.note(GroupMemberExpired(self.group_id, member_id, member.session_timeout_ms))
-        member.answer_both(self._broker, "", ErrorCode.UNKNOWN_MEMBER_ID)
+        self.roster.answer_both(self._broker, member, "", ErrorCode.UNKNOWN_MEMBER_ID)
         self._remove(member_id)
         if self.state in (STABLE, COMPLETING_REBALANCE):
             self._prepare(HeartbeatExpired(member_id), now_ms)
@@ -641,13 +643,14 @@ class ClassicGroup(Group):
     def unload(self, now_ms: int) -> None:
         self._transition_to(DEAD, now_ms)
         for member in self.roster.members.values():
-            member.answer_both(self._broker, member.member_id, ErrorCode.NOT_COORDINATOR)
+            member_id = member.member_id
+            self.roster.answer_both(self._broker, member, member_id, ErrorCode.NOT_COORDINATOR)
         self.abandon()
 
     def abandon(self) -> None:
         for member in self.roster.members.values():
             # A consumer group takes the place of this one: its members join again.
-            member.answer_both(self._broker, "", ErrorCode.REBALANCE_IN_PROGRESS)
+            self.roster.answer_both(self._broker, member, "", ErrorCode.REBALANCE_IN_PROGRESS)
         self._timers.end_phase(JOIN)
         self._timers.end_phase(SYNC)
         self._timers.end_sessions((*self.roster.members, *self.roster.pending))

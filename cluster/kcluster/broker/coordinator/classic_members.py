@@ -136,23 +136,7 @@ class ClassicMember(Struct):
         """The same protocols with the same metadata in the same order."""
         return list(self.protocols.items()) == list(protocols.items())
 
-    def join_again(self, broker: CoordinatorBroker, call: JoinCall) -> None:
-        """Update it from its new JoinGroup, and park that request."""
-        # DIFFERS: Kafka never answers a JoinGroup that the same member has repeated elsewhere.
-        retry = join_error(self.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
-        self.answer_join(broker, retry)
-        self.protocols = call.protocols
-        self.rebalance_timeout_ms = call.rebalance_timeout_ms
-        self.session_timeout_ms = call.session_timeout_ms
-        self.join = call.request
-
     # ---------------------------------------------------------------------- answers
-
-    def answer_join(self, broker: CoordinatorBroker, body: m.JoinGroupResponse) -> None:
-        """Answer its parked JoinGroup, if any."""
-        request, self.join = self.join, None
-        if request is not None:
-            reply_join(broker, request, body)
 
     def answer_sync(self, broker: CoordinatorBroker, body: m.SyncGroupResponse) -> bool:
         """Answer its parked SyncGroup; False if there is none."""
@@ -161,11 +145,6 @@ class ClassicMember(Struct):
             return False
         broker.reply(request, body)
         return True
-
-    def answer_both(self, broker: CoordinatorBroker, member_id: str, error: ErrorCode) -> None:
-        """Answer both parked requests with `error`; `member_id` is the id in JoinGroup's answer."""
-        self.answer_join(broker, join_error(member_id, error))
-        self.answer_sync(broker, m.SyncGroupResponse(error_code=error))
 
 
 class Roster(Struct):
@@ -186,6 +165,10 @@ class Roster(Struct):
     """Members of this generation whose SyncGroup has not come yet."""
     subscribed_topics: frozenset[str] | None = None
     """As of this generation.  None: unknown (no consumers, or metadata that we cannot read)."""
+    joined_count: int = 0
+    """Members whose JoinGroup is parked.  Kafka: numMembersAwaitingJoinResponse."""
+    supporters: dict[str, int] = {}
+    """How many members know each protocol.  Kafka: supportedProtocols."""
 
     # ---------------------------------------------------------------------- changes
 
@@ -199,12 +182,17 @@ class Roster(Struct):
             self.leader = member.member_id
         self.members[member.member_id] = member
         self.pending.pop(member.member_id, None)
+        self.joined_count += member.join is not None
+        self._count_supporter(member, 1)
 
     def remove(self, member_id: str) -> None:
         """Forget a member or a pending id; the longest standing member becomes leader."""
         member = self.members.pop(member_id, None)
-        if member is not None and member.instance_id is not None:
-            self.static_members.pop(member.instance_id, None)
+        if member is not None:
+            self.joined_count -= member.join is not None
+            self._count_supporter(member, -1)
+            if member.instance_id is not None:
+                self.static_members.pop(member.instance_id, None)
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
         self.pending.pop(member_id, None)
@@ -214,14 +202,55 @@ class Roster(Struct):
         """A static member came back under a new id: same place, same assignment (KIP-345)."""
         old_member_id = self.static_members[instance_id]
         member = self.members.pop(old_member_id)
+        assert member.join is None, "answered before"
+        assert member.sync is None, "answered before"
         member.member_id = new_member_id
-        member.join = member.sync = None
         member.is_new = False
         self.members[new_member_id] = member
         self.static_members[instance_id] = new_member_id
         if self.leader == old_member_id:
             self.leader = new_member_id
         return member
+
+    def join_again(self, broker: CoordinatorBroker, member: ClassicMember, call: JoinCall) -> None:
+        """Update a member from its new JoinGroup, and park that request."""
+        # DIFFERS: Kafka never answers a JoinGroup that the same member has repeated elsewhere.
+        retry = join_error(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
+        self.answer_join(broker, member, retry)
+        self.set_protocols(member, call.protocols)
+        member.rebalance_timeout_ms = call.rebalance_timeout_ms
+        member.session_timeout_ms = call.session_timeout_ms
+        member.join = call.request
+        self.joined_count += 1
+
+    def set_protocols(self, member: ClassicMember, protocols: dict[str, bytes]) -> None:
+        """These are what the member knows from now on."""
+        self._count_supporter(member, -1)
+        member.protocols = protocols
+        self._count_supporter(member, 1)
+
+    def _count_supporter(self, member: ClassicMember, sign: int) -> None:
+        supporters = self.supporters
+        for name in member.protocols:
+            count = supporters[name] = supporters.get(name, 0) + sign
+            if not count:
+                del supporters[name]
+
+    def answer_join(
+        self, broker: CoordinatorBroker, member: ClassicMember, body: m.JoinGroupResponse
+    ) -> None:
+        """Answer a member's parked JoinGroup, if any."""
+        request, member.join = member.join, None
+        if request is not None:
+            self.joined_count -= 1
+            reply_join(broker, request, body)
+
+    def answer_both(
+        self, broker: CoordinatorBroker, member: ClassicMember, member_id: str, error: ErrorCode
+    ) -> None:
+        """Answer both parked requests with `error`; `member_id` is the id in JoinGroup's answer."""
+        self.answer_join(broker, member, join_error(member_id, error))
+        member.answer_sync(broker, m.SyncGroupResponse(error_code=error))
 
     def next_generation(self) -> None:
         """Let the current members agree on a protocol; without members there is none."""
@@ -280,11 +309,7 @@ class Roster(Struct):
 
     @property
     def all_have_joined(self) -> bool:
-        return not self.pending and all(one.join is not None for one in self.members.values())
-
-    @property
-    def joined_count(self) -> int:
-        return sum(one.join is not None for one in self.members.values())
+        return not self.pending and self.joined_count == len(self.members)
 
     def late(self) -> list[str]:
         """Members that lose their place for not having joined; static ones keep it (KIP-345)."""
@@ -304,14 +329,10 @@ class Roster(Struct):
 
     def common_protocols(self) -> dict[str, None]:
         """Protocols that every member knows, in the first one's order of preference."""
-        members = list(self.members.values())
-        if not members:
+        first, size = next(iter(self.members.values()), None), len(self.members)
+        if first is None:
             return {}
-        return {
-            name: None
-            for name in members[0].protocols
-            if all(name in one.protocols for one in members)
-        }
+        return {name: None for name in first.protocols if self.supporters[name] == size}
 
     def elect_protocol(self) -> str:
         """The protocol with most votes; each member votes for its first that all know."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kcluster.metadata.image import MetadataImage
     from kcluster.partition.replica import Replica
     from kcluster.protocol.errors import ErrorCode
+    from kcluster.protocol.releases import Release
     from kcluster.timers import Timers
 
 Committed = Callable[["ErrorCode", int], None]
@@ -36,6 +37,8 @@ class CoordinatorBroker(Protocol):
     def config(self) -> BrokerConfig: ...
     @property
     def image(self) -> MetadataImage: ...
+    @property
+    def release(self) -> Release: ...
     @property
     def rng(self) -> Rng: ...
     @property

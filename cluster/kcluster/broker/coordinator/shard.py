@@ -27,6 +27,8 @@ from kcluster.protocol.records.records import Batch
 
 GROUP_ERRORS_SINCE: Final = 9
 """OffsetCommit version from which clients know GROUP_ID_NOT_FOUND (KIP-848)."""
+TXN_GROUP_ERRORS_SINCE: Final = 6
+"""The same of TxnOffsetCommit (KIP-1319)."""
 
 
 _AS_OF_LEADER: Final = {
@@ -201,7 +203,8 @@ class GroupShard(LogShard[LogRecord]):
         # Without a generation the commit itself creates the group (when it is stored).
         if committer.generation < 0:
             return ErrorCode.NONE
-        knows_of_groups = committer.api_version >= GROUP_ERRORS_SINCE
+        since = TXN_GROUP_ERRORS_SINCE if committer.is_in_transaction else GROUP_ERRORS_SINCE
+        knows_of_groups = committer.api_version >= since
         return ErrorCode.GROUP_ID_NOT_FOUND if knows_of_groups else ErrorCode.ILLEGAL_GENERATION
 
     # ---------------------------------------------------------------------- deletion

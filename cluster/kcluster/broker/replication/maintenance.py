@@ -42,6 +42,7 @@ class Maintenance:
         self._disk = disk
         self._timers = timers
         self._replicas = replicas
+        self._changed = replicas.read_changes()
         self._isr = isr
         self._of_roles: list[Backlog] = []
         """The backlogs of tasks that any change of a replica is for."""
@@ -97,7 +98,7 @@ class Maintenance:
 
     def _hand_out_changed(self) -> None:
         """Give the replicas that changed to all tasks that they may be for."""
-        changed = self._replicas.changed
+        changed = self._changed.take()
         if not changed:
             return
         for backlog in self._of_roles:
@@ -108,7 +109,6 @@ class Maintenance:
                 backlog.add(written)
             if self._disk.write_back_ms:
                 self._disk.add_unwritten(replica.log for replica in written)
-        changed.clear()
 
     def _forget(self, replica: Replica) -> None:
         for backlog in (*self._of_roles, *self._of_logs):
@@ -125,6 +125,7 @@ class Maintenance:
     def _apply_retention(self, replica: Replica, now_ms: int) -> int:
         log, config, high_watermark = replica.log, replica.config, replica.high_watermark
         if expire(log, now_ms, config, high_watermark):
+            self._replicas.changed[replica] = None
             self._replicas.touch(replica)
         return next_expiry_ms(log, now_ms, config)
 

@@ -1,7 +1,7 @@
 """The replicas on this broker: found by name or id, and what happens when one has moved.
 
 Owns: which replicas are here; those that moved in this step, and completing the requests that wait
-for them.
+for them; those that changed, for each who reads them.
 Never: creates or deletes a replica by itself (publisher.py decides), changes a replica's state.
 Kafka: ReplicaManager (getPartitionOrError, tryCompleteActions).
 """
@@ -18,16 +18,37 @@ from kcluster.protocol.errors import ErrorCode
 
 
 @final
+class ChangedReplicas:
+    """The replicas of one broker that changed since one reader took them last.  Readers do not take
+    them away from each other."""
+
+    __slots__ = ("_replicas", "waiting")
+
+    def __init__(self, replicas: Replicas, waiting: dict[Replica, None]) -> None:
+        self._replicas = replicas
+        self.waiting = waiting
+        """Those that have been handed out to this reader."""
+
+    def take(self) -> dict[Replica, None]:
+        """The replicas here that changed since the last call, in the order of their first change.
+        At first: all replicas."""
+        self._replicas.hand_out_changed()
+        taken, self.waiting = self.waiting, {}
+        return taken
+
+
+@final
 class Replicas:
     """Replicas by (topic id, partition).
 
     `moved`: those to check when the step ends, because something that requests wait for has
     changed.
-    `changed`: those of which anything has changed since the periodic tasks took them over.
+    `changed`: those of which anything has changed since the readers were last handed them out.
     """
 
     __slots__ = (
-        "_by_key", "_by_topic", "_hosted", "changed", "image", "last_fetches", "moved", "on_removed"
+        "_by_key", "_by_topic", "_hosted", "_readers", "changed", "image", "last_fetches", "moved",
+        "on_removed",
     )  # fmt: skip
 
     def __init__(self, image: MetadataImage) -> None:
@@ -39,6 +60,7 @@ class Replicas:
         """How many replicas this broker has hosted so far."""
         self.moved: dict[Replica, None] = {}
         self.changed: dict[Replica, None] = {}
+        self._readers: list[ChangedReplicas] = []
         self.on_removed: Callable[[Replica], None] | None = None
         """Called with each replica that is hosted no longer."""
         self.last_fetches: dict[int, int] = {}
@@ -115,8 +137,28 @@ class Replicas:
         del partitions[replica.partition]
         if not partitions:
             del self._by_topic[replica.topic]
+        self.changed.pop(replica, None)
+        for reader in self._readers:
+            reader.waiting.pop(replica, None)
         if self.on_removed is not None:
             self.on_removed(replica)
+
+    # ---------------------------------------------------------------------------------- changes
+
+    def read_changes(self) -> ChangedReplicas:
+        """Let one more reader know what changes from now on."""
+        self.hand_out_changed()
+        reader = ChangedReplicas(self, dict.fromkeys(self._by_key.values()))
+        self._readers.append(reader)
+        return reader
+
+    def hand_out_changed(self) -> None:
+        """Give all readers the replicas that changed."""
+        changed = self.changed
+        if changed:
+            for reader in self._readers:
+                reader.waiting.update(changed)
+            changed.clear()
 
     # ----------------------------------------------------------------------------------- waking
 

@@ -2,7 +2,7 @@
 
 Owns: their values, from the group's own configs or else the broker's.  Never: checks them
 (config/kafka/group.py does).
-Kafka: ShareGroupConfigProvider, ShareGroupAutoOffsetResetStrategy, GroupConfig.
+Kafka: ShareGroupConfigProvider, ShareGroupAutoOffsetResetStrategy, GroupConfig; KIP-1191.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ from msgspec import Struct
 from kcluster.broker.coordinator.interface import CoordinatorBroker
 from kcluster.broker.coordinator.modern.configs import group_config, group_time_ms
 from kcluster.broker.share.window import ShareLimits
+from kcluster.protocol.features import SHARE_VERSION
 
 LATEST: Final = "latest"
 EARLIEST: Final = "earliest"
 READ_COMMITTED: Final = "read_committed"
+DEAD_LETTERS_SINCE: Final = 2
+"""share.version."""
 _PART: Final = re.compile(r"\+?([0-9]+)(?:[.,]([0-9]*))?([DHMS])")
 _UNIT_MS: Final = {"D": 86_400_000, "H": 3_600_000, "M": 60_000, "S": 1_000}
 
@@ -32,6 +35,10 @@ class ShareSettings(Struct, frozen=True):
     """share.auto.offset.reset: latest, earliest, or by_duration: and a duration."""
     is_read_committed: bool
     """Whether records of open and aborted transactions are kept from the group."""
+    dead_letter_topic: str
+    """errors.deadletterqueue.topic.name; empty: the group has no dead letter queue."""
+    copies_dead_letters: bool
+    """Whether a dead letter has the record's key and value, besides the headers."""
 
 
 @final
@@ -58,16 +65,21 @@ class ShareConfigs:
     def _read(self, group_id: str) -> ShareSettings:
         value_of = partial(group_config, self._broker, group_id)
         number_of = partial(group_time_ms, self._broker, group_id)
+        topic = str(value_of("errors.deadletterqueue.topic.name"))
+        share_version = self._broker.image.features.get(SHARE_VERSION, 0)
         limits = ShareLimits(
             delivery_count=number_of("share.delivery.count.limit"),
             record_locks=number_of("share.partition.max.record.locks"),
             lock_duration_ms=number_of("share.record.lock.duration.ms"),
             is_renewal_enabled=bool(value_of("share.renew.acknowledge.enable")),
+            has_dead_letters=bool(topic) and share_version >= DEAD_LETTERS_SINCE,
         )
         return ShareSettings(
             limits=limits,
             reset=str(value_of("share.auto.offset.reset")),
             is_read_committed=value_of("share.isolation.level") == READ_COMMITTED,
+            dead_letter_topic=topic,
+            copies_dead_letters=bool(value_of("errors.deadletterqueue.copy.record.enable")),
         )
 
 

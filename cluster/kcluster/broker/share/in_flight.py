@@ -10,8 +10,10 @@ a list of runs: neighbours in one state.  A batch that was never split has one.
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Final, final
+
+from msgspec import Struct
 
 from kcluster.broker.coordinator.share_state.state import StateBatch
 
@@ -19,7 +21,7 @@ NO_MEMBER: Final = ""
 
 
 class RecordState(IntEnum):
-    """Of one record, for one group.  ARCHIVING is reserved by KIP-1191."""
+    """Of one record, for one group.  ARCHIVING: on its way to the dead letter queue (KIP-1191)."""
 
     AVAILABLE = 0
     ACQUIRED = 1
@@ -44,20 +46,44 @@ class AcknowledgeType(IntEnum):
 AVAILABLE: Final = RecordState.AVAILABLE
 ACQUIRED: Final = RecordState.ACQUIRED
 ACKNOWLEDGED: Final = RecordState.ACKNOWLEDGED
+ARCHIVING: Final = RecordState.ARCHIVING
 ARCHIVED: Final = RecordState.ARCHIVED
+
+
+class DeadLetterCause(Enum):
+    """Why records are not delivered again."""
+
+    REJECTED = "rejected"
+    EXHAUSTED = "exhausted"
+    """Delivered as often as the group allows."""
+
+
+class DeadLetterBatch(Struct, frozen=True):
+    """Neighbouring records that go to the dead letter queue together."""
+
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+    cause: DeadLetterCause
+
+    @property
+    def records(self) -> int:
+        return self.last_offset - self.first_offset + 1
 
 
 @final
 class Transition:
     """State changes that take effect, or are undone, together: when the persister has stored them.
 
-    `state_batches`: what is to be stored; nothing if the changes need no storing.
+    `state_batches`: what is to be stored; nothing if the changes need no storing.  `dead_letters`:
+    what goes to the dead letter queue once it is stored.
     """
 
-    __slots__ = ("runs", "state_batches")
+    __slots__ = ("dead_letters", "runs", "state_batches")
 
     def __init__(self) -> None:
         self.state_batches: list[StateBatch] = []
+        self.dead_letters: list[DeadLetterBatch] = []
         self.runs: list[InFlightRun] = []
         """Those that this has changed, also the parts into which they were split since."""
 

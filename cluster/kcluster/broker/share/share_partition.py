@@ -3,12 +3,13 @@
 Owns: loading, and that what needs storing is stored before it is answered.  Never: changes a
 record's state by itself (window.py, acquisition.py), or decides who leads (the replica's role
 does).
-Kafka: SharePartition; KIP-932.
+Kafka: SharePartition; KIP-932, KIP-1191.
 
     first fetch            loading: the persister is asked for the state
     its answer             active, from the stored start offset or the one that the reset chooses
     acknowledge, release   stored, then answered; undone if it cannot be stored
     a lock ends            taken back at once, then stored
+    rejected, exhausted    with a dead letter queue: stored as archiving, sent there, then archived
     leadership lost        fenced: nothing is acquired any more; members' acknowledgements fail
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 from typing import Final, final
 
 from kcluster.broker.coordinator.share_state.persister import SharePersister
@@ -37,12 +39,21 @@ from kcluster.broker.share.configs import (
     ShareSettings,
     reset_duration_ms,
 )
-from kcluster.broker.share.in_flight import ARCHIVED, AVAILABLE, RecordState, Transition
+from kcluster.broker.share.dead_letters import DeadLetters
+from kcluster.broker.share.in_flight import (
+    ARCHIVED,
+    ARCHIVING,
+    AVAILABLE,
+    DeadLetterBatch,
+    RecordState,
+    Transition,
+)
 from kcluster.broker.share.window import (
     Acknowledgement,
     AcknowledgeOutcome,
     InFlightWindow,
     ShareLimits,
+    expired_for_good,
 )
 from kcluster.events.share_groups import ShareLocksExpired, SharePartitionLoaded
 from kcluster.partition.producers import AbortedTransaction
@@ -105,6 +116,7 @@ class ShareLeader:
         timers: Timers,
         replicas: Replicas,
         persister: SharePersister,
+        dead_letters: DeadLetters,
         outbox: Outbox,
         on_useless: Callable[[SharePartition], None],
     ) -> None:
@@ -118,6 +130,7 @@ class ShareLeader:
         self._timers = timers
         self._replicas = replicas
         self._persister = persister
+        self._dead_letters = dead_letters
         self._outbox = outbox
         self._on_useless = on_useless
         self._timer = ("share locks", *key)
@@ -180,6 +193,7 @@ class ShareLeader:
             self.replica.cause,
         )
         self._replicas.touch(self.replica)
+        self._send_dead_letters(window.archiving(self.limits), now_ms)
 
     def _fail(self, error: ErrorCode) -> None:
         self.state = ShareLeaderState.FAILED
@@ -202,7 +216,8 @@ class ShareLeader:
         if reset == LATEST:
             return replica.high_watermark
         try:
-            found = log.offset_for_timestamp(now_ms - reset_duration_ms(reset))
+            record_max = self.replica.config.max_decompressed_message_bytes
+            found = log.offset_for_timestamp(now_ms - reset_duration_ms(reset), record_max)
         except InvalidRecords as problem:
             return problem.error
         if found is None or found[1] >= replica.high_watermark:
@@ -292,6 +307,7 @@ class ShareLeader:
                 on_done(AcknowledgeOutcome(meaning, "The change could not be stored."), at_ms)
             else:
                 on_done(_NONE, at_ms)
+                self._send_dead_letters(transition.dead_letters, at_ms)
 
         self._write(transition.state_batches, written, now_ms)
 
@@ -310,6 +326,25 @@ class ShareLeader:
             now_ms,
         )
 
+    # ---------------------------------------------------------------------------- dead letters
+
+    def _send_dead_letters(self, batches: Sequence[DeadLetterBatch], now_ms: int) -> None:
+        for batch in batches:
+            self._dead_letters.send(
+                self.key, self.replica, batch, partial(self._on_dead_letters, batch), now_ms
+            )
+
+    def _on_dead_letters(self, batch: DeadLetterBatch, now_ms: int) -> None:
+        """They are in the queue, or cannot get there: archived they are either way."""
+        self.window.archive(batch.first_offset, batch.last_offset, ARCHIVING)
+        archived = StateBatch(batch.first_offset, batch.last_offset, ARCHIVED, batch.delivery_count)
+        self._write([archived], self._on_archived, now_ms)
+
+    def _on_archived(self, _error: ErrorCode, _now_ms: int) -> None:
+        """If it is not stored, the next leader sends them again."""
+        if self.window.advance_start():
+            self._replicas.touch(self.replica)
+
     # ----------------------------------------------------------------------------------- locks
 
     def _await_locks(self, deadline_ms: int) -> None:
@@ -325,10 +360,10 @@ class ShareLeader:
         if expired:
             self._replicas.touch(self.replica)
             self._note_expired(expired)
-            self._write(expired, self._on_expiry_written, now_ms)
+            self._write(expired, partial(self._on_expiry_written, expired), now_ms)
 
     def _note_expired(self, expired: list[StateBatch]) -> None:
-        counts = {AVAILABLE: 0, ARCHIVED: 0}
+        counts = {AVAILABLE: 0, ARCHIVING: 0, ARCHIVED: 0}
         for batch in expired:
             counts[RecordState(batch.delivery_state)] += batch.last_offset - batch.first_offset + 1
         self._outbox.note(
@@ -338,14 +373,17 @@ class ShareLeader:
                 partition=self.replica.partition,
                 broker=self.replica.broker_id,
                 records=sum(counts.values()),
-                archived_records=counts[ARCHIVED],
+                archived_records=counts[ARCHIVED] + counts[ARCHIVING],
             )
         )
 
-    def _on_expiry_written(self, _error: ErrorCode, _now_ms: int) -> None:
+    def _on_expiry_written(
+        self, expired: Sequence[StateBatch], _error: ErrorCode, now_ms: int
+    ) -> None:
         """Stored or not, the locks have ended; the next write reports it again."""
         if self.window.advance_start():
             self._replicas.touch(self.replica)
+        self._send_dead_letters(expired_for_good(expired), now_ms)
 
 
 def _ignore(_outcome: AcknowledgeOutcome, _now_ms: int) -> None:

@@ -15,6 +15,7 @@ from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.ports import Outbox
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.broker.share.configs import ShareConfigs
+from kcluster.broker.share.dead_letters import DeadLetters
 from kcluster.broker.share.share_partition import ShareLeader, ShareLeaderState
 from kcluster.protocol.errors import ErrorCode
 from kcluster.timers import Timers
@@ -30,12 +31,14 @@ class SharePartitions:
         timers: Timers,
         replicas: Replicas,
         persister: SharePersister,
+        dead_letters: DeadLetters,
         outbox: Outbox,
     ) -> None:
         self.configs = configs
         self._timers = timers
         self._replicas = replicas
         self.persister = persister
+        self._dead_letters = dead_letters
         self._outbox = outbox
         self._leaders: dict[SharePartition, ShareLeader] = {}
 
@@ -71,6 +74,7 @@ class SharePartitions:
             self._timers,
             self._replicas,
             self.persister,
+            self._dead_letters,
             self._outbox,
             self.remove,
         )

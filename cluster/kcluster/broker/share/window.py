@@ -3,10 +3,10 @@
 Owns: every change of the window but acquisition: loading, acknowledgement, release, the end of
 locks, the start offset.  Never: reads a log or a clock, stores anything, answers anybody
 (share_partition.py does).
-Kafka: SharePartition (4.3.1); KIP-932, KIP-1222.
+Kafka: SharePartition (4.4.0); KIP-932, KIP-1191, KIP-1222.
 
     start offset       all before it is settled: acknowledged, archived, or gone from the log
-    in-flight batches  each record available, acquired, acknowledged or archived
+    in-flight batches  each record available, acquired, acknowledged, archiving or archived
     end offset         what comes behind it has not been fetched yet
 
 A change that must be stored is made at once, as a `Transition`: nobody can change these records
@@ -26,9 +26,12 @@ from kcluster.broker.share.in_flight import (
     ACKNOWLEDGED,
     ACQUIRED,
     ARCHIVED,
+    ARCHIVING,
     AVAILABLE,
     NO_MEMBER,
     AcknowledgeType,
+    DeadLetterBatch,
+    DeadLetterCause,
     InFlightBatch,
     InFlightRun,
     RecordState,
@@ -43,7 +46,7 @@ _STATE_AFTER: Final = {
     AcknowledgeType.RELEASE: AVAILABLE,
     AcknowledgeType.REJECT: ARCHIVED,
 }
-_STORED_STATES: Final = (AVAILABLE, ACKNOWLEDGED, ARCHIVED)
+_STORED_STATES: Final = (AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED)
 NO_GAP: Final = -1
 
 
@@ -58,6 +61,8 @@ class ShareLimits(Struct, frozen=True):
     """share.record.lock.duration.ms."""
     is_renewal_enabled: bool = True
     """share.renew.acknowledge.enable."""
+    has_dead_letters: bool = False
+    """errors.deadletterqueue.topic.name is set, and share.version allows it (KIP-1191)."""
 
 
 class Acknowledgement(Struct, frozen=True):
@@ -196,9 +201,10 @@ class InFlightWindow:
 
     @property
     def has_unsettled(self) -> bool:
-        """Whether a record in flight may be delivered again, or a change is not stored yet."""
+        """Whether a record in flight may be delivered again, or is on its way to the dead letter
+        queue, or a change is not stored yet."""
         return any(
-            run.transition is not None or run.state in (ACQUIRED, AVAILABLE)
+            run.transition is not None or run.state in (ACQUIRED, AVAILABLE, ARCHIVING)
             for batch in self.batches
             for run in batch.runs
         )
@@ -290,6 +296,8 @@ class InFlightWindow:
                 for run in batch.within(max(from_, first), to):
                     if kind is AcknowledgeType.RENEW:
                         run.lock_deadline_ms = now_ms + limits.lock_duration_ms
+                    elif kind is AcknowledgeType.REJECT and limits.has_dead_letters:
+                        self._begin(run, ARCHIVING, limits, transition, DeadLetterCause.REJECTED)
                     else:
                         self._begin(run, _STATE_AFTER[kind], limits, transition)
         return None
@@ -304,22 +312,30 @@ class InFlightWindow:
         return transition
 
     def _begin(
-        self, run: InFlightRun, state: RecordState, limits: ShareLimits, transition: Transition
+        self,
+        run: InFlightRun,
+        state: RecordState,
+        limits: ShareLimits,
+        transition: Transition,
+        cause: DeadLetterCause = DeadLetterCause.EXHAUSTED,
     ) -> None:
         run.state = self._state_for(run, state, limits)
         run.transition = transition
         transition.runs.append(run)
-        transition.state_batches.append(
-            StateBatch(run.first_offset, run.last_offset, run.state, run.delivery_count)
-        )
+        stored = StateBatch(run.first_offset, run.last_offset, run.state, run.delivery_count)
+        transition.state_batches.append(stored)
+        if run.state is ARCHIVING:
+            transition.dead_letters.append(_dead_letters(stored, cause))
 
     def _state_for(self, run: InFlightRun, state: RecordState, limits: ShareLimits) -> RecordState:
         """`state`, but nothing becomes available that was delivered often enough, or is gone."""
-        if state is AVAILABLE and (
-            run.delivery_count >= limits.delivery_count or run.last_offset < self.start_offset
-        ):
+        if state is not AVAILABLE:
+            return state
+        if run.last_offset < self.start_offset:
             return ARCHIVED
-        return state
+        if run.delivery_count >= limits.delivery_count:
+            return ARCHIVING if limits.has_dead_letters else ARCHIVED
+        return AVAILABLE
 
     def complete(
         self, transition: Transition, is_stored: bool, limits: ShareLimits, now_ms: int
@@ -334,6 +350,8 @@ class InFlightWindow:
                 if now_ms < run.lock_deadline_ms:
                     continue  # the member has it again
                 run.state = self._state_for(run, AVAILABLE, limits)
+                if run.state is ARCHIVING:
+                    run.state = ARCHIVED  # as in Kafka, without the dead letter queue
             run.member_id = NO_MEMBER
             run.lock_deadline_ms = 0
             if run.state is AVAILABLE:
@@ -366,6 +384,20 @@ class InFlightWindow:
                 )
             batch.join()
         return expired
+
+    def archiving(self, limits: ShareLimits) -> list[DeadLetterBatch]:
+        """What the last leader had not finished with: it goes to the dead letter queue (again)."""
+        found = []
+        for batch in self.batches:
+            for run in batch.runs:
+                if run.state is ARCHIVING:
+                    stored = StateBatch(
+                        run.first_offset, run.last_offset, run.state, run.delivery_count
+                    )
+                    is_exhausted = run.delivery_count >= limits.delivery_count
+                    cause = DeadLetterCause.EXHAUSTED if is_exhausted else DeadLetterCause.REJECTED
+                    found.append(_dead_letters(stored, cause))
+        return found
 
     def _from_start(self, batch: InFlightBatch) -> list[InFlightRun]:
         """The runs of a batch, split where the start offset has moved into it."""
@@ -443,6 +475,19 @@ class InFlightWindow:
             self.gap_start_offset = offset
         else:
             self.gap_start_offset = self.gap_end_offset = NO_GAP
+
+
+def expired_for_good(expired: Iterable[StateBatch]) -> list[DeadLetterBatch]:
+    """Those among what `expire_locks` took back that go to the dead letter queue."""
+    return [
+        _dead_letters(one, DeadLetterCause.EXHAUSTED)
+        for one in expired
+        if one.delivery_state == ARCHIVING
+    ]
+
+
+def _dead_letters(stored: StateBatch, cause: DeadLetterCause) -> DeadLetterBatch:
+    return DeadLetterBatch(stored.first_offset, stored.last_offset, stored.delivery_count, cause)
 
 
 def _first_offset_of(batch: InFlightBatch) -> int:

@@ -1,14 +1,14 @@
 """Nodes and partitions as people type them: `1`, `leader(orders-0)`, `orders-0`.
 
-Owns: reading what was typed against the cluster's status; suggestions for wrong words; what to do
-about a broker in the wrong state.  Never:
-decides whether the cluster can do what was asked.
+Owns: reading what was typed against the cluster's brokers and topics; suggestions for wrong words;
+what to do about a broker in the wrong state.  Never: decides whether the cluster can do what was
+asked, reads the state of all partitions.
 Kafka: kafka-topics.sh --describe shows the same names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kcluster.cli.control.protocol import ControlError
@@ -17,26 +17,26 @@ from kcluster.operations.states import Chosen, StateVerb
 
 if TYPE_CHECKING:
     from kcluster.handle.cluster import Cluster
-    from kcluster.operations.status import BrokerStatus, ClusterStatus, PartitionStatus
+    from kcluster.operations.status import BrokerStatus, PartitionStatus
 
 
-def find_broker(status: ClusterStatus, typed: str | int) -> BrokerStatus:
+def find_broker(brokers: Sequence[BrokerStatus], typed: str | int) -> BrokerStatus:
     """The broker with this id.  ControlError suggests the id if something else was typed."""
     text = str(typed).strip()
-    by_id = {str(broker.id): broker for broker in status.brokers}
+    by_id = {str(broker.id): broker for broker in brokers}
     if text in by_id:
         return by_id[text]
     digits = "".join(char for char in text if char.isascii() and char.isdecimal()).lstrip("0")
     known = ", ".join(by_id)
-    find_address(status, text)
+    find_address(brokers, text)
     if digits in by_id and digits != text:
         raise ControlError(f"{text!r} is not a broker id; did you mean {digits}?", 2)
     raise ControlError(f"there is no broker {text}; the brokers are {known}", 2)
 
 
-def find_address(status: ClusterStatus, text: str) -> None:
+def find_address(brokers: Sequence[BrokerStatus], text: str) -> None:
     """ControlError with the id, if this is a broker's address or port."""
-    for broker in status.brokers:
+    for broker in brokers:
         if text in (f"{broker.host}:{broker.port}", str(broker.port)):
             raise ControlError(f"{text} is the address of broker {broker.id}; use the id", 2)
 
@@ -49,13 +49,13 @@ def find_nodes(cluster: Cluster, typed: str | int, may_be_none: bool = False) ->
     try:
         found = targets(text)
     except ValueError as error:
-        find_address(cluster.status(), text)
+        find_address(cluster.brokers(), text)
         raise ControlError(f"{text}: {error}", 2) from None
     for target in found:
         if isinstance(target, BrokerTarget) and not target.is_controller:
-            find_broker(cluster.status(), str(target.broker_id))
+            find_broker(cluster.brokers(), str(target.broker_id))
         if isinstance(target, NameTarget) and any(char.isdecimal() for char in target.name):
-            find_broker(cluster.status(), target.name)
+            find_broker(cluster.brokers(), target.name)
     return cluster.find(text, may_be_none)
 
 
@@ -119,34 +119,31 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds:g} s" if seconds >= 1 else f"{seconds * 1000:g} ms"
 
 
-def find_partition(status: ClusterStatus, typed: str) -> PartitionStatus:
+def find_partition(cluster: Cluster, typed: str) -> PartitionStatus:
     """The partition written as `orders-0`.  ControlError suggests a name if it does not exist."""
     text = typed.strip()
-    partitions: dict[str, list[PartitionStatus]] = {}
-    for partition in status.partitions:
-        partitions.setdefault(partition.topic, []).append(partition)
+    topics = cluster.topics()
     topic, dash, number = text.rpartition("-")
     is_number = number.isascii() and number.isdecimal()
-    if dash and is_number and topic in partitions:
-        of_topic = partitions[topic]
-        for partition in of_topic:
-            if partition.partition == int(number):
-                return partition
-        raise ControlError(f"{topic} has no partition {int(number)}; {_range(of_topic)}", 2)
-    if text in partitions:
-        raise ControlError(f"{text} is a topic; name a partition: {_range(partitions[text])}", 2)
+    if dash and is_number and topic in topics:
+        if int(number) < topics[topic]:
+            return cluster.partition(topic, int(number))
+        raise ControlError(
+            f"{topic} has no partition {int(number)}; {_range(topic, topics[topic])}", 2
+        )
+    if text in topics:
+        raise ControlError(f"{text} is a topic; name a partition: {_range(text, topics[text])}", 2)
     for separator in (":", "/", ",", "["):
         head, found_separator, tail = text.partition(separator)
         tail = tail.rstrip("]")
-        if found_separator and head in partitions and tail.isdecimal():
+        if found_separator and head in topics and tail.isdecimal():
             raise ControlError(f"a partition is written with a dash: {head}-{tail}", 2)
     word = topic if dash and is_number else text
-    raise ControlError(_unknown_topic(word, number if is_number else "0", partitions), 2)
+    raise ControlError(_unknown_topic(word, number if is_number else "0", topics), 2)
 
 
-def check_topic(status: ClusterStatus, typed: str) -> None:
+def check_topic(topics: Collection[str], typed: str) -> None:
     """Raise ControlError, with the nearest name, if there is no such topic."""
-    topics = dict.fromkeys(found.topic for found in status.partitions)
     if typed not in topics:
         from kcluster.config.files.problems import unknown
 
@@ -155,27 +152,23 @@ def check_topic(status: ClusterStatus, typed: str) -> None:
         raise ControlError(f"--topic {typed}: {known}")
 
 
-def _unknown_topic(
-    word: str, number: str, partitions: Mapping[str, Sequence[PartitionStatus]]
-) -> str:
+def _unknown_topic(word: str, number: str, topics: Collection[str]) -> str:
     from kcluster.config.files.problems import nearest
 
-    meant = nearest(word, partitions)
+    meant = nearest(word, topics)
     if meant is not None:
         return f"there is no topic {word}; did you mean {meant}-{number}?"
-    names = [name for name in sorted(partitions) if not name.startswith("__")]
+    names = [name for name in sorted(topics) if not name.startswith("__")]
     if not names:
         return f"there is no topic {word}; there are no topics yet"
     more = f", … and {len(names) - 12} more" if len(names) > 12 else ""
     return f"there is no topic {word}; the topics are {', '.join(names[:12])}{more}"
 
 
-def _range(of_topic: Sequence[PartitionStatus]) -> str:
-    first = of_topic[0]
-    if len(of_topic) == 1:
-        return f"there is {first.topic}-{first.partition}"
-    last = of_topic[-1]
-    return f"there are {first.topic}-{first.partition} to {last.topic}-{last.partition}"
+def _range(topic: str, partitions: int) -> str:
+    if partitions == 1:
+        return f"there is {topic}-0"
+    return f"there are {topic}-0 to {topic}-{partitions - 1}"
 
 
 def start_hint(nodes: Sequence[int]) -> str:

@@ -20,6 +20,9 @@ from kcluster.operations.errors import ClusterError
 GATHER_S: Final = 0.02
 """Events within this time of each other are shown together, with equal lines folded."""
 
+MAX_AT_ONCE: Final = 500
+"""As many are taken before `is_full` is asked again."""
+
 T = TypeVar("T")
 
 Say = Callable[[str], None]
@@ -92,7 +95,8 @@ class LiveChange:
 
 
 def gather(inbox: SimpleQueue[T], is_full: Callable[[list[T]], bool]) -> list[T]:
-    """Wait for the next item, then for those that come within GATHER_S, until `is_full(items)`."""
+    """Wait for the next item, then for those that come within GATHER_S, until `is_full(items)`.
+    There is one reader of `inbox`."""
     items = [inbox.get()]
     deadline = time.monotonic() + GATHER_S
     while not is_full(items) and (left_s := deadline - time.monotonic()) > 0:
@@ -100,6 +104,8 @@ def gather(inbox: SimpleQueue[T], is_full: Callable[[list[T]], bool]) -> list[T]
             items.append(inbox.get(timeout=left_s))
         except Empty:
             break
+        # Those that came with it.
+        items += [inbox.get_nowait() for _ in range(min(inbox.qsize(), MAX_AT_ONCE))]
     return items
 
 

@@ -68,8 +68,9 @@ class ChangeResult(NamedTuple):
     """The answer of a verb that changes the cluster.
 
     `cluster`: its name.  `lines`: to print; a request with `"stream": true` has been sent them
-    before.  `events`: what happened until the cluster had settled.  `broker`, `brokers`: the state
-    of the one or the several that were acted on.
+    before.  `events`: what happened until the cluster had settled; none with `"stream": true`, as
+    the death of a broker may have 50,000 of them.  `broker`, `brokers`: the state of the one or the
+    several that were acted on.
     """
 
     cluster: str

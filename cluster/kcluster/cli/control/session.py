@@ -64,9 +64,10 @@ class ControlSession:
         self.name = name
         self.stop = stop
         past = cluster.events()
-        self.origin_ms = past[0].note.at_ms if past else cluster.status().at_ms
+        self.origin_ms = past[0].note.at_ms if past else self.now_ms()
         """Times in lines count from the cluster's first event."""
         self._show: Say = no_line
+        self._is_streamed = False
         self._own_run = _OwnRun()
 
     def answer(self, request: Mapping[str, Any], show: Say = no_line) -> ControlAnswer:
@@ -74,6 +75,7 @@ class ControlSession:
         handler = find_handler(str(request["verb"]))
         session = copy(self)
         session._show = show
+        session._is_streamed = bool(request.get("stream"))
         try:
             result = handler.handle(session, read_request(request, handler.request))
         except ClusterError as error:
@@ -81,6 +83,10 @@ class ControlSession:
         if isinstance(result, ChangeResult):
             result = result.to_values()
         return ControlAnswer(result, handler.stays_open)
+
+    def now_ms(self) -> int:
+        """The time of the cluster's clock."""
+        return self.cluster.call(self.cluster.driver.now_ms)
 
     def event_values(self, event: Note) -> dict[str, Any]:
         """An event for JSON, with the line that shows it."""
@@ -95,7 +101,8 @@ class ControlSession:
         left_alone: Iterable[str] = (),
     ) -> ChangeResult:
         """Change the cluster by `operation(say)`; what happens is shown at once.  The answer has
-        the events until it returned, the state of these brokers with the remark, and the hints.
+        the events until it returned, unless their lines were sent, the state of these brokers with
+        the remark, and the hints.
         `left_alone`: shown first; if it names all brokers that were meant, there is nothing to do.
         """
         change = LiveChange(self.cluster, self.origin_ms, self._show)
@@ -104,7 +111,7 @@ class ControlSession:
         if change.lines and not brokers:
             return ChangeResult(self.name, changed=False, lines=change.lines, events=[])
         change.carry_out(operation)
-        states = {status.id: status.state for status in self.cluster.status().brokers}
+        states = {status.id: status.state for status in self.cluster.brokers()}
         found = [{"id": broker, "state": states[broker]} for broker in brokers if broker in states]
         for broker in found:
             change.say(f"broker {broker['id']} is {broker['state']}{remark}")
@@ -116,7 +123,7 @@ class ControlSession:
             cluster=self.name,
             changed=True,
             lines=change.lines,
-            events=[note_values(note) for note in change.notes],
+            events=[] if self._is_streamed else [note_values(note) for note in change.notes],
             broker=found[0] if len(found) == 1 else None,
             brokers=found if len(found) > 1 else None,
         )

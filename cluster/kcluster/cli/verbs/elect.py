@@ -48,8 +48,7 @@ def command(partition: str, to: str | None, name: str | None, as_json: bool) -> 
 def handle(session: ControlSession, request: ElectRequest) -> ChangeResult:
     """Elect the leader, if the broker can lead."""
     cluster = session.cluster
-    status = cluster.status()
-    partition = find_partition(status, request.partition)
+    partition = find_partition(cluster, request.partition)
     name = f"{partition.topic}-{partition.partition}"
     to = request.to
     broker_id = partition.replicas[0] if to is None else find_nodes(cluster, to)[0]

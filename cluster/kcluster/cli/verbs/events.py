@@ -96,7 +96,7 @@ def handle(session: ControlSession, request: EventsRequest) -> list[dict[str, An
         check_kinds(request.kinds)
     entries = session.cluster.events()
     if request.since is not None:
-        entries = since(entries, request.since, session.cluster.status().at_ms)
+        entries = since(entries, request.since, session.now_ms())
     if request.kinds:
         entries = [entry for entry in entries if entry.kind in request.kinds]
     if request.last is not None:

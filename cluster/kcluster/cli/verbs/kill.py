@@ -98,10 +98,13 @@ def handle(session: ControlSession, request: KillRequest) -> ChangeResult:
 
 def alone(cluster: Cluster, brokers: Sequence[int]) -> Iterator[str]:
     """A hint for partitions that are offline since their only replica is gone."""
+    from kcluster.operations.status import offline_partitions
+
+    found = cluster.call(lambda: list(offline_partitions(cluster.driver.dispatcher)))
     offline = [
-        f"{found.topic}-{found.partition}"
-        for found in cluster.status().partitions
-        if found.leader is None and len(found.replicas) == 1 and found.replicas[0] in brokers
+        f"{topic}-{one.partition}"
+        for topic, one in found
+        if len(one.replicas) == 1 and one.replicas[0] in brokers
     ]
     if offline:
         named = ", ".join(offline[:PARTITIONS_NAMED])

@@ -81,6 +81,6 @@ def handle(session: ControlSession, request: LogRequest) -> dict[str, Any]:
     from kcluster.events.render import plain
 
     cluster = session.cluster
-    found = find_partition(cluster.status(), request.partition)
+    found = find_partition(cluster, request.partition)
     values: dict[str, Any] = plain(cluster.logs(found.topic, found.partition))
     return values

@@ -125,7 +125,7 @@ def handle(session: ControlSession, request: StatusRequest) -> dict[str, Any]:
     for row, partition in zip(values["partitions"], status.partitions, strict=True):
         row["lag"] = {str(broker): lag for broker, lag in sorted(partition.lag.items())}
     if request.topic is not None:
-        check_topic(status, request.topic)
+        check_topic(cluster.topics(), request.topic)
         values["partitions"] = [p for p in values["partitions"] if p["topic"] == request.topic]
     values["clients"] = {str(number): name for number, name in status.clients.items()}
     values["rules"] = [

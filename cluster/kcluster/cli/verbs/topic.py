@@ -92,7 +92,7 @@ def handle(session: ControlSession, request: TopicRequest) -> ChangeResult:
     from kcluster.config.files.problems import unknown
 
     cluster = session.cluster
-    topics = sorted({found.topic for found in cluster.status().partitions})
+    topics = cluster.topics()
     if request.create:
         if request.topic in topics:
             raise ControlError(f"there is a topic {request.topic} already")

@@ -27,6 +27,7 @@ from kcluster.clients.producer.batches import NO_PRODUCER_ID
 from kcluster.clients.producer.settings import TRANSACTIONS_V1, TRANSACTIONS_V2, ProducerSettings
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.codec.schema import ZERO_UUID
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.timers import NEVER_MS
 
@@ -35,6 +36,9 @@ ADD_PARTITIONS_RETRY_BACKOFF_MS: Final = 20
 _LAST_V1_VERSIONS: Final = {int(ApiKey.END_TXN): 4, int(ApiKey.TXN_OFFSET_COMMIT): 4}
 _LAST_CLIENT_VERSIONS: Final = {int(ApiKey.ADD_PARTITIONS_TO_TXN): 3}
 """Later versions are for brokers."""
+_LAST_COMMIT_BY_NAMES: Final = 5
+"""TxnOffsetCommit: from v6 on it has topic ids in place of names (KIP-1319)."""
+_NO_LIMIT: Final = 1 << 15
 _FIND_COORDINATOR: Final = int(ApiKey.FIND_COORDINATOR)
 _INIT_PRODUCER_ID: Final = int(ApiKey.INIT_PRODUCER_ID)
 _ADD_PARTITIONS: Final = int(ApiKey.ADD_PARTITIONS_TO_TXN)
@@ -61,6 +65,7 @@ _GROUP_ERRORS: Final = (
     ErrorCode.UNKNOWN_MEMBER_ID,
     ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.STALE_MEMBER_EPOCH,
+    ErrorCode.GROUP_ID_NOT_FOUND,
     ErrorCode.TRANSACTION_ABORTABLE,
 )
 """Errors of TxnOffsetCommit after which the transaction can be aborted."""
@@ -95,7 +100,7 @@ class _Request:
     """A request that is to be sent.  `group`: of the coordinator it goes to; None: the transaction
     coordinator."""
 
-    __slots__ = ("api_key", "body", "group", "handle", "priority", "retry_at_ms")
+    __slots__ = ("api_key", "body", "group", "handle", "max_version", "priority", "retry_at_ms")
 
     def __init__(
         self, priority: _Priority, api_key: int, body: Any, handle: Handler, group: str | None
@@ -105,6 +110,7 @@ class _Request:
         self.body = body
         self.handle = handle
         self.group = group
+        self.max_version = _NO_LIMIT
         self.retry_at_ms = 0
 
 
@@ -287,7 +293,7 @@ class Transactions:
                 self._find_at_ms = now_ms + self._settings.retry_backoff_ms
                 self._find(request.group, now_ms)
             return False
-        version = network.version(broker_id, api_key)
+        version = min(network.version(broker_id, api_key), request.max_version)
         if self.version < TRANSACTIONS_V2:
             version = min(version, _LAST_V1_VERSIONS.get(api_key, version))
         version = min(version, _LAST_CLIENT_VERSIONS.get(api_key, version))
@@ -461,6 +467,10 @@ class Transactions:
 
     def _commit_offsets(self, offsets: TransactionOffsets) -> None:
         left = dict(offsets.offsets)
+        # As in Kafka, retries keep the ids: a topic that was created again is not the one read.
+        metadata = self._network.metadata
+        ids = {topic: metadata.topic_id(topic) for topic, _ in left}
+        names = {topic_id: topic for topic, topic_id in ids.items()}
         topic_entry = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
         entry = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
 
@@ -469,13 +479,13 @@ class Transactions:
             for (topic, index), (offset, epoch) in left.items():
                 partition = entry(index, offset, epoch, committed_metadata="")
                 topics.setdefault(topic, []).append(partition)
-            return [topic_entry(topic, partitions) for topic, partitions in topics.items()]
+            return [topic_entry(topic, ids[topic], entries) for topic, entries in topics.items()]
 
         def handle(request: _Request, response: Any, now_ms: int) -> None:
             for topic in response.topics:
                 for partition in topic.partitions:
                     error = error_of(partition.error_code)
-                    key = (topic.name, partition.partition_index)
+                    key = (topic.name or names.get(topic.topic_id, ""), partition.partition_index)
                     if not error:
                         left.pop(key, None)
                         continue
@@ -500,12 +510,14 @@ class Transactions:
             group_id=offsets.group,
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
-            generation_id=offsets.generation,
+            generation_id_or_member_epoch=offsets.generation,
             member_id=offsets.member,
             group_instance_id=offsets.instance or None,
             topics=topics_of(),
         )
         request = _Request(_Priority.ADD, _TXN_OFFSET_COMMIT, body, handle, offsets.group)
+        if ZERO_UUID in names:
+            request.max_version = _LAST_COMMIT_BY_NAMES
         self._pending.append(request)
 
     # ------------------------------------------------------------------------------ EndTxn

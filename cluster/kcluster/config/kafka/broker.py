@@ -1,4 +1,4 @@
-"""A broker's configs: names, types, ranges and defaults of Kafka 4.3.1.
+"""A broker's configs: names, types, ranges and defaults of Kafka 4.4.0.
 
 Owns: BrokerConfig, BROKER_CONFIGS: the configs that take effect here, and the defaults of all topic
 configs.  Never: reads text (values.py does); holds what the topology sets by other keys (node.id,
@@ -22,10 +22,12 @@ from msgspec.structs import replace
 
 from kcluster.config.kafka import connection_limits
 from kcluster.config.kafka.values import (
+    NEWEST,
     ConfigDef,
     ConfigError,
     ConfigType,
     Dynamic,
+    ReleaseNumber,
     Spec,
     Value,
     definitions_of,
@@ -40,11 +42,16 @@ PROFILES: Final = ("kafka", "fast", "slow")
 
 _MAX_INT: Final = 2**31 - 1
 _MAX_LONG: Final = 2**63 - 1
+MAX_JAVA_ARRAY_BYTES: Final = _MAX_INT - 8
+NO_SIZE_LIMIT: Final = 0
+"""As max.decompressed.message.bytes: brokers before 4.4 do not look at the length of a record."""
 _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS
 _CODECS: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 _CLUSTER: Final[Dynamic] = "cluster-wide"
 CONSUMER_ASSIGNORS: Final = ("uniform", "range")
+STREAMS_ASSIGNORS: Final = ("sticky",)
+_4_4: Final = (4, 4)
 
 
 DEFAULT_PERSISTER: Final = "org.apache.kafka.server.share.persister.DefaultStatePersister"
@@ -91,10 +98,19 @@ def _check_overrides(_definition: ConfigDef, value: Value) -> str | None:
 
 def _check_share_assignors(definition: ConfigDef, value: Value) -> str | None:
     """Kafka also loads classes by name."""
-    if value == ("simple",):
+    return _only(("simple",), definition, value)
+
+
+def _check_streams_assignors(definition: ConfigDef, value: Value) -> str | None:
+    """Kafka also loads classes by name."""
+    return _only(STREAMS_ASSIGNORS, definition, value)
+
+
+def _only(assignors: tuple[str, ...], definition: ConfigDef, value: Value) -> str | None:
+    if value == assignors:
         return None
     assert isinstance(value, tuple), value
-    return invalid(definition.name, ",".join(value), "the one assignor here is simple")
+    return invalid(definition.name, ",".join(value), f"the one assignor here is {assignors[0]}")
 
 
 def _check_persister(definition: ConfigDef, value: Value) -> str | None:
@@ -115,6 +131,7 @@ def _check_assignors(definition: ConfigDef, value: Value) -> str | None:
 
 
 _ASSIGNORS: Final = Spec("LIST", check=_check_assignors)
+_STREAMS_ASSIGNORS: Final = Spec("LIST", check=_check_streams_assignors, obeyed=False, since=_4_4)
 _MIGRATION: Final = _strings(
     "STRING", "disabled", "downgrade", "upgrade", "bidirectional", ignores_case=True
 )
@@ -128,8 +145,10 @@ _LONG: Final = _long()
 _TIME: Final = _int(scaled=True)
 _TIME_0: Final = _int(0, scaled=True)
 _TIME_1: Final = _int(1, scaled=True)
+_INTERNAL_TIME_1: Final = _int(1, scaled=True, internal=True)
 _LONG_TIME: Final = _long(scaled=True)
 _LONG_TIME_1: Final = _long(1, scaled=True)
+_INTERNAL_LONG_TIME_1: Final = _long(1, scaled=True, internal=True)
 _LOG_INT_0: Final = _int(0, dynamic=_CLUSTER)
 _LOG_LONG: Final = _long(dynamic=_CLUSTER)
 _LOG_LONG_0: Final = _long(0, dynamic=_CLUSTER)
@@ -137,7 +156,15 @@ _LOG_LONG_1: Final = _long(1, dynamic=_CLUSTER)
 _OVERRIDES: Final = Spec("STRING", check=_check_overrides, dynamic=_CLUSTER)
 _REPLICATION: Final = Spec("SHORT", 1)
 _SHARE_ASSIGNORS: Final = Spec("LIST", check=_check_share_assignors)
-_PERSISTER: Final = Spec("STRING", check=_check_persister)
+_PERSISTER: Final = Spec("STRING", check=_check_persister, internal=True)
+_MAX_RECORD_BYTES: Final = _int(1, maximum=MAX_JAVA_ARRAY_BYTES, dynamic=_CLUSTER, since=_4_4)
+_DLQ_PREFIX: Final = Spec("STRING", dynamic=_CLUSTER, since=_4_4)
+_DLQ_CREATION: Final = Spec("BOOLEAN", dynamic=_CLUSTER, since=_4_4)
+_COPY_LAG: Final = Spec("LONG", -1, dynamic=_CLUSTER, obeyed=False, since=_4_4)
+_WARMUP_0: Final = _int(0, obeyed=False, internal=True, since=_4_4)
+_WARMUP_TIME_1: Final = _int(1, scaled=True, obeyed=False, internal=True, since=_4_4)
+_WARMUP_LAG: Final = _long(0, obeyed=False, internal=True, since=_4_4)
+_TAGS: Final = Spec("LIST", obeyed=False, since=_4_4)
 
 
 class BrokerConfig(Struct, frozen=True):
@@ -156,7 +183,7 @@ class BrokerConfig(Struct, frozen=True):
     leader_imbalance_check_interval_seconds: Annotated[int, _long(1)] = 300
     """Not scaled: a leader that a test has moved must not go back a moment later."""
     unclean_leader_election_enable: Annotated[bool, _DYNAMIC_FLAG] = False
-    unclean_leader_election_interval_ms: Annotated[int, _LONG_TIME_1] = 300_000
+    unclean_leader_election_interval_ms: Annotated[int, _INTERNAL_LONG_TIME_1] = 300_000
     min_insync_replicas: Annotated[int, _int(1, dynamic=_CLUSTER)] = 1
     eligible_leader_replicas_version: Annotated[int, _int(0, maximum=1, feature=True)] = 1
     """Feature level in Kafka: 1 keeps ELRs (KIP-966), 0 does not."""
@@ -184,6 +211,7 @@ class BrokerConfig(Struct, frozen=True):
     fetch_max_bytes: Annotated[int, _int(1024)] = 57_671_680
     max_incremental_fetch_session_cache_slots: Annotated[int, _INT_0] = 1_000
     message_max_bytes: Annotated[int, _LOG_INT_0] = 1_048_588
+    max_decompressed_message_bytes: Annotated[int, _MAX_RECORD_BYTES] = MAX_JAVA_ARRAY_BYTES
     compression_type: Annotated[str, _strings("STRING", *_CODECS, dynamic=_CLUSTER)] = "producer"
     compression_gzip_level: Annotated[int, _int(1, maximum=9, or_equal=-1, dynamic=_CLUSTER)] = -1
     compression_lz4_level: Annotated[int, _int(1, maximum=17, dynamic=_CLUSTER)] = 9
@@ -223,11 +251,14 @@ class BrokerConfig(Struct, frozen=True):
     group_consumer_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
     group_consumer_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
     group_consumer_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
-    group_consumer_regex_refresh_interval_ms: Annotated[int, _int(10_000)] = 600_000
+    group_consumer_regex_refresh_interval_ms: Annotated[int, _int(10_000, internal=True)] = 600_000
     group_consumer_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
+    group_streams_acceptable_recovery_lag: Annotated[int, _WARMUP_LAG] = 10_000
+    """In offsets."""
     group_streams_assignment_interval_ms: Annotated[int, _int(0, scaled=True, dynamic=_CLUSTER)] = (
         1_000
     )
+    group_streams_assignors: Annotated[tuple[str, ...], _STREAMS_ASSIGNORS] = STREAMS_ASSIGNORS
     group_streams_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
     group_streams_initial_rebalance_delay_ms: Annotated[int, _TIME_0] = 3_000
     group_streams_max_assignment_interval_ms: Annotated[int, _INT_0] = 15_000
@@ -237,11 +268,16 @@ class BrokerConfig(Struct, frozen=True):
     group_streams_max_session_timeout_ms: Annotated[int, _int(1, scaled=True, fast=60_000)] = 60_000
     group_streams_max_size: Annotated[int, _INT_1] = _MAX_INT
     group_streams_max_standby_replicas: Annotated[int, _INT_0] = 2
+    group_streams_max_warmup_replicas: Annotated[int, _WARMUP_0] = 20
     group_streams_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
     group_streams_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
     group_streams_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
+    group_streams_min_task_offset_interval_ms: Annotated[int, _WARMUP_TIME_1] = 15_000
     group_streams_num_standby_replicas: Annotated[int, _INT_0] = 0
+    group_streams_num_warmup_replicas: Annotated[int, _WARMUP_0] = 2
+    group_streams_rack_aware_assignment_tags: Annotated[tuple[str, ...], _TAGS] = ()
     group_streams_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
+    group_streams_task_offset_interval_ms: Annotated[int, _WARMUP_TIME_1] = 60_000
     offset_metadata_max_bytes: Annotated[int, _INT] = 4_096
     offsets_commit_timeout_ms: Annotated[int, _TIME_1] = 5_000
     offsets_load_buffer_size: Annotated[int, _INT_1] = 5_242_880
@@ -255,7 +291,7 @@ class BrokerConfig(Struct, frozen=True):
 
     # ----------------------------------------------------------- producer ids, transactions
     producer_id_expiration_ms: Annotated[int, _int(1, dynamic=_CLUSTER)] = _DAY_MS
-    producer_id_expiration_check_interval_ms: Annotated[int, _TIME_1] = 600_000
+    producer_id_expiration_check_interval_ms: Annotated[int, _INTERNAL_TIME_1] = 600_000
     add_partitions_to_txn_retry_backoff_ms: Annotated[int, _TIME_1] = 20
     add_partitions_to_txn_retry_backoff_max_ms: Annotated[int, _TIME_0] = 100
     transaction_abort_timed_out_transaction_cleanup_interval_ms: Annotated[int, _TIME_1] = 10_000
@@ -270,13 +306,16 @@ class BrokerConfig(Struct, frozen=True):
     transactional_id_expiration_ms: Annotated[int, _INT_1] = 7 * _DAY_MS
 
     # ------------------------------------------------------------------------- share groups
+    errors_deadletterqueue_auto_create_topics_enable: Annotated[bool, _DLQ_CREATION] = False
+    errors_deadletterqueue_topic_name_prefix: Annotated[str, _DLQ_PREFIX] = "dlq."
+    """Empty: a dead letter queue may have any name."""
     group_share_assignment_interval_ms: Annotated[int, _int(0, dynamic=_CLUSTER, scaled=True)] = (
         1_000
     )
     group_share_assignors: Annotated[tuple[str, ...], _SHARE_ASSIGNORS] = ("simple",)
     group_share_delivery_count_limit: Annotated[int, _int(2, maximum=10)] = 5
     group_share_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
-    group_share_initialize_retry_interval_ms: Annotated[int, _TIME_1] = 30_000
+    group_share_initialize_retry_interval_ms: Annotated[int, _INTERNAL_TIME_1] = 30_000
     group_share_max_assignment_interval_ms: Annotated[int, _INT_0] = 15_000
     group_share_max_delivery_count_limit: Annotated[int, _int(5, maximum=25)] = 10
     group_share_max_heartbeat_interval_ms: Annotated[int, _int(1, scaled=True, fast=15_000)] = (
@@ -298,7 +337,9 @@ class BrokerConfig(Struct, frozen=True):
     group_share_record_lock_duration_ms: Annotated[int, _int(1_000, maximum=_HOUR_MS)] = 30_000
     """Not scaled: it is the time that a client has to process what it got."""
     group_share_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
-    share_coordinator_cold_partition_snapshot_interval_ms: Annotated[int, _TIME_1] = 300_000
+    share_coordinator_cold_partition_snapshot_interval_ms: Annotated[int, _INTERNAL_TIME_1] = (
+        300_000
+    )
     share_coordinator_load_buffer_size: Annotated[int, _INT_1] = 5_242_880
     share_coordinator_snapshot_update_records_per_snapshot: Annotated[int, _int(0, maximum=500)] = (
         500
@@ -306,7 +347,7 @@ class BrokerConfig(Struct, frozen=True):
     share_coordinator_state_topic_compression_codec: Annotated[int, _int(check=_check_codec)] = 0
     share_coordinator_state_topic_min_isr: Annotated[int, _REPLICATION] = 2
     share_coordinator_state_topic_num_partitions: Annotated[int, _INT_1] = 50
-    share_coordinator_state_topic_prune_interval_ms: Annotated[int, _TIME_1] = 300_000
+    share_coordinator_state_topic_prune_interval_ms: Annotated[int, _INTERNAL_TIME_1] = 300_000
     share_coordinator_state_topic_replication_factor: Annotated[int, _REPLICATION] = 3
     share_coordinator_state_topic_segment_bytes: Annotated[int, _INT_1] = 104_857_600
     share_coordinator_write_timeout_ms: Annotated[int, _TIME_1] = 5_000
@@ -360,6 +401,8 @@ class BrokerConfig(Struct, frozen=True):
     log_local_retention_bytes: Annotated[int, _unused("LONG", -2)] = -2
     log_local_retention_ms: Annotated[int, _unused("LONG", -2)] = -2
     log_preallocate: Annotated[bool, _unused("BOOLEAN")] = False
+    log_remote_copy_lag_bytes: Annotated[int, _COPY_LAG] = -1
+    log_remote_copy_lag_ms: Annotated[int, _COPY_LAG] = 0
     log_roll_jitter_hours: Annotated[int, _int(0, obeyed=False)] = 0
     log_roll_jitter_ms: Annotated[int | None, _unused("LONG")] = None
     log_segment_delete_delay_ms: Annotated[int, _unused("LONG", 0)] = 60_000
@@ -379,19 +422,34 @@ class BrokerConfig(Struct, frozen=True):
             fields.update((field_of(name), value) for name, value in values.items())
         return cls(**fields)
 
-    def override(self, *overrides: Mapping[str, str]) -> "BrokerConfig":
+    def override(
+        self, *overrides: Mapping[str, str], release: ReleaseNumber = NEWEST
+    ) -> "BrokerConfig":
         """These values, then each of `overrides` over those before: dynamic broker configs.
-        Unknown names and invalid values are left out, as by Kafka's brokers: they may belong to a
-        plugin."""
+        Unknown names (in `release`) and invalid values are left out, as by Kafka's brokers: they
+        may belong to a plugin."""
         fields: dict[str, Any] = {}
         for mapping in overrides:
             for name, text in mapping.items():
                 definition = BROKER_CONFIGS.get(name)
                 if definition is None or definition.feature or definition.dynamic == "read-only":
                     continue
+                if not definition.is_in(release):
+                    continue
                 value = parse_value(definition, text)
                 if not isinstance(value, ConfigError):
                     fields[definition.field] = value
+        return replace(self, **fields) if fields else self
+
+    def in_release(self, release: ReleaseNumber) -> "BrokerConfig":
+        """These values as a broker of `release` has them: what it does not know has no effect."""
+        fields: dict[str, Any] = {
+            definition.field: definition.default
+            for definition in _LATER_CONFIGS
+            if not definition.is_in(release)
+        }
+        if "max_decompressed_message_bytes" in fields:
+            fields["max_decompressed_message_bytes"] = NO_SIZE_LIMIT
         return replace(self, **fields) if fields else self
 
     def capped(self) -> "BrokerConfig":
@@ -441,6 +499,8 @@ class BrokerConfig(Struct, frozen=True):
 
 BROKER_CONFIGS: Final[dict[str, ConfigDef]] = definitions_of(BrokerConfig, "broker")
 """Every broker config known here, by name."""
+
+_LATER_CONFIGS: Final = tuple(one for one in BROKER_CONFIGS.values() if one.spec.since > (0, 0))
 
 _SCALED: Final[dict[str, dict[str, Any]]] = {
     profile: {
@@ -546,6 +606,14 @@ def _check_streams_groups(config: BrokerConfig) -> list[tuple[str, str]]:
     if config.group_streams_num_standby_replicas > most:
         reason = f"must be at most group.streams.max.standby.replicas ({most})"
         problems.append(("group.streams.num.standby.replicas", reason))
+    most = config.group_streams_max_warmup_replicas
+    if config.group_streams_num_warmup_replicas > most:
+        reason = f"must be at most group.streams.max.warmup.replicas ({most})"
+        problems.append(("group.streams.num.warmup.replicas", reason))
+    least_ms = config.group_streams_min_task_offset_interval_ms
+    if config.group_streams_task_offset_interval_ms < least_ms:
+        reason = f"must be at least group.streams.min.task.offset.interval.ms ({least_ms})"
+        problems.append(("group.streams.task.offset.interval.ms", reason))
     return problems
 
 

@@ -1,4 +1,4 @@
-"""Every broker config of Kafka 4.3.1, including those without an effect here, with documentation.
+"""Every broker config of Kafka 4.4.0, including those without an effect here, with documentation.
 
 Owns: the rest of the table (catalog.txt), which is read on first use; documentation.txt.
 Never: decides which configs a topology may set (config_checks.py).  Those without an effect can be
@@ -6,7 +6,8 @@ set and described, and changed in a running broker where Kafka allows that.
 Kafka: KafkaConfig, DynamicBrokerConfig (AllDynamicConfigs, PerBrokerConfigs), DynamicConfig.Broker.
 
 A line of catalog.txt: name, type, when it can change, default (`""` empty, `-` required) and the
-range or the valid words.  `/internal`: Kafka does not describe it.
+range or the valid words.  After its when, `/internal`: Kafka does not describe it; `/4.4`: brokers
+have it since that release.
 """
 
 from __future__ import annotations
@@ -27,29 +28,31 @@ from kcluster.config.kafka.values import (
 )
 from kcluster.packaged import packaged_text
 
-_INTERNAL: Final = "/internal"
+_INTERNAL: Final = "internal"
 _RANGE: Final = re.compile(r"\[(-?[0-9.]+?),\.\.\.,?(-?[0-9.]+)?\]")
-
-_INTERNAL_AND_OBEYED: Final = (
-    "unclean.leader.election.interval.ms",
-    "producer.id.expiration.check.interval.ms",
-    "group.share.initialize.retry.interval.ms",
-    "group.share.persister.class.name",
-    "share.coordinator.cold.partition.snapshot.interval.ms",
-    "share.coordinator.state.topic.prune.interval.ms",
-    "group.consumer.regex.refresh.interval.ms",
-)
-
 
 _NO_THREADS: Final = "a broker is one state machine, without threads"
 _NO_LINGER: Final = "the records of each request are a batch of their own"
 _NO_BUFFERS: Final = "no buffers are kept between batches"
+_NO_WARMUP: Final = "a streams group's tasks have no warm-up replicas here"
 
 WHY_NOT_SIMULATED: Final = {
+    "group.consumer.assignor.offload.enable": _NO_THREADS,
     "group.coordinator.append.linger.ms": _NO_LINGER,
     "group.coordinator.background.threads": _NO_THREADS,
     "group.coordinator.cached.buffer.max.bytes": _NO_BUFFERS,
     "group.coordinator.threads": _NO_THREADS,
+    "group.share.assignor.offload.enable": _NO_THREADS,
+    "group.share.dlq.manager.class.name": "there are no plugins",
+    "group.streams.acceptable.recovery.lag": _NO_WARMUP,
+    "group.streams.assignor.offload.enable": _NO_THREADS,
+    "group.streams.assignors": "sticky is the one assignor of streams groups",
+    "group.streams.max.warmup.replicas": _NO_WARMUP,
+    "group.streams.min.task.offset.interval.ms": _NO_WARMUP,
+    "group.streams.num.warmup.replicas": _NO_WARMUP,
+    "group.streams.rack.aware.assignment.tags": "standby tasks are spread over processes only",
+    "group.streams.task.offset.interval.ms": _NO_WARMUP,
+    "group.streams.topology.description.plugin.class": "there are no plugins",
     "share.coordinator.append.linger.ms": _NO_LINGER,
     "share.coordinator.cached.buffer.max.bytes": _NO_BUFFERS,
     "share.coordinator.threads": _NO_THREADS,
@@ -70,7 +73,7 @@ def listener_config(name: str) -> str | None:
 @cache
 def not_simulated() -> dict[str, ConfigDef]:
     """By name: the configs of Kafka without an effect here."""
-    return {definition.name: definition for definition, _ in _table()}
+    return {definition.name: definition for definition in _table()}
 
 
 @cache
@@ -83,32 +86,35 @@ def broker_catalog() -> dict[str, ConfigDef]:
 @cache
 def internal_configs() -> frozenset[str]:
     """Names that Kafka does not describe."""
-    hidden = {definition.name for definition, is_internal in _table() if is_internal}
-    return frozenset(hidden.union(_INTERNAL_AND_OBEYED))
+    return frozenset(name for name, one in broker_catalog().items() if one.internal)
 
 
 @cache
-def _table() -> tuple[tuple[ConfigDef, bool], ...]:
+def _table() -> tuple[ConfigDef, ...]:
     lines = packaged_text("config/kafka/catalog.txt").splitlines()
     return tuple(_row(*line.split(" ")) for line in lines)
 
 
-def _row(name: str, kind: str, mode: str, default: str, valid: str = "") -> tuple[ConfigDef, bool]:
-    when = cast("Dynamic", mode.removesuffix(_INTERNAL))
-    bounds: dict[str, Any] = {}
+def _row(name: str, kind: str, mode: str, default: str, valid: str = "") -> ConfigDef:
+    when, *marks = mode.split("/")
+    bounds: dict[str, Any] = {"internal": _INTERNAL in marks}
+    for mark in marks:
+        if mark != _INTERNAL:
+            major, _, minor = mark.partition(".")
+            bounds["since"] = int(major), int(minor)
     range_match = _RANGE.fullmatch(valid)
     if range_match:
         bounds["minimum"] = float(range_match[1])
         bounds["maximum"] = None if range_match[2] is None else float(range_match[2])
     elif valid:
         bounds["one_of"] = tuple(valid.strip("[]").split(","))
-    spec = Spec(cast("ConfigType", kind), dynamic=when, **bounds)
+    spec = Spec(cast("ConfigType", kind), dynamic=cast("Dynamic", when), **bounds)
     bare = ConfigDef(name, "broker", None, Spec(spec.type))
     value: Value | ConfigError = None
     if default not in ("null", "-"):
         value = parse_value(bare, "" if default == '""' else default)
     assert not isinstance(value, ConfigError), (name, default)
-    return ConfigDef(name, "broker", value, spec), mode.endswith(_INTERNAL)
+    return ConfigDef(name, "broker", value, spec)
 
 
 # ------------------------------------------------------------------------------------ documentation

@@ -1,8 +1,9 @@
-"""A group's configs: names, types, ranges and defaults of Kafka 4.3.1.
+"""A group's configs: names, types, ranges and defaults of Kafka 4.4.0.
 
 Owns: GroupConfig, GROUP_CONFIGS, which broker config gives a group's default, and which bounds it.
 Never: knows a group.
-Kafka: GroupConfig, GroupConfigManager; KIP-848, KIP-932, KIP-1043, KIP-1071.
+Kafka: GroupConfig, GroupConfigManager; KIP-848, KIP-932, KIP-1043, KIP-1071,
+KIP-1191.
 """
 
 # No `from __future__ import annotations`: the annotations are used as values; see broker.py.
@@ -16,8 +17,10 @@ from msgspec import Struct
 from kcluster.config.kafka.broker import BrokerConfig
 from kcluster.config.kafka.catalog import broker_catalog
 from kcluster.config.kafka.values import (
+    NEWEST,
     ConfigDef,
     ConfigError,
+    ReleaseNumber,
     Spec,
     Value,
     definitions_of,
@@ -47,8 +50,24 @@ def _check_reset(definition: ConfigDef, value: Value) -> str | None:
     return invalid(definition.name, text, requirement)
 
 
+def _check_dead_letters(definition: ConfigDef, value: Value) -> str | None:
+    """Neither a valid name of a topic nor the broker's prefix is asked for here, as in Kafka."""
+    if str(value).startswith("__"):
+        return invalid(definition.name, value, "it must not start with __")
+    return None
+
+
+_4_4: Final = (4, 4)
 _INT_0: Final = Spec("INT", 0)
 _INT_1: Final = Spec("INT", 1)
+_UNUSED_STRING: Final = Spec("STRING", obeyed=False, since=_4_4)
+_DEAD_LETTERS: Final = Spec("STRING", check=_check_dead_letters, since=_4_4)
+_COPY_FLAG: Final = Spec("BOOLEAN", since=_4_4)
+_OFFLOAD: Final = Spec("BOOLEAN", obeyed=False, internal=True, since=_4_4)
+_TAGS: Final = Spec("LIST", obeyed=False, since=_4_4)
+_WARMUP_LAG: Final = Spec("LONG", 0, obeyed=False, internal=True, since=_4_4)
+_WARMUP_0: Final = Spec("INT", 0, obeyed=False, internal=True, since=_4_4)
+_WARMUP_1: Final = Spec("INT", 1, obeyed=False, internal=True, since=_4_4)
 
 
 ValueOf = Callable[[str], Value]
@@ -59,9 +78,14 @@ class GroupConfig(Struct, frozen=True):
     """The effective configs of one group.  Without arguments: Kafka's defaults."""
 
     consumer_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
+    consumer_assignor_offload_enable: Annotated[bool, _OFFLOAD] = True
     consumer_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
     consumer_session_timeout_ms: Annotated[int, _INT_1] = 45_000
+    errors_deadletterqueue_copy_record_enable: Annotated[bool, _COPY_FLAG] = False
+    """Of a share group, as its dead letter queue is."""
+    errors_deadletterqueue_topic_name: Annotated[str, _DEAD_LETTERS] = ""
     share_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
+    share_assignor_offload_enable: Annotated[bool, _OFFLOAD] = True
     share_auto_offset_reset: Annotated[str, Spec("STRING", check=_check_reset)] = "latest"
     share_delivery_count_limit: Annotated[int, Spec("INT", 2)] = 5
     share_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
@@ -72,21 +96,33 @@ class GroupConfig(Struct, frozen=True):
     share_record_lock_duration_ms: Annotated[int, Spec("INT", 1_000)] = 30_000
     share_renew_acknowledge_enable: Annotated[bool, Spec("BOOLEAN")] = True
     share_session_timeout_ms: Annotated[int, _INT_1] = 45_000
+    streams_acceptable_recovery_lag: Annotated[int, _WARMUP_LAG] = 10_000
     streams_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
+    streams_assignor_name: Annotated[str | None, _UNUSED_STRING] = None
+    streams_assignor_offload_enable: Annotated[bool, _OFFLOAD] = True
     streams_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
     streams_initial_rebalance_delay_ms: Annotated[int, _INT_0] = 3_000
     streams_num_standby_replicas: Annotated[int, _INT_0] = 0
+    streams_num_warmup_replicas: Annotated[int, _WARMUP_0] = 2
+    streams_rack_aware_assignment_tags: Annotated[tuple[str, ...], _TAGS] = ()
     streams_session_timeout_ms: Annotated[int, _INT_1] = 45_000
+    streams_task_offset_interval_ms: Annotated[int, _WARMUP_1] = 60_000
 
     @classmethod
-    def resolve(cls, value_of: ValueOf, own: Mapping[str, str] | None = None) -> "GroupConfig":
+    def resolve(
+        cls,
+        value_of: ValueOf,
+        own: Mapping[str, str] | None = None,
+        release: ReleaseNumber = NEWEST,
+    ) -> "GroupConfig":
         """What `own` (by Kafka's names) sets, over what the broker's configs give.
 
-        Raises ConfigError for an unknown name or a bad value: nothing of that kind is stored.
+        Raises ConfigError for an unknown name (in `release`) or a bad value: nothing of that kind
+        is stored.
         """
-        values = parse_overrides(GROUP_CONFIGS, own or {}, "group")
+        values = parse_overrides(GROUP_CONFIGS, own or {}, "group", release)
         fields: dict[str, Any] = {
-            definition.field: value_of(broker_default(name))
+            definition.field: default_of(value_of, name)
             for name, definition in GROUP_CONFIGS.items()
             if broker_default(name) != name
         }
@@ -98,13 +134,28 @@ GROUP_CONFIGS: Final[dict[str, ConfigDef]] = definitions_of(GroupConfig, "group"
 """Every group config, by name."""
 
 _WITHOUT_BROKER: Final = (
+    "errors.deadletterqueue.copy.record.enable", "errors.deadletterqueue.topic.name",
     "share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable",
 )  # fmt: skip
+_ASSIGNOR_NAME: Final = "streams.assignor.name"
+_STREAMS_ASSIGNORS: Final = "group.streams.assignors"
+_RACK_AWARE_TAGS: Final = "streams.rack.aware.assignment.tags"
 
 
 def broker_default(name: str) -> str:
     """The broker config that gives a group config its default; the name itself if none does."""
+    if name == _ASSIGNOR_NAME:
+        return _STREAMS_ASSIGNORS
     return name if name in _WITHOUT_BROKER else f"group.{name}"
+
+
+def default_of(value_of: ValueOf, name: str) -> Value:
+    """The value that the broker's configs give a group config."""
+    value = value_of(broker_default(name))
+    if name == _ASSIGNOR_NAME:
+        assert isinstance(value, tuple), value
+        return value[0]
+    return value
 
 
 def broker_value(broker: BrokerConfig, name: str) -> Value:
@@ -114,12 +165,21 @@ def broker_value(broker: BrokerConfig, name: str) -> Value:
     return value
 
 
-def group_config_problem(value_of: ValueOf, own: Mapping[str, str]) -> str | None:
-    """Why Kafka would refuse these configs of a group (INVALID_CONFIG), or None."""
+def group_config_problem(
+    value_of: ValueOf, own: Mapping[str, str], release: ReleaseNumber = NEWEST
+) -> str | None:
+    """Why Kafka (of `release`) would refuse these configs of a group (INVALID_CONFIG), or None."""
     try:
-        config = GroupConfig.resolve(value_of, own)
+        config = GroupConfig.resolve(value_of, own, release)
     except ConfigError as error:
         return str(error)
+    tags = [tag.strip() for tag in own.get(_RACK_AWARE_TAGS, "").split(",")]
+    if len(set(tags)) < len(tags):
+        return f"{_RACK_AWARE_TAGS} names a tag twice"
+    assignors = value_of(_STREAMS_ASSIGNORS)
+    assert isinstance(assignors, tuple), assignors
+    if _ASSIGNOR_NAME in own and config.streams_assignor_name not in assignors:
+        return f"{_ASSIGNOR_NAME} must be one of {', '.join(assignors)}"
     for name in own:
         kind, rest = _kind_and_rest(name)
         value = getattr(config, field_of(name))
@@ -140,7 +200,7 @@ def bounds_of(value_of: ValueOf, name: str) -> tuple[int | None, int | None]:
 
 def _kind_and_rest(name: str) -> tuple[str, str]:
     """consumer, share or streams, and the end of the name as in the names of its bounds."""
-    kind, _, rest = name.replace(".num.standby.", ".standby.").partition(".")
+    kind, _, rest = name.replace(".num.", ".").partition(".")
     return kind, rest
 
 

@@ -1,4 +1,4 @@
-"""A topic's configs: names, types, ranges and defaults of Kafka 4.3.1.
+"""A topic's configs: names, types, ranges and defaults of Kafka 4.4.0.
 
 Owns: TopicConfig, TOPIC_CONFIGS, and how a topic's config follows from the broker's.
 Never: reads text (values.py does).
@@ -13,10 +13,12 @@ from typing import Annotated, Any, Final
 
 from msgspec import Struct
 
-from kcluster.config.kafka.broker import BrokerConfig
+from kcluster.config.kafka.broker import MAX_JAVA_ARRAY_BYTES, BrokerConfig
 from kcluster.config.kafka.values import (
+    NEWEST,
     ConfigDef,
     ConfigError,
+    ReleaseNumber,
     Spec,
     Value,
     definitions_of,
@@ -28,6 +30,7 @@ from kcluster.config.kafka.values import (
 
 MAX_LONG: Final = 2**63 - 1
 DAY_MS: Final = 86_400_000
+_4_4: Final = (4, 4)
 
 CODECS: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
@@ -50,9 +53,14 @@ def _topic(kind: Any, minimum: float | None = None, *synonyms: str, **more: Any)
     return Spec(kind, minimum, synonyms=synonyms, dynamic="cluster-wide", **more)
 
 
-def _unused(kind: Any, minimum: float | None = None, *synonyms: str) -> Spec:
+def _unused(kind: Any, minimum: float | None = None, *synonyms: str, **more: Any) -> Spec:
     """For files, indexes, tiered storage and random rolling, none of which exist here."""
-    return _topic(kind, minimum, *synonyms, obeyed=False)
+    return _topic(kind, minimum, *synonyms, obeyed=False, **more)
+
+
+_MAX_RECORD_BYTES: Final = _topic(
+    "INT", 1, "max.decompressed.message.bytes", maximum=MAX_JAVA_ARRAY_BYTES, since=_4_4
+)
 
 
 class TopicConfig(Struct, frozen=True):
@@ -75,6 +83,8 @@ class TopicConfig(Struct, frozen=True):
     delete_retention_ms: Annotated[int, _topic("LONG", 0, "log.cleaner.delete.retention.ms")] = (
         DAY_MS
     )
+    errors_deadletterqueue_group_enable: Annotated[bool, _topic("BOOLEAN", since=_4_4)] = False
+    """Whether share groups may use the topic as a dead letter queue (KIP-1191)."""
     file_delete_delay_ms: Annotated[int, _unused("LONG", 0, "log.segment.delete.delay.ms")] = 60_000
     flush_messages: Annotated[int, _topic("LONG", 1, "log.flush.interval.messages")] = MAX_LONG
     flush_ms: Annotated[
@@ -84,7 +94,7 @@ class TopicConfig(Struct, frozen=True):
         tuple[str, ...], _topic("LIST", check=_check_throttled)
     ] = ()
     index_interval_bytes: Annotated[int, _unused("INT", 0, "log.index.interval.bytes")] = 4096
-    internal_segment_bytes: Annotated[int | None, _topic("INT")] = None
+    internal_segment_bytes: Annotated[int | None, _topic("INT", internal=True)] = None
     """Kafka's own back door for tests: segments below 1 MiB."""
     leader_replication_throttled_replicas: Annotated[
         tuple[str, ...], _topic("LIST", check=_check_throttled)
@@ -94,6 +104,8 @@ class TopicConfig(Struct, frozen=True):
     max_compaction_lag_ms: Annotated[
         int, _topic("LONG", 1, "log.cleaner.max.compaction.lag.ms")
     ] = MAX_LONG
+    max_decompressed_message_bytes: Annotated[int, _MAX_RECORD_BYTES] = MAX_JAVA_ARRAY_BYTES
+    """Of one record in a compressed batch.  NO_SIZE_LIMIT in brokers before 4.4."""
     max_message_bytes: Annotated[int, _topic("INT", 0, "message.max.bytes")] = 1_048_588
     message_timestamp_after_max_ms: Annotated[
         int, _topic("LONG", 0, "log.message.timestamp.after.max.ms")
@@ -112,6 +124,12 @@ class TopicConfig(Struct, frozen=True):
     ] = 0
     min_insync_replicas: Annotated[int, _topic("INT", 1, "min.insync.replicas")] = 1
     preallocate: Annotated[bool, _unused("BOOLEAN", None, "log.preallocate")] = False
+    remote_copy_lag_bytes: Annotated[
+        int, _unused("LONG", -1, "log.remote.copy.lag.bytes", since=_4_4)
+    ] = -1
+    remote_copy_lag_ms: Annotated[
+        int, _unused("LONG", -1, "log.remote.copy.lag.ms", since=_4_4)
+    ] = 0
     remote_log_copy_disable: Annotated[bool, _unused("BOOLEAN")] = False
     remote_log_delete_on_disable: Annotated[bool, _unused("BOOLEAN")] = False
     remote_storage_enable: Annotated[bool, _unused("BOOLEAN")] = False
@@ -133,14 +151,17 @@ class TopicConfig(Struct, frozen=True):
 
     @classmethod
     def resolve(
-        cls, broker: BrokerConfig, overrides: Mapping[str, str | bool | int | float] | None = None
+        cls,
+        broker: BrokerConfig,
+        overrides: Mapping[str, str | bool | int | float] | None = None,
+        release: ReleaseNumber = NEWEST,
     ) -> "TopicConfig":
         """What `overrides` (by Kafka's names) set, over what the broker's configs give.
 
-        Raises ConfigError for an unknown name or a bad value: check external input with
-        `check_topic_config` first.
+        Raises ConfigError for an unknown name (in `release`) or a bad value: check external input
+        with `check_topic_config` first.
         """
-        own = parse_overrides(TOPIC_CONFIGS, overrides or {}, "topic")
+        own = parse_overrides(TOPIC_CONFIGS, overrides or {}, "topic", release)
         fields: dict[str, Any] = broker_defaults(broker)
         fields.update((field_of(name), value) for name, value in own.items())
         return cls(**fields)
@@ -188,11 +209,14 @@ def check_topic_config(config: TopicConfig) -> str | None:
 
 
 def check_topic_overrides(
-    broker: BrokerConfig, overrides: Mapping[str, str | bool | int | float]
+    broker: BrokerConfig,
+    overrides: Mapping[str, str | bool | int | float],
+    release: ReleaseNumber = NEWEST,
 ) -> str | None:
-    """Why Kafka would refuse these configs of a topic (INVALID_CONFIG), or None.  KIP-133."""
+    """Why Kafka (of `release`) would refuse these configs of a topic (INVALID_CONFIG), or None.
+    KIP-133."""
     try:
-        config = TopicConfig.resolve(broker, overrides)
+        config = TopicConfig.resolve(broker, overrides, release)
     except ConfigError as error:
         return str(error)
     return check_topic_config(config)

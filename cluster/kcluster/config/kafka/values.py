@@ -23,6 +23,8 @@ Dynamic = Literal["read-only", "per-broker", "cluster-wide"]
 """When a broker takes a new value: at start; changed for one broker; for one or for all."""
 
 Scope = Literal["broker", "topic", "group", "client-metrics"]
+ReleaseNumber = tuple[int, int]
+"""A release of Kafka, such as (4, 4)."""
 
 _BITS: Final = {"SHORT": 16, "INT": 32, "LONG": 64}
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
@@ -59,6 +61,10 @@ class Spec(Struct, frozen=True):
     obeyed: bool = True
     """False: stored and described as in Kafka, but without an effect here, as are the broker
     configs that give its default."""
+    internal: bool = False
+    """Whether Kafka describes it only where it is set."""
+    since: ReleaseNumber = (0, 0)
+    """The first release that has it, if that is later than 4.3."""
 
 
 class ConfigDef(Struct, frozen=True):
@@ -99,6 +105,15 @@ class ConfigDef(Struct, frozen=True):
     def obeyed(self) -> bool:
         """Whether it has an effect here."""
         return self.spec.obeyed
+
+    @property
+    def internal(self) -> bool:
+        """Whether Kafka describes it only where it is set."""
+        return self.spec.internal
+
+    def is_in(self, release: ReleaseNumber) -> bool:
+        """Whether brokers of a release have it."""
+        return release >= self.spec.since
 
     @property
     def field(self) -> str:
@@ -257,14 +272,32 @@ def _number(bound: float) -> str:
 # ---------------------------------------------------------------------------------------- overrides
 
 
+def known_configs(
+    definitions: Mapping[str, ConfigDef], texts: dict[str, str], release: ReleaseNumber
+) -> dict[str, str]:
+    """Of what was stored: the configs that `release` has.  In a cluster of several releases, others
+    may have been set."""
+    if all(definitions[name].is_in(release) for name in texts):
+        return texts
+    return {name: text for name, text in texts.items() if definitions[name].is_in(release)}
+
+
+NEWEST: Final[ReleaseNumber] = (99, 0)
+"""Of no release yet: every config that is known here is in it."""
+
+
 def parse_overrides(
-    definitions: Mapping[str, ConfigDef], overrides: Mapping[str, Any], what: str
+    definitions: Mapping[str, ConfigDef],
+    overrides: Mapping[str, Any],
+    what: str,
+    release: ReleaseNumber = NEWEST,
 ) -> dict[str, Value]:
-    """Values by name of what `overrides` sets; raises ConfigError for the first bad one."""
+    """Values by name of what `overrides` sets; raises ConfigError for the first bad one.
+    A config that `release` does not have is an unknown one."""
     values: dict[str, Value] = {}
     for name, text in overrides.items():
         definition = definitions.get(name)
-        if definition is None:
+        if definition is None or not definition.is_in(release):
             raise ConfigError(f"Unknown {what} config name: {name}")
         value = parse_value(definition, text)
         if isinstance(value, ConfigError):

@@ -1,8 +1,8 @@
 """What a cluster is made of, as a checked value; and the checks of a topology as a whole.
 
 Owns: Topology and the keys of a topology; its parts are checked by broker_checks.py,
-topic_checks.py, network_checks.py, feature_checks.py and config_checks.py.  Never: reads a file
-(loader.py does) or opens a socket (`check_ports` is given a probe).
+topic_checks.py, network_checks.py, feature_checks.py, config_checks.py and release_checks.py.
+Never: reads a file (loader.py does) or opens a socket (`check_ports` is given a probe).
 Kafka: server.properties of each broker, KafkaConfig's validation of listeners and ids.
 """
 
@@ -35,6 +35,7 @@ from kcluster.config.topology.feature_checks import check_features
 from kcluster.config.topology.keys import TOPOLOGY, keys_of
 from kcluster.config.topology.loader import SourceTree, tree_of_file, tree_of_text, tree_of_values
 from kcluster.config.topology.network_checks import check_network
+from kcluster.config.topology.release_checks import check_releases
 from kcluster.config.topology.specs import BrokerSpec, NetworkSpec, TopicSpec
 from kcluster.config.topology.topic_checks import check_topics
 from kcluster.protocol.releases import Release, find_release, latest
@@ -206,7 +207,10 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
         source=source,
         places=reading.places,
     )
-    return topology, []
+    if version is not None or any(spec.kafka_version is not None for spec in brokers.specs):
+        releases = [topology.release_of(spec.id) for spec in brokers.specs]
+        check_releases(reading, top, features, releases)
+    return (None if reading.problems else topology), reading.problems
 
 
 def _profile(reading: TreeReader, node: Node | None) -> str:

@@ -140,7 +140,7 @@ class Configs:
             if times[config.name] > 1:
                 return ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
             if not _SET <= config.config_operation <= _SUBTRACT:
-                return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # 4.3.1 has no better answer
+                return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka has no better answer
             if config.config_operation != _DELETE and config.value is None:
                 text = f"Null value not supported for : {config.name}"
                 return ApiError(ErrorCode.INVALID_REQUEST, text)
@@ -169,7 +169,8 @@ class Configs:
             return None
         definitions = TOPIC_CONFIGS if key[0] == TOPIC_RESOURCE else BROKER_CONFIGS
         definition = definitions.get(name)
-        if definition is None or definition.type != "LIST":
+        release = self._metadata.release.number
+        if definition is None or definition.type != "LIST" or not definition.is_in(release):
             return None
         text = current.get(name)
         if text is None:
@@ -202,7 +203,8 @@ class Configs:
         problem = name_problem(name)
         if problem is not None:
             return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
-        problem = check_topic_overrides(self._metadata.cluster_config, after)
+        release = self._metadata.release.number
+        problem = check_topic_overrides(self._metadata.cluster_config, after, release)
         if problem is not None:
             return ApiError(ErrorCode.INVALID_CONFIG, problem)
         if name not in self._metadata.image.topics:
@@ -213,7 +215,8 @@ class Configs:
     def _refuse_group(self, name: str, after: Mapping[str, str]) -> ApiError | None:
         if not name:
             return ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
-        problem = group_config_problem(partial(broker_value, self._metadata.cluster_config), after)
+        value_of = partial(broker_value, self._metadata.cluster_config)
+        problem = group_config_problem(value_of, after, self._metadata.release.number)
         return None if problem is None else ApiError(ErrorCode.INVALID_CONFIG, problem)
 
     def _refuse_broker(self, name: str, changes: _Changes) -> ApiError | None:
@@ -224,7 +227,9 @@ class Configs:
         known = [
             BROKER_CONFIGS[config]
             for config, value in changes.items()
-            if value is not None and config in BROKER_CONFIGS
+            if value is not None
+            and config in BROKER_CONFIGS
+            and BROKER_CONFIGS[config].is_in(self._metadata.release.number)
         ]
         fixed = [definition.name for definition in known if definition.dynamic == "read-only"]
         if fixed:

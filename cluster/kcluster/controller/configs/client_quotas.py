@@ -148,10 +148,12 @@ def _is_address(text: str) -> bool:
 def _value_problem(keys: Mapping[str, int | None], key: str, value: float) -> str | None:
     if key not in keys:
         return f"{key} is not a quota of this kind of entity"
+    if not math.isfinite(value):
+        return f"{key} must be a finite number"
     if value <= 0:
         return f"{key} must be more than 0"
     limit = keys[key]
-    if limit is None or math.isnan(value):
+    if limit is None:
         return None
     if value > float(limit):
         return f"{key} must be at most {limit}"

@@ -1,7 +1,8 @@
 """Partitions by broker (leader, ISR, ELR), and those without leader, imbalanced or reassigning.
 
 Owns: these sets, updated with each record, so that fencing a broker costs in proportion to the
-partitions that it hosts, not to all there are.  Never: decides.
+partitions that it hosts, not to all there are; nor does a verb that waits until it leads none, or
+is in sync, go through all.  Never: decides.
 Kafka: BrokersToIsrs, BrokersToElrs.
 """
 
@@ -16,14 +17,19 @@ _Keys = dict[PartitionKey, None]
 
 
 class PartitionIndex:
-    """`in_isr[broker]`, `in_elr[broker]`, `led_by[broker]`: in order of their addition."""
+    """`in_isr[broker]`, `in_elr[broker]`, `led_by[broker]`, `out_of_sync[broker]`: in order of
+    their addition."""
 
-    __slots__ = ("imbalanced", "in_elr", "in_isr", "leaderless", "led_by", "reassigning")
+    __slots__ = (
+        "imbalanced", "in_elr", "in_isr", "leaderless", "led_by", "out_of_sync", "reassigning"
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.in_isr: dict[int, _Keys] = {}
         self.in_elr: dict[int, _Keys] = {}
         self.led_by: dict[int, _Keys] = {}
+        self.out_of_sync: dict[int, _Keys] = {}
+        """Those of which the broker has a replica that is not in the ISR."""
         self.leaderless: _Keys = {}
         self.imbalanced: _Keys = {}
         """Led, but not by the preferred leader."""
@@ -40,6 +46,9 @@ class PartitionIndex:
         old_elr, new_elr = old.elr if old else (), new.elr if new else ()
         if old_elr != new_elr:
             _move(self.in_elr, key, old_elr, new_elr)
+        old_outside, new_outside = _outside_isr(old), _outside_isr(new)
+        if old_outside != new_outside:
+            _move(self.out_of_sync, key, old_outside, new_outside)
         if (
             old is None
             or new is None
@@ -71,6 +80,12 @@ class PartitionIndex:
         self.led_by.setdefault(new.leader, {})[key] = None
         if new.leader != new.replicas[0]:
             self.imbalanced[key] = None
+
+
+def _outside_isr(partition: PartitionRegistration | None) -> tuple[int, ...]:
+    if partition is None or len(partition.isr) == len(partition.replicas):
+        return ()
+    return tuple(broker for broker in partition.replicas if broker not in partition.isr)
 
 
 def _move(

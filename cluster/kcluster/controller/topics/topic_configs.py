@@ -28,8 +28,6 @@ _DYNAMIC_DEFAULT_BROKER: Final = 3
 _STATIC_BROKER: Final = 4
 _DEFAULT: Final = 5
 
-_INTERNAL: Final = "internal."
-
 
 class EffectiveConfig(Struct, frozen=True, gc=False):
     """One config of a topic: its value as text, and its source by Kafka's code."""
@@ -50,7 +48,7 @@ def describe_configs(metadata: MetadataPort, configs: Mapping[str, str]) -> list
             _source(metadata.config, definition, configs, dynamic),
         )
         for name, definition in sorted(TOPIC_CONFIGS.items())
-        if not name.startswith(_INTERNAL)
+        if not definition.internal and definition.is_in(metadata.release.number)
     ]
 
 

@@ -138,7 +138,8 @@ class Topics:
             text = f"Null value not supported for topic configs: {','.join(nulls)}"
             return ApiError(ErrorCode.INVALID_CONFIG, text)
         configs = {config.name: config.value for config in topic.configs}
-        problem = check_topic_overrides(metadata.cluster_config, configs)
+        release = metadata.release.number
+        problem = check_topic_overrides(metadata.cluster_config, configs, release)
         if problem is not None:
             return ApiError(ErrorCode.INVALID_CONFIG, problem)
         partitions = self._place_by_hand(topic) if topic.assignments else self._place(topic)

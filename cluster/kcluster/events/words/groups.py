@@ -27,7 +27,13 @@ from kcluster.events.rebalance_reasons import (
     PendingSyncExpired,
     ProtocolChanged,
 )
-from kcluster.events.share_groups import ShareLocksExpired, SharePartitionLoaded
+from kcluster.events.share_groups import (
+    DeadLetterProblem,
+    DeadLettersDropped,
+    DeadLettersWritten,
+    ShareLocksExpired,
+    SharePartitionLoaded,
+)
 from kcluster.events.transactions import AbortReason, TransactionCompleted, TransactionEnded
 from kcluster.events.words.base import counted, text_of
 
@@ -155,3 +161,38 @@ def _(event: ShareLocksExpired) -> str:
     if event.archived_records:
         fates.append(f"{event.archived_records} archived after the last delivery allowed")
     return f"locks on {what} expired: {', '.join(fates)}"
+
+
+_NO_DEAD_LETTER: dict[DeadLetterProblem, str] = {
+    DeadLetterProblem.NO_QUEUE: "the group has no dead letter queue any more",
+    DeadLetterProblem.RESERVED_NAME: "a dead letter queue's name cannot begin with __",
+    DeadLetterProblem.WRONG_PREFIX: (
+        "its name does not begin with the brokers' errors.deadletterqueue.topic.name.prefix"
+    ),
+    DeadLetterProblem.NOT_ENABLED: "its errors.deadletterqueue.group.enable is false",
+    DeadLetterProblem.NOT_CREATED: (
+        "it does not exist, and errors.deadletterqueue.auto.create.topics.enable is false"
+    ),
+    DeadLetterProblem.CREATION_FAILED: "it could not be created",
+    DeadLetterProblem.PRODUCE_FAILED: "it could not be written",
+}
+
+
+@text_of.register
+def _(event: DeadLettersWritten) -> str:
+    offsets = _offsets(event.first_offset, event.last_offset)
+    where = f"{event.queue_topic}-{event.queue_partition}"
+    return f"{offsets} of {event.topic}-{event.partition} went to the dead letter queue {where}"
+
+
+@text_of.register
+def _(event: DeadLettersDropped) -> str:
+    offsets = _offsets(event.first_offset, event.last_offset)
+    reason = _NO_DEAD_LETTER[event.problem] + (f" ({event.error})" if event.error else "")
+    queue = f" {event.queue_topic}" if event.queue_topic else ""
+    what = f"{offsets} of {event.topic}-{event.partition}"
+    return f"{what} archived without a record in the dead letter queue{queue}: {reason}"
+
+
+def _offsets(first: int, last: int) -> str:
+    return f"offset {first}" if first == last else f"offsets {first} to {last}"

@@ -28,18 +28,20 @@ _NO_FLUSH: Final = 1 << 61
 @final
 class AppendRules:
     """`codec`: in which the topic stores batches, -1: in that of the producer; `needs_keys`: the
-    topic is compacted; `is_create_time`: timestamps are the producer's, and have bounds."""
+    topic is compacted; `max_record_bytes`: of one in a compressed batch; `is_create_time`:
+    timestamps are the producer's, and have bounds."""
 
     __slots__ = (
         "codec", "config", "flush_messages", "is_create_time", "max_message_bytes",
-        "max_segment_bytes", "needs_keys", "segment_ms", "timestamp_after_max_ms",
-        "timestamp_before_max_ms",
+        "max_record_bytes", "max_segment_bytes", "needs_keys", "segment_ms",
+        "timestamp_after_max_ms", "timestamp_before_max_ms",
     )  # fmt: skip
 
     def __init__(self, config: TopicConfig) -> None:
         self.config = config
         self.flush_messages = min(config.flush_messages, _NO_FLUSH)
         self.max_message_bytes = config.max_message_bytes
+        self.max_record_bytes = config.max_decompressed_message_bytes
         self.max_segment_bytes = config.max_segment_bytes
         self.segment_ms = config.segment_ms
         self.timestamp_after_max_ms = config.message_timestamp_after_max_ms

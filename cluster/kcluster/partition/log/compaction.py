@@ -9,7 +9,8 @@ Never cleaned: the newest segment, records at or above the last stable offset, r
 min.compaction.lag.ms.  Records of aborted transactions are dropped; markers stay.
 A tombstone (null value) is kept for delete.retention.ms after compaction first saw it; that time is
 in its batch, in the base timestamp field.
-A log with a batch that cannot be read is not cleaned any more, as in Kafka.
+A log with a batch that cannot be read is not cleaned any more, as in Kafka: nor one with a record
+above max.decompressed.message.bytes in a compressed batch.
 Not done: markers whose transaction has no record left are kept for ever.
 """
 
@@ -41,13 +42,16 @@ class _Pass(Struct):
 
     newest: dict[bytes, int]
     """By key: the offset of its newest record among those that are not yet clean."""
-    end_offset: int
+    high_watermark: int
+    """A batch that ends there is kept, even if empty."""
     last_offsets: dict[int, int]
     """By producer id: its last offset.  That batch is kept for its sequence, even if empty."""
     now_ms: int
     tombstone_ms: int
     aborted: list[AbortedTransaction]
     """The log's aborted transactions."""
+    record_max: int
+    """max.decompressed.message.bytes."""
 
 
 def compact(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> int:
@@ -76,12 +80,15 @@ def compact(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> 
     before = _count(cleanable)
     try:
         work = _Pass(
-            newest=_newest_offsets(cleanable, start, aborted),
-            end_offset=end_offset,
+            newest=_newest_offsets(
+                cleanable, start, aborted, config.max_decompressed_message_bytes
+            ),
+            high_watermark=high_watermark,
             last_offsets=last_offsets,
             now_ms=now_ms,
             tombstone_ms=min(now_ms + config.delete_retention_ms, INT64_MAX),
             aborted=aborted,
+            record_max=config.max_decompressed_message_bytes,
         )
         cleaned = [_clean(segment, work) for segment in cleanable]
     except InvalidRecords:
@@ -145,7 +152,7 @@ def _is_aborted(batch: Batch, aborted: list[AbortedTransaction]) -> bool:
 
 
 def _newest_offsets(
-    segments: list[Segment], first_dirty: int, aborted: list[AbortedTransaction]
+    segments: list[Segment], first_dirty: int, aborted: list[AbortedTransaction], record_max: int
 ) -> dict[bytes, int]:
     newest: dict[bytes, int] = {}
     for segment in segments:
@@ -154,7 +161,7 @@ def _newest_offsets(
                 continue
             if aborted and _is_aborted(batch, aborted):
                 continue
-            for record in read_records(batch):
+            for record in read_records(batch, record_max=record_max):
                 if record.key is not None:
                     newest[record.key] = record.offset
     return newest
@@ -178,17 +185,17 @@ def _clean_batch(batch: Batch, work: _Pass) -> Batch | None:
         return batch
     horizon_ms = batch.base_timestamp if batch.attributes & DELETE_HORIZON_BIT else None
     tombstones_go = horizon_ms is not None and horizon_ms <= work.now_ms
-    opened = read_records(batch)
+    opened = read_records(batch, record_max=work.record_max)
     if work.aborted and _is_aborted(batch, work.aborted):
         retained: list[Record] = []
     else:
         retained = [record for record in opened if _is_kept(record, work, tombstones_go)]
     if not retained:
-        last_of_pass = batch.last_offset + 1 == work.end_offset
+        ends_at_high_watermark = batch.last_offset + 1 == work.high_watermark
         last_of_producer = (
             batch.producer_id >= 0 and work.last_offsets.get(batch.producer_id) == batch.last_offset
         )
-        if not (last_of_pass or last_of_producer):
+        if not (ends_at_high_watermark or last_of_producer):
             return None
     if horizon_ms is None and any(record.value is None for record in retained):
         horizon_ms = work.tombstone_ms

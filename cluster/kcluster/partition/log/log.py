@@ -327,15 +327,17 @@ class Log:
         """Every batch from the one that holds `offset` on."""
         return batches_from(self.segments, offset)
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
+    def offset_for_timestamp(
+        self, timestamp_ms: int, record_max: int = 0
+    ) -> tuple[int, int, int] | None:
         """Return (timestamp, offset, leader epoch) of the first record that is not older than
-        `timestamp_ms`; None if there is none."""
-        return first_not_older(self.segments, timestamp_ms, self.log_start_offset)
+        `timestamp_ms`; None if there is none.  `record_max`: see lookup.py."""
+        return first_not_older(self.segments, timestamp_ms, self.log_start_offset, record_max)
 
-    def offset_of_max_timestamp(self) -> tuple[int, int, int] | None:
+    def offset_of_max_timestamp(self, record_max: int = 0) -> tuple[int, int, int] | None:
         """Return (timestamp, offset, leader epoch) of the first record with the greatest timestamp
-        (KIP-734); None for an empty log."""
-        return newest_by_time(self.segments)
+        (KIP-734); None for an empty log.  `record_max`: see lookup.py."""
+        return newest_by_time(self.segments, record_max)
 
     # ------------------------------------------------------------------------------- shortening
 

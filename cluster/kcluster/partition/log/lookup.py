@@ -59,25 +59,26 @@ def batches_from(segments: list[Segment], offset: int) -> list[Batch]:
 
 
 def first_not_older(
-    segments: list[Segment], timestamp_ms: int, log_start_offset: int
+    segments: list[Segment], timestamp_ms: int, log_start_offset: int, record_max: int
 ) -> tuple[int, int, int] | None:
     """Return (timestamp, offset, leader epoch) of the first record with a timestamp of at least
-    `timestamp_ms`; None if there is none.  It mostly opens one batch."""
+    `timestamp_ms`; None if there is none.  It mostly opens one batch.
+    Raises InvalidRecords, also for a record of more than `record_max` bytes (see read_records)."""
     for segment in segments:
         if segment.max_timestamp < timestamp_ms:
             continue
         for batch in segment.batches:
             if batch.max_timestamp < timestamp_ms or batch.last_offset < log_start_offset:
                 continue
-            for record in read_records(batch):
+            for record in read_records(batch, record_max=record_max):
                 if record.timestamp >= timestamp_ms and record.offset >= log_start_offset:
                     return record.timestamp, record.offset, batch.leader_epoch
     return None
 
 
-def newest_by_time(segments: list[Segment]) -> tuple[int, int, int] | None:
+def newest_by_time(segments: list[Segment], record_max: int) -> tuple[int, int, int] | None:
     """Return (timestamp, offset, leader epoch) of the first record with the greatest timestamp of
-    all; None where no record has one."""
+    all; None where no record has one.  Raises InvalidRecords as `first_not_older`."""
     filled = [segment for segment in segments if segment.max_timestamp >= 0]
     if not filled:
         return None
@@ -85,7 +86,7 @@ def newest_by_time(segments: list[Segment]) -> tuple[int, int, int] | None:
     timestamp = newest.max_timestamp
     for batch in newest.batches:
         if batch.max_timestamp == timestamp:
-            for record in read_records(batch):
+            for record in read_records(batch, record_max=record_max):
                 if record.timestamp == timestamp:
                     return timestamp, record.offset, batch.leader_epoch
     return None

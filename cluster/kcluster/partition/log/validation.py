@@ -6,7 +6,8 @@ Kafka: UnifiedLog.analyzeAndValidateRecords, LogValidator; KIP-467 (record error
 
 The records of every batch are read, as in Kafka, which believes some things:
 - offset deltas, unless the batch is compressed and stored as it came;
-- the length before each record, if the batch is compressed and stored as it came.
+- the length before each record, if the batch is compressed and stored as it came; since 4.4 it must
+  be within max.decompressed.message.bytes, and not negative.
 A batch with a wrong one of these is appended, and its consumers get the error.
 
 DIFFERS: a payload is decompressed as a whole, before its first record is read.  If both are wrong,
@@ -21,6 +22,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kcluster.config.kafka.broker import NO_SIZE_LIMIT
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.partition.log.append_rules import PRODUCERS_CODEC, AppendRules
 from kcluster.protocol.errors import ErrorCode
@@ -187,8 +189,10 @@ def _check_contents(
     position = HEADER_BYTES
     data = bytes(batch.buffer)
     headers_max = len(data)
+    record_max = NO_SIZE_LIMIT
     if codec != NO_CODEC:
         position = 0
+        record_max = rules.max_record_bytes
         if allowance is None:
             allowance = Allowance(headers_max)
         opened = _opened(batch, data, allowance)
@@ -196,12 +200,17 @@ def _check_contents(
             return opened
         data = opened
     newest: int = GAVE_UP
-    if stored_codec == codec and not batch.attributes & LOG_APPEND_TIME_BIT:
+    if (
+        stored_codec == codec
+        and not batch.attributes & LOG_APPEND_TIME_BIT
+        and (record_max == NO_SIZE_LIMIT or record_max >= len(data))
+    ):
         newest = newest_delta(data, position, batch.record_count, headers_max, needs_keys)
     if newest != GAVE_UP and _are_in_bounds(batch, newest, rules, now_ms):
         newest += batch.base_timestamp
     else:
-        contents = _Contents(data, position, stored_codec == codec, needs_keys, allowance)
+        in_place = stored_codec == codec
+        contents = _Contents(data, position, in_place, needs_keys, allowance, record_max)
         outcome = _examine(batch, contents, rules.config, now_ms)
         if isinstance(outcome, Refusal):
             return outcome
@@ -248,13 +257,15 @@ def _are_in_bounds(batch: Batch, newest_delta: int, rules: AppendRules, now_ms: 
 
 class _Contents(Struct, gc=False):
     """The records of a batch, which fill `data` from `position` on, and how they are read.
-    `is_in_place`: the batch is stored in the codec in which it came."""
+    `is_in_place`: the batch is stored in the codec in which it came; `record_max`: the greatest
+    size of a record in bytes, or NO_SIZE_LIMIT."""
 
     data: bytes
     position: int
     is_in_place: bool
     needs_keys: bool
     allowance: Allowance | None
+    record_max: int
 
 
 def _examine(batch: Batch, contents: _Contents, config: TopicConfig, now_ms: int) -> int | Refusal:
@@ -272,6 +283,7 @@ def _examine(batch: Batch, contents: _Contents, config: TopicConfig, now_ms: int
                 batch.record_count,
                 contents.allowance,
                 has_lengths=not is_skimmed,
+                record_max=contents.record_max,
             )
         ):
             timestamp = as_int64(batch.base_timestamp + timestamp_delta)

@@ -183,7 +183,7 @@ class CarefulReader:
                 continue
             self.path[-1] = field.name
             values[field.name] = self.array(field) if field.is_array else self.item(field)
-            # DIFFERS: 4.3.1 does not check the size of a tag that it knows.
+            # DIFFERS: 4.4.0 does not check the size of a tag that it knows.
             if self.position != end:
                 raise self.fail(f"tag {tag} is not of the {size} bytes it claims", self.position)
             self.path[-1] = "tags"
@@ -214,7 +214,7 @@ class CarefulReader:
         data = bytes(self.take(size))
         if field.type == "bytes":
             return data
-        # DIFFERS: 4.3.1 replaces bytes that are not UTF-8 by replacement characters.
+        # DIFFERS: 4.4.0 replaces bytes that are not UTF-8 by replacement characters.
         try:
             return data.decode()
         except UnicodeDecodeError as error:

@@ -5,7 +5,7 @@ Kafka: common/message/*.json and MessageSpec; tools/read_schemas.py writes the f
 
 `schema/index.txt` has one line per API.  Each file `schema/<Api>.txt` begins with that line:
 
-    Produce 0: 4.3.1 3-13, 3.9.1 0-11, flexible 9+, listeners broker
+    Produce 0: 4.4.0 3-13, 3.9.1 0-11, flexible 9+, listeners broker
 
 After `request` and `response` come the fields, a struct's fields indented below the field (or
 below `struct <Name>` where several fields share them):
@@ -99,12 +99,12 @@ class MessageSchema(Struct, frozen=True):
 
     name: str
     versions: Versions
-    """All versions in the table: those of 4.3.1 and of 3.9.1."""
+    """All versions in the table: those of 4.4.0 and of 3.9.1."""
     flexible: Versions
     """Compact lengths and tagged fields (KIP-482)."""
     top: StructSchema
     ignores_rest: bool
-    """Whether bytes may follow the last field: 4.3.1 serves requests that have some."""
+    """Whether bytes may follow the last field: 4.4.0 serves requests that have some."""
 
     def is_flexible(self, version: int) -> bool:
         return self.flexible[0] <= version <= self.flexible[1]
@@ -116,7 +116,7 @@ class ApiLine(Struct, frozen=True):
     name: str
     key: int
     versions: Versions
-    """The versions that 4.3.1 serves; NEVER for APIs that 4.0 removed."""
+    """The versions that 4.4.0 serves; NEVER for APIs that 4.0 removed."""
     versions_3_9: Versions
     flexible: Versions
     listeners: tuple[str, ...]

@@ -47,6 +47,7 @@ __all__ = [
     "check_crc",
     "parse_batches",
     "read_records",
+    "record_size_bytes",
 ]
 
 Header = tuple[str, bytes | None]
@@ -130,6 +131,13 @@ def build_batch(
     return batch
 
 
+def record_size_bytes(record: Record, offset_delta: int, timestamp_delta: int = 0) -> int:
+    """The size of an uncompressed record in its batch."""
+    out = bytearray()
+    _write_record(out, record, offset_delta, timestamp_delta)
+    return len(out)
+
+
 def _write_record(out: bytearray, record: Record, offset_delta: int, timestamp_delta: int) -> None:
     body = bytearray(1)  # record attributes: none are defined
     _write_varint(body, timestamp_delta)
@@ -166,12 +174,14 @@ def _write_varint(out: bytearray, value: int) -> None:
 # ------------------------------------------------------------------------------------- reading
 
 
-def read_records(batch: Batch, size_max: int = codecs.SIZE_MAX) -> list[Record]:
+def read_records(
+    batch: Batch, size_max: int = codecs.SIZE_MAX, record_max: int = 0
+) -> list[Record]:
     """Return the records of `batch`.
 
-    Raises InvalidRecords: INVALID_RECORD for bytes that are not the declared number of records,
-    CORRUPT_MESSAGE for a payload that cannot be decompressed, or only to more than `size_max`
-    bytes.
+    Raises InvalidRecords: INVALID_RECORD for bytes that are not the declared number of records, or
+    (in a compressed batch, unless it is 0) for one of more than `record_max` bytes; CORRUPT_MESSAGE
+    for a payload that cannot be decompressed, or only to more than `size_max` bytes.
     """
     payload = memoryview(batch.buffer)[HEADER_BYTES:]
     if batch.codec != codecs.NONE:
@@ -179,11 +189,13 @@ def read_records(batch: Batch, size_max: int = codecs.SIZE_MAX) -> list[Record]:
             payload = memoryview(codecs.decompress(batch.codec, payload, size_max))
         except codecs.CompressionError as problem:
             raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, str(problem)) from problem
-    return read_opened(batch, bytes(payload))
+    if batch.codec == codecs.NONE:
+        record_max = 0
+    return read_opened(batch, bytes(payload), record_max)
 
 
-def read_opened(batch: Batch, data: bytes) -> list[Record]:
-    """Return the records of `batch`, whose decompressed payload is `data`."""
+def read_opened(batch: Batch, data: bytes, record_max: int = 0) -> list[Record]:
+    """Return the records of `batch`, whose decompressed payload is `data`; see `read_records`."""
     append_time = batch.max_timestamp if batch.timestamp_type == LOG_APPEND_TIME else None
     records: list[Record] = []
     position = 0
@@ -191,6 +203,10 @@ def read_opened(batch: Batch, data: bytes) -> list[Record]:
         for _ in range(batch.record_count):
             size, position = read_varint(data, position)
             end = position + size
+            if size > record_max > 0:
+                raise InvalidRecords(
+                    ErrorCode.INVALID_RECORD, f"record of {size} bytes is above {record_max}"
+                )
             if size < 0 or end > len(data):
                 raise InvalidRecords(
                     ErrorCode.INVALID_RECORD, f"record of {size} bytes does not fit"

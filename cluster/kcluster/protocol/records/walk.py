@@ -144,12 +144,18 @@ def _past_headers(data: bytes, position: i64, stop: i64) -> i64:
 
 
 def each_record(
-    data: bytes, position: int, count: int, allowance: Allowance | None, has_lengths: bool = True
+    data: bytes,
+    position: int,
+    count: int,
+    allowance: Allowance | None,
+    has_lengths: bool = True,
+    record_max: int = 0,
 ) -> Iterator[WalkedRecord]:
     """The records that fill `data` from `position` on, one after the other.
 
     `has_lengths` False: the lengths of records are read, but not believed.  Kafka skips over keys
-    and values so in compressed batches that it stores as they are.  `allowance`: pays for headers.
+    and values so in compressed batches that it stores as they are.  `record_max`: of their lengths;
+    0: they are not looked at.  `allowance`: pays for headers.
     Raises InvalidRecords, before the record that is wrong; before the last one also if there are
     bytes behind it.
     """
@@ -157,6 +163,8 @@ def each_record(
     for left in range(count - 1, -1, -1):
         size = walk.number(_VARINT_MAX_BYTES)
         start = walk.position
+        if record_max and not 0 <= size <= record_max:
+            raise invalid(f"a record of {size} bytes; at most {record_max} are allowed")
         if has_lengths and size > len(data) - start:
             raise invalid(f"a record of {size} bytes does not fit")
         walk.position += 1

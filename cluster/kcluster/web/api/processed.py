@@ -145,7 +145,7 @@ def judge_processed(call: ApiCall) -> ProcessingAnswer:
 
 def check_topic(cluster: Cluster, topic: str) -> None:
     """A refusal with the nearest name if there is no such topic."""
-    topics = list(dict.fromkeys(found.topic for found in cluster.status().partitions))
+    topics = cluster.topics()
     if topic not in topics:
         meant = nearest(topic, topics)
         hint = f"; did you mean {meant}?" if meant else ""

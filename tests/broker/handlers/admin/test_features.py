@@ -66,8 +66,8 @@ def test_update_features__every_broker_answers_the_new_level() -> None:
     before, epoch = finalized(t, 3)
     assert before == {
         "group.version": 1,
-        "metadata.version": 30,
-        "share.version": 1,
+        "metadata.version": 33,
+        "share.version": 2,
         "streams.version": 1,
         "transaction.version": 2,
         ELR: 1,

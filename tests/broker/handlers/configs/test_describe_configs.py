@@ -10,6 +10,7 @@ from kcluster.metadata.records import ConfigRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.releases import releases
 from tests.rig.one_broker import (
     OneBroker,
     broker_config,
@@ -186,7 +187,47 @@ def test_describe_configs__every_version_is_answered(version: int) -> None:
     assert result.configs[0].value == "1073741824"
 
 
-def test_describe_configs__a_broker_has_every_config_of_4_3_1_but_internal_ones() -> None:
+LATER = "max.decompressed.message.bytes"
+
+
+@pytest.mark.parametrize(("release", "knows"), [("4.3", False), ("4.4", True)])
+def test_describe_configs__a_config_is_described_since_its_release(
+    release: str, knows: bool
+) -> None:
+    mixed = [topic_config("a", LATER, "5"), ConfigRecord(GROUP, "g", "streams.assignor.name", "x")]
+    one = OneBroker(BASE, mixed, release=releases()[release])
+    for kind, name, key in ((TOPIC, "a", LATER), (BROKER, "1", LATER)):
+        assert len(describe(one, kind, name, key).configs) == knows
+    of_group = describe(one, GROUP, "g").configs
+    assert ("streams.assignor.name" in [of.name for of in of_group]) == knows
+    assert one.broker.view.config.max_decompressed_message_bytes == (2**31 - 9 if knows else 0)
+
+
+def test_describe_configs__a_later_config_is_as_one_of_a_plugin_to_an_older_broker() -> None:
+    set_for_all = [broker_config("", LATER, "100")]
+    one = OneBroker(BASE, set_for_all, release=releases()["4.3"])
+    of = entry(one, BROKER, "1", LATER)
+    assert (of.value, of.is_sensitive, of.read_only) == (None, True, True)
+    assert one.broker.view.config.max_decompressed_message_bytes == 0
+
+
+def test_describe_configs__internal_configs_of_a_group_show_where_they_are_set() -> None:
+    one = OneBroker(BASE, [ConfigRecord(GROUP, "g", "streams.num.warmup.replicas", "3")])
+    of = entry(one, GROUP, "g", "streams.num.warmup.replicas")
+    assert synonyms(of) == [
+        ("streams.num.warmup.replicas", "3", 8),
+        ("group.streams.num.warmup.replicas", "2", 5),
+    ]
+    assert not describe(one, GROUP, "other", "streams.num.warmup.replicas").configs
+
+
+def test_describe_configs__a_streams_group_has_the_brokers_first_assignor() -> None:
+    of = entry(OneBroker(BASE), GROUP, "g", "streams.assignor.name")
+    assert (of.value, of.config_type) == ("sticky", 2)
+    assert synonyms(of) == [("group.streams.assignors", "sticky", 5)]
+
+
+def test_describe_configs__a_broker_has_every_config_of_kafka_but_internal_ones() -> None:
     described = describe(OneBroker(BASE), BROKER, "1").configs
     assert {config.name for config in described} == broker_catalog().keys() - internal_configs()
     assert all(config.value is None for config in described if config.is_sensitive)

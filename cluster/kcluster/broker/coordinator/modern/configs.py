@@ -9,7 +9,13 @@ from __future__ import annotations
 from functools import partial
 
 from kcluster.broker.coordinator.interface import CoordinatorBroker
-from kcluster.config.kafka.group import GROUP_CONFIGS, bounds_of, broker_default, broker_value
+from kcluster.config.kafka.group import (
+    GROUP_CONFIGS,
+    bounds_of,
+    broker_default,
+    broker_value,
+    default_of,
+)
 from kcluster.config.kafka.values import ConfigError, Value, parse_value
 from kcluster.metadata.records import GROUP_RESOURCE
 
@@ -19,10 +25,9 @@ def group_config(broker: CoordinatorBroker, group_id: str, name: str) -> Value:
     bounds that the broker sets now, or the broker's."""
     own = broker.image.configs.get((GROUP_RESOURCE, group_id))
     if own is None or name not in own:
-        default = broker_default(name)
-        if default == name:  # no broker config gives it
+        if broker_default(name) == name:  # no broker config gives it
             return GROUP_CONFIGS[name].default
-        return broker_value(broker.config, default)
+        return default_of(partial(broker_value, broker.config), name)
     value = parse_value(GROUP_CONFIGS[name], own[name])
     assert not isinstance(value, ConfigError), value  # the controller has checked it
     low, high = bounds_of(partial(broker_value, broker.config), name)

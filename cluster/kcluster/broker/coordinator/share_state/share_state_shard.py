@@ -42,6 +42,10 @@ from kcluster.protocol.names import SHARE_GROUP_STATE_TOPIC
 from kcluster.protocol.records.records import Batch
 
 NEGATIVE_PARTITION: Final = "the partition is negative"
+NEGATIVE_LEADER_EPOCH: Final = "the leader epoch is negative"
+NEGATIVE_STATE_EPOCH: Final = "the state epoch is negative"
+FIRST_WITHOUT_MISSING_EPOCHS: Final = (4, 4)
+"""Before it epoch -1 is any epoch, and a write moves the start offset to wherever it says."""
 WRITE_OF_UNINITIALIZED: Final = "written before it was initialized"
 READ_OF_UNINITIALIZED: Final = "read before it was initialized"
 
@@ -113,6 +117,8 @@ class ShareStateShard(LogShard[StateRecord]):
         entry = self.entries.get(partition)
         if partition.partition < 0:
             on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION), now_ms)
+        elif self._is_strict and state_epoch < 0:
+            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_STATE_EPOCH), now_ms)
         elif entry is not None and NO_EPOCH != state_epoch < entry.state_epoch:
             on_answer(_refusal(ErrorCode.FENCED_STATE_EPOCH), now_ms)
         elif not self._exists(partition):
@@ -138,6 +144,8 @@ class ShareStateShard(LogShard[StateRecord]):
         entry = self.entries.get(partition)
         if partition.partition < 0:
             on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION), now_ms)
+        elif self._is_strict and leader_epoch < 0:
+            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_LEADER_EPOCH), now_ms)
         elif entry is None:
             on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, READ_OF_UNINITIALIZED), now_ms)
         elif NO_EPOCH != leader_epoch < entry.leader_epoch:
@@ -169,6 +177,10 @@ class ShareStateShard(LogShard[StateRecord]):
         entry = self.entries.get(partition)
         if partition.partition < 0:
             on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION), now_ms)
+        elif self._is_strict and leader_epoch < 0:
+            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_LEADER_EPOCH), now_ms)
+        elif self._is_strict and state_epoch < 0:
+            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_STATE_EPOCH), now_ms)
         elif entry is None:
             on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, WRITE_OF_UNINITIALIZED), now_ms)
         elif NO_EPOCH != leader_epoch < entry.leader_epoch:
@@ -209,6 +221,10 @@ class ShareStateShard(LogShard[StateRecord]):
         else:
             self.after_writes(_answering(self.state(partition), on_answer), now_ms)
 
+    @property
+    def _is_strict(self) -> bool:
+        return self.broker.release.number >= FIRST_WITHOUT_MISSING_EPOCHS
+
     def _exists(self, partition: SharePartition) -> bool:
         topic = self.broker.image.topic_by_id(partition.topic_id)
         return topic is not None and partition.partition < len(topic.partitions)
@@ -225,6 +241,15 @@ class ShareStateShard(LogShard[StateRecord]):
     ) -> StateRecord:
         """The record of a change: an update, or a snapshot after so many updates."""
         known = entry.state
+        if self._is_strict:
+            # Writes may come in another order than they were made: there is no way back.
+            if start_offset < known.start_offset:
+                delivery_complete_count = known.delivery_complete_count
+            elif start_offset == known.start_offset:
+                delivery_complete_count = max(
+                    delivery_complete_count, known.delivery_complete_count
+                )
+            start_offset = max(start_offset, known.start_offset)
         limit = self.broker.config.share_coordinator_snapshot_update_records_per_snapshot
         if entry.updates < limit:
             return UpdateRecord(

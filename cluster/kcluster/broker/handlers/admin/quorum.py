@@ -1,13 +1,14 @@
-"""DescribeQuorum 55 (v0-2), AddRaftVoter 80 (v0-1), RemoveRaftVoter 81 (v0): passed on to the
-controller.
+"""DescribeQuorum 55 (v0-2), AddRaftVoter 80 (v0-1), RemoveRaftVoter 81 (v0), UnregisterController
+94 (v0): passed on to the controller.
 
 Owns: the answer when the controller does not answer in time.  Never: knows the quorum.
-Kafka: KafkaApis.forwardToController; KIP-595, KIP-853.
+Kafka: KafkaApis.forwardToController; KIP-595, KIP-853, KIP-1312.
 Versions:
 - DescribeQuorum v1: times of fetches (KIP-836)
 - DescribeQuorum v2: directories, endpoints and messages (KIP-853)
 - AddRaftVoter v1: ack_when_committed
 - RemoveRaftVoter v0: KIP-853
+- UnregisterController v0: KIP-1312
 """
 
 from __future__ import annotations
@@ -41,6 +42,13 @@ def remove_voter(broker: Broker, request: Request, now_ms: int) -> Any:
     return forward(broker, request, broker.config.request_timeout_ms, _remove_timed_out, now_ms)
 
 
+@handles(ApiKey.UNREGISTER_CONTROLLER, versions=(0, 0))
+def unregister_controller(broker: Broker, request: Request, now_ms: int) -> Any:
+    """Forget a controller that will not return."""
+    timeout_ms = broker.config.request_timeout_ms
+    return forward(broker, request, timeout_ms, _unregister_timed_out, now_ms)
+
+
 def _quorum_timed_out(_request: m.DescribeQuorumRequest) -> m.DescribeQuorumResponse:
     error = ErrorCode.REQUEST_TIMED_OUT
     return m.DescribeQuorumResponse(error_code=error, error_message=error.text)
@@ -54,3 +62,10 @@ def _add_timed_out(_request: m.AddRaftVoterRequest) -> m.AddRaftVoterResponse:
 def _remove_timed_out(_request: m.RemoveRaftVoterRequest) -> m.RemoveRaftVoterResponse:
     error = ErrorCode.REQUEST_TIMED_OUT
     return m.RemoveRaftVoterResponse(error_code=error, error_message=error.text)
+
+
+def _unregister_timed_out(
+    _request: m.UnregisterControllerRequest,
+) -> m.UnregisterControllerResponse:
+    error = ErrorCode.REQUEST_TIMED_OUT
+    return m.UnregisterControllerResponse(error_code=error, error_message=error.text)

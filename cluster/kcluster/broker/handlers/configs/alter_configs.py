@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -18,7 +18,7 @@ from msgspec import Struct
 from kcluster.broker.broker import Broker
 from kcluster.broker.configs.dynamic_configs import change_problem
 from kcluster.broker.configs.loggers import change_levels
-from kcluster.broker.configs.settings import definition_of, settings_of
+from kcluster.broker.configs.settings import BrokerSettings, settings_of
 from kcluster.broker.registry import PARKED, handles
 from kcluster.config.kafka.definitions import format_value
 from kcluster.contract import Request
@@ -160,19 +160,21 @@ def _check_broker(broker: Broker, resource: Any, incremental: bool) -> ResourceR
         config.name: config.value for config in resource.configs
     }
     if incremental:
-        level = _with_changes(settings.dynamic if for_one else settings.dynamic_default, resource)
+        level = _with_changes(settings, for_one, resource)
     if isinstance(level, ResourceResult):
         return level
     problem = change_problem(settings, level, for_one)
     return None if problem is None else _refused(problem)
 
 
-def _with_changes(current: Mapping[str, str], resource: Any) -> dict[str, str] | ResourceResult:
+def _with_changes(
+    settings: BrokerSettings, for_one: bool, resource: Any
+) -> dict[str, str] | ResourceResult:
     """A level of dynamic configs after the change."""
     unknown = [c for c in resource.configs if not SET <= _operation(c) <= SUBTRACT]
     if unknown:
         return _refused(f"there is no operation {_operation(unknown[0])}")
-    level = dict(current)
+    level = dict(settings.dynamic if for_one else settings.dynamic_default)
     for config in resource.configs:
         name, operation = config.name, _operation(config)
         if operation == SET:
@@ -180,7 +182,7 @@ def _with_changes(current: Mapping[str, str], resource: Any) -> dict[str, str] |
         elif operation == DELETE:
             level.pop(name, None)
         else:
-            definition = definition_of(name)
+            definition = settings.definition(name)
             if definition is None or definition.type != "LIST":
                 return ResourceResult(ErrorCode.INVALID_CONFIG, f"{name} is not a known list")
             text = level.get(name, format_value(definition.default)) or ""

@@ -8,7 +8,7 @@ KIP-714, KIP-848.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kcluster.broker.broker import Broker
@@ -21,7 +21,6 @@ from kcluster.broker.configs.settings import (
     DYNAMIC_TOPIC_CONFIG,
     GROUP_CONFIG,
     BrokerSettings,
-    definition_of,
     is_sensitive,
     settings_of,
     synonym_of,
@@ -29,7 +28,7 @@ from kcluster.broker.configs.settings import (
 from kcluster.broker.handlers.configs.alter_configs import BROKER_LOGGER_RESOURCE, other_broker
 from kcluster.broker.handlers.metadata.metadata import unknown_topic_error
 from kcluster.broker.registry import handles
-from kcluster.config.kafka.catalog import Scope, broker_catalog, documentation, internal_configs
+from kcluster.config.kafka.catalog import Scope, broker_catalog, documentation
 from kcluster.config.kafka.definitions import (
     CLIENT_METRICS_CONFIGS,
     GROUP_CONFIGS,
@@ -41,6 +40,7 @@ from kcluster.config.kafka.definitions import (
     format_value,
 )
 from kcluster.config.kafka.group import broker_default
+from kcluster.config.kafka.values import known_configs
 from kcluster.contract import Request
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import (
@@ -103,6 +103,7 @@ class _Describing:
         self.image: MetadataImage = broker.image
         self.request = request
         self.settings = settings
+        self.release = settings.release
         self.by_type: dict[int, Callable[[str], Described]] = {
             TOPIC_RESOURCE: self.topic,
             BROKER_RESOURCE: self.one_or_all_brokers,
@@ -141,11 +142,11 @@ class _Describing:
             if error is ErrorCode.INVALID_TOPIC_EXCEPTION:
                 return _failed(error, f"{topic!r} cannot be the name of a topic")
             return _failed(error)
-        own = self.image.topic_configs(topic)
+        own = known_configs(TOPIC_CONFIGS, self.image.topic_configs(topic), self.release)
         config = TopicConfig.resolve(self.settings.config, own)
         entries = []
         for name, definition in sorted(TOPIC_CONFIGS.items()):
-            if name.startswith("internal.") and name not in own:
+            if not self.is_shown(definition, own):
                 continue
             value = describe(definition, config)
             defaults = definition.synonyms[:1]
@@ -163,13 +164,13 @@ class _Describing:
         settings = self.settings
         names: Iterable[str] = settings.dynamic_default
         if name:
-            known = broker_catalog().keys() - internal_configs()
+            known = [n for n, one in broker_catalog().items() if self.is_shown(one, ())]
             names = {*known, *settings.dynamic, *settings.dynamic_default}
         return _described([self.broker_entry(one, bool(name)) for one in sorted(names)])
 
     def broker_entry(self, name: str, for_one: bool) -> Entry:
         """One config of this broker, or of all.  An unknown one has only its name."""
-        settings, definition = self.settings, definition_of(name)
+        settings, definition = self.settings, self.settings.definition(name)
         synonyms = settings.synonyms(name)
         value: str | None = None
         if not for_one:
@@ -222,9 +223,12 @@ class _Describing:
         if not name:
             return _failed(ErrorCode.INVALID_REQUEST, "a group's id is needed")
         own = self.image.configs.get((GROUP_RESOURCE, name), {})
+        own = known_configs(GROUP_CONFIGS, own, self.release)
         config = GroupConfig.resolve(self.settings.value, own)
         entries = []
         for key, definition in GROUP_CONFIGS.items():
+            if not self.is_shown(definition, own):
+                continue
             value = describe(definition, config)
             synonyms = [synonym_of(key, value, GROUP_CONFIG)] if key in own else []
             default = broker_default(key)
@@ -237,6 +241,13 @@ class _Describing:
         return _described(entries)
 
     # ---------------------------------------------------------------------------------- entries
+
+    def is_shown(self, definition: ConfigDef, own: Collection[str]) -> bool:
+        """Whether the broker's release has the config, and it is not an internal one that is not
+        set (`own`: names of those that are)."""
+        if not definition.is_in(self.release):
+            return False
+        return not definition.internal or definition.name in own
 
     def entry(
         self, scope: Scope, definition: ConfigDef, value: str | None, synonyms: list[Synonym]

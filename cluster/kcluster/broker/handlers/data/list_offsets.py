@@ -130,8 +130,9 @@ def _find_offset(replica: Replica, timestamp: int, request: Request) -> tuple[in
         return -1, start, log.epochs.epoch_for_offset(start)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOWHERE
+    record_max = replica.config.max_decompressed_message_bytes
     if timestamp == MAX_TIMESTAMP:
-        record = log.offset_of_max_timestamp()
+        record = log.offset_of_max_timestamp(record_max)
     else:
-        record = log.offset_for_timestamp(timestamp)
+        record = log.offset_for_timestamp(timestamp, record_max)
     return NOWHERE if record is None or record[1] >= end else record

@@ -1,5 +1,5 @@
 """Consumer groups: JoinGroup 11 (v0-9), Heartbeat 12 (v0-4), LeaveGroup 13 (v0-5), SyncGroup 14
-(v0-5), DescribeGroups 15 (v0-6), ListGroups 16 (v0-5), DeleteGroups 42 (v0-2).
+(v0-5), DescribeGroups 15 (v0-6), ListGroups 16 (v0-5), DeleteGroups 42 (v0-3).
 
 Owns: the checks that need no group, and the shape of the answers.  Never: changes a group
 (coordinator/classic_group.py does).
@@ -182,7 +182,7 @@ def list_groups(broker: Broker, request: Request, now_ms: int) -> m.ListGroupsRe
 # ----------------------------------------------------------------------------------- deletion
 
 
-@handles(ApiKey.DELETE_GROUPS, versions=(0, 2))
+@handles(ApiKey.DELETE_GROUPS, versions=(0, 3))
 def delete_groups(broker: Broker, request: Request, now_ms: int) -> m.DeleteGroupsResponse | Parked:
     """Each group by itself; the answer is sent when the last tombstone is committed."""
     results = {

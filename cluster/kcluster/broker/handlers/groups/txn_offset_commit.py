@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (API 28, v0-5): offsets that are committed with a transaction, or not at all.
+"""TxnOffsetCommit (API 28, v0-6): offsets that are committed with a transaction, or not at all.
 
 Owns: checks that need no group, verification of the group's partition, the shape of the answer.
 Never: decides who may commit or stores an offset (coordinator/ does).
@@ -9,15 +9,17 @@ Versions:
 - v3: the member that commits (KIP-447)
 - v4: TRANSACTION_ABORTABLE (KIP-890)
 - v5: transactions V2: adds the group's partition to the transaction (KIP-890)
+- v6: topic ids; GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (KIP-1319)
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.group import Committer
-from kcluster.broker.coordinator.group_log import NO_TOPIC_ID, LogRecord, OffsetRecord
+from kcluster.broker.coordinator.group_log import LogRecord, OffsetRecord
 from kcluster.broker.coordinator.offsets import committed_offset
 from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity, TopicPartition
 from kcluster.broker.handlers.transactions.verification import PartitionsQuestion
@@ -33,12 +35,19 @@ LOADING_SINCE: Final = 2
 """Before it COORDINATOR_LOAD_IN_PROGRESS is fatal to producers: COORDINATOR_NOT_AVAILABLE then."""
 ABORTABLE_SINCE: Final = 4
 V2_SINCE: Final = 5
+TOPIC_IDS_SINCE: Final = 6
 NO_SEQUENCE: Final = -1
 
+STALE_EPOCHS_SINCE: Final = 6
+"""Before it producers do not know STALE_MEMBER_EPOCH: ILLEGAL_GENERATION then."""
+
+CommitTopic = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+CommitPartition = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
+TopicResult = m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
 PartitionResult = m.TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
 
 
-@handles(ApiKey.TXN_OFFSET_COMMIT, versions=(0, 5))
+@handles(ApiKey.TXN_OFFSET_COMMIT, versions=(0, 6))
 def txn_offset_commit(
     broker: Broker, request: Request, now_ms: int
 ) -> m.TxnOffsetCommitResponse | Parked:
@@ -56,37 +65,66 @@ class PendingTxnOffsets:
         self._broker = broker
         self._request = request
         self._body: m.TxnOffsetCommitRequest = request.body
-        self._errors: dict[TopicPartition, ErrorCode] = {}
-        self.known: list[tuple[str, m.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition]] = []
-        """Topic and offset of each partition that exists."""
-        metadata_max = broker.config.offset_metadata_max_bytes
+        self._answer = m.TxnOffsetCommitResponse()
+        self._by_id = request.api_version >= TOPIC_IDS_SINCE
+        self._metadata_max = broker.config.offset_metadata_max_bytes
+        self.known: list[CommitTopic] = []
+        """The topics, with names and ids, and their partitions that exist."""
         for topic in self._body.topics:
-            for partition in topic.partitions:
-                index = partition.partition_index
-                if broker.image.partition(topic.name, index) is None:
-                    self._errors[topic.name, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                elif len(partition.committed_metadata or "") > metadata_max:
-                    self._errors[topic.name, index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                else:
-                    self.known.append((topic.name, partition))
+            self._add(topic)
 
-    def answer(self) -> m.TxnOffsetCommitResponse:
-        """The response; partitions without an error are committed to the transaction."""
-        return m.TxnOffsetCommitResponse(
-            topics=[
-                m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(
-                    name=topic.name,
-                    partitions=[
-                        PartitionResult(
-                            one.partition_index,
-                            self._errors.get((topic.name, one.partition_index), ErrorCode.NONE),
-                        )
-                        for one in topic.partitions
-                    ],
-                )
-                for topic in self._body.topics
-            ]
-        )
+    def _add(self, topic: CommitTopic) -> None:
+        """Add what exists of a topic to `known`, and the rest to the answer."""
+        image = self._broker.image
+        name = image.topic_names.get(topic.topic_id, "") if self._by_id else topic.name
+        found = image.topics.get(name)
+        if found is None:
+            missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if self._by_id:
+                missing = ErrorCode.UNKNOWN_TOPIC_ID
+            for one in topic.partitions:
+                self._add_result(topic.name, topic.topic_id, one.partition_index, missing)
+            return
+        known = CommitTopic(name=name, topic_id=found.topic_id, partitions=[])
+        for one in topic.partitions:
+            if 0 <= one.partition_index < len(found.partitions):
+                known.partitions.append(one)
+            else:
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                self._add_result(name, found.topic_id, one.partition_index, error)
+        if known.partitions:
+            self.known.append(known)
+
+    def _add_result(self, name: str, topic_id: bytes, partition: int, error: ErrorCode) -> None:
+        result = PartitionResult(partition, error)
+        for topic in self._answer.topics:
+            if topic.name == name and topic.topic_id == topic_id:
+                topic.partitions.append(result)
+                return
+        self._answer.topics.append(TopicResult(name, topic_id, [result]))
+
+    def answer(self, error: ErrorCode = ErrorCode.NONE) -> m.TxnOffsetCommitResponse:
+        """The response: `error` for each partition that exists, or what became of each.
+
+        As in Kafka a topic that was named twice is merged only if there were errors before.
+        Kafka: TxnOffsetCommitResponse.Builder.merge.
+        """
+        merges = bool(self._answer.topics)
+        for topic in self.known:
+            if not merges:
+                self._answer.topics.append(TopicResult(topic.name, topic.topic_id, []))
+            for one in topic.partitions:
+                outcome = error or self._check_metadata(one)
+                if merges:
+                    self._add_result(topic.name, topic.topic_id, one.partition_index, outcome)
+                else:
+                    result = PartitionResult(one.partition_index, outcome)
+                    self._answer.topics[-1].partitions.append(result)
+        return self._answer
+
+    def _check_metadata(self, partition: CommitPartition) -> ErrorCode:
+        is_too_large = len(partition.committed_metadata or "") > self._metadata_max
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_large else ErrorCode.NONE
 
     def _finish(self, error: ErrorCode, _now_ms: int) -> None:
         if (
@@ -94,10 +132,7 @@ class PendingTxnOffsets:
             and self._request.api_version < LOADING_SINCE
         ):
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if error is not ErrorCode.NONE:
-            for topic, partition in self.known:
-                self._errors[topic, partition.partition_index] = error
-        self._broker.reply(self._request, self.answer())
+        self._broker.reply(self._request, self.answer(error))
 
     # ------------------------------------------------------------------- verification
 
@@ -160,35 +195,33 @@ class PendingTxnOffsets:
         committer = Committer(
             member_id=body.member_id,
             instance_id=body.group_instance_id,
-            generation=body.generation_id,
+            generation=body.generation_id_or_member_epoch,
             api_version=self._request.api_version,
             is_in_transaction=True,
         )
-        partitions = [
-            (broker.image.topics[topic].topic_id, partition.partition_index)
-            for topic, partition in self.known
-        ]
-        error = shard.admit_commit(body.group_id, committer, partitions, now_ms)
-        if error is ErrorCode.STALE_MEMBER_EPOCH:
-            error = ErrorCode.ILLEGAL_GENERATION  # producers do not know the other
-        if error is not ErrorCode.NONE:
+        storable = list(self._storable())
+        ids = [(topic.topic_id, one.partition_index) for topic, one in storable]
+        error = shard.admit_commit(body.group_id, committer, ids, now_ms)
+        knows_epochs = self._request.api_version >= STALE_EPOCHS_SINCE
+        if error is ErrorCode.STALE_MEMBER_EPOCH and not knows_epochs:
+            error = ErrorCode.ILLEGAL_GENERATION
+        if error is not ErrorCode.NONE or not storable:
             self._finish(error, now_ms)
             return
         producer = ProducerIdentity(body.producer_id, body.producer_epoch)
-        shard.append_in_transaction(self._records(now_ms), producer, self._finish, now_ms)
-
-    def _records(self, now_ms: int) -> list[LogRecord]:
-        return [
+        records: list[LogRecord] = [
             OffsetRecord(
-                self._body.group_id,
-                topic,
-                partition.partition_index,
-                committed_offset(partition, _topic_id(self._broker, topic), now_ms),
+                body.group_id,
+                topic.name,
+                one.partition_index,
+                committed_offset(one, topic.topic_id, now_ms),
             )
-            for topic, partition in self.known
+            for topic, one in storable
         ]
+        shard.append_in_transaction(records, producer, self._finish, now_ms)
 
-
-def _topic_id(broker: Broker, topic: str) -> bytes:
-    image = broker.image.topics.get(topic)
-    return NO_TOPIC_ID if image is None else image.topic_id
+    def _storable(self) -> Iterator[tuple[CommitTopic, CommitPartition]]:
+        for topic in self.known:
+            for one in topic.partitions:
+                if self._check_metadata(one) is ErrorCode.NONE:
+                    yield topic, one

@@ -1,8 +1,9 @@
-"""ApiVersions (API 18, v0-4): which APIs, versions and features this broker has.
+"""ApiVersions (API 18, v0-5): which APIs, versions and features this broker has.
 
 Owns: the list that clients choose their versions from.  Never: checks a request's own version
 (channel.py does, and answers a too new ApiVersions with `too_new`).
-Kafka: KafkaApis.handleApiVersionsRequest, ApiVersionManager; KIP-35, KIP-511, KIP-584, KIP-1022.
+Kafka: KafkaApis.handleApiVersionsRequest, ApiVersionManager; KIP-35, KIP-511, KIP-584, KIP-1022,
+KIP-1242.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from kcluster.broker.versions import (
     FIRST_WITH_API_VERSIONS_IN_ERRORS,
     FIRST_WITH_EPOCHS_OF_FEATURES,
     LATEST,
-    feature_range,
     listed,
     served,
 )
@@ -25,28 +25,34 @@ from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import TELEMETRY, ApiKey
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.features import FEATURES
+from kcluster.protocol.features import supported
 from kcluster.protocol.releases import Release
 
 LISTED_FROM: Final = {ApiKey.PRODUCE: 0}
 """Versions listed below those served: librdkafka looks for Produce v0 to detect codecs
 (KAFKA-18659).  Kafka: ApiVersionsResponse.collectApis."""
 
+NO_NODE: Final = -1
+"""As the node that a client expects: it does not know any."""
+
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
-@handles(ApiKey.API_VERSIONS, versions=(0, 4))
+@handles(ApiKey.API_VERSIONS, versions=(0, 5))
 def api_versions(broker: Broker, request: Request, now_ms: int) -> m.ApiVersionsResponse:
     """List APIs and features.
 
     Behaviour:
-    - every served API, by key, with 4.3.1's versions of it;
+    - every served API, by key, with 4.4.0's versions of it;
     - finalized features, with the offset of the image as their epoch;
     - INVALID_REQUEST for a client software name or version with other characters than letters,
-      digits, dots and dashes, or with a dot or dash at either end.
+      digits, dots and dashes, or with a dot or dash at either end;
+    - REBOOTSTRAP_REQUIRED for a client that expects another cluster or broker at this address,
+      INVALID_REQUEST if it names only one of the two.
     Versions:
     - v3: features (KIP-584) and the client's software (KIP-511)
     - v4: also features whose lowest level is 0 (KIP-1022)
+    - v5: the cluster and broker that the client expects (KIP-1242)
     Not done: zk_migration_ready (always false since 4.0).
     """
     image, version = broker.image, request.api_version
@@ -57,9 +63,24 @@ def api_versions(broker: Broker, request: Request, now_ms: int) -> m.ApiVersions
             request.body.client_software_name,
             request.body.client_software_version,
         )
-    return build_api_versions(
+    response = build_api_versions(
         request.body, version, image.offset, image.features, broker.release, has_subscriptions
     )
+    error = _place_problem(request.body, broker.cluster_id, broker.node_id)
+    if error is not ErrorCode.NONE and not response.error_code:
+        return m.ApiVersionsResponse(error_code=error)
+    return response
+
+
+def _place_problem(request: m.ApiVersionsRequest, cluster_id: str, node_id: int) -> ErrorCode:
+    """What is wrong with the place that a client expects to have reached: nothing if it names
+    none.  Clients follow stale metadata to an address that has another owner by now (KIP-1242)."""
+    if request.cluster_id is None and request.node_id == NO_NODE:
+        return ErrorCode.NONE
+    if request.cluster_id is None or request.node_id == NO_NODE:
+        return ErrorCode.INVALID_REQUEST
+    is_here = request.cluster_id == cluster_id and request.node_id == node_id
+    return ErrorCode.NONE if is_here else ErrorCode.REBOOTSTRAP_REQUIRED
 
 
 def build_api_versions(
@@ -83,7 +104,7 @@ def build_api_versions(
         if release.number >= FIRST_WITH_EPOCHS_OF_FEATURES:
             response.finalized_features_epoch = 0
         return response
-    features = _features(release)
+    features = supported(release)
     response.supported_features = [
         m.ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=low, max_version=high)
         for name, (low, high) in features.items()
@@ -125,15 +146,6 @@ def _api_keys(release: Release, with_telemetry: bool) -> list[m.ApiVersionsRespo
             if with_telemetry or api_key not in TELEMETRY
         ]
     return [m.ApiVersionsResponse.ApiVersion(*row) for row in listed(release)]
-
-
-def _features(release: Release) -> dict[str, tuple[int, int]]:
-    """Name -> lowest and highest level."""
-    known = {
-        name: feature_range(release, name, feature.lowest, feature.highest)
-        for name, feature in FEATURES.items()
-    }
-    return {name: levels for name, levels in known.items() if levels is not None}
 
 
 def _listed(api_key: int) -> m.ApiVersionsResponse.ApiVersion:

@@ -45,6 +45,8 @@ from kcluster.protocol.features import SHARE_VERSION
 BATCH_OPTIMIZED: Final = 0
 RECORD_LIMIT: Final = 1
 ACQUIRE_MODES: Final = (BATCH_OPTIMIZED, RECORD_LIMIT)
+FIRST_THAT_FINDS_UNKNOWN_TOPICS: Final = (4, 4)
+"""Before it a topic without a name is an error of the whole request."""
 """The acquire mode in which max_records is a limit; otherwise batches are not divided."""
 _HINTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -202,8 +204,10 @@ class PendingShareFetch(ParkedShareFetch):
         broker, session, body = self._broker, self._session, self._request.body
         for named in self._rotated():
             if not named.topic:
-                # As Kafka, which looks for a topic without a name here.
-                return ErrorCode.UNKNOWN_SERVER_ERROR
+                if broker.release.number < FIRST_THAT_FINDS_UNKNOWN_TOPICS:
+                    return ErrorCode.UNKNOWN_SERVER_ERROR
+                self._answers[named] = _error_data(named, ErrorCode.UNKNOWN_TOPIC_ID)
+                continue
             if broker.image.partition(named.topic, named.partition) is None:
                 self._answers[named] = _error_data(named, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                 continue
