@@ -43,6 +43,7 @@ COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol te
   tests/runtime tests/operations tests/drivers tests/handle tests/invariants tests/evidence tests/checks \
   tests/property tests/fuzz tests/scenario/play tests/foreign_clients tests/cli tests/test_build.py scenarios
 KAFKA_LIBS := build/kafka-libs
+KAFKA_CLIENTS := build/kafka-clients
 CONNECTOR_JARS := build/connector-jars
 ARCHIVES := build/archives
 PROGRAMS := build/programs
@@ -105,7 +106,7 @@ compat: $(VENV)/.dev
 compare: $(VENV)/.dev
 	@$(BIN)/python -m compare $(if $(KAFKA),--kafka $(KAFKA)) $(ARGS)
 
-tools: $(VENV)/.dev $(KAFKA_LIBS)
+tools: $(VENV)/.dev $(KAFKA_LIBS) $(KAFKA_CLIENTS)
 	@KCLUSTER_LONG_PROGRAMS=yes $(BIN)/python -m pytest -o faulthandler_timeout=1000 $(TOOLS_TESTS) $(ARGS)
 
 # With Java, pytest also tests Kafka's tools and Spark's connector. Without Java, or without the jars,
@@ -116,22 +117,37 @@ jars: $(VENV)/.dev
 	else \
 	  $(MAKE) --no-print-directory $(ARCHIVES)/kafka-tools.jsa || \
 	    echo "make: the jars of Kafka's tools could not be fetched: they are not tried"; \
+	  $(MAKE) --no-print-directory $(ARCHIVES)/kafka-programs.jsa || \
+	    echo "make: the jars of Kafka's clients could not be fetched: they are not tried"; \
 	  $(MAKE) --no-print-directory $(ARCHIVES)/spark.jsa || \
 	    echo "make: the jars of Spark's Kafka connector could not be fetched: it is not tried"; fi
 
 $(KAFKA_LIBS): tests/compat/kafka_tools/pom.xml
 	@echo "Fetching Kafka's tools (55 MB); this once." >&2
+	@rm -rf $@
+	@mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$@
+	@touch $@
+
+$(KAFKA_CLIENTS): tests/compat/kafka_clients/pom.xml
+	@echo "Fetching Kafka's newest clients (20 MB); this once." >&2
+	@rm -rf $@
 	@mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$@
 	@touch $@
 
 $(CONNECTOR_JARS): tests/pipeline/connector/pom.xml
 	@echo "Fetching Spark's Kafka connector (10 MB); this once." >&2
+	@rm -rf $@
 	@mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$@
 	@touch $@
 
 $(ARCHIVES)/kafka-tools.jsa: $(KAFKA_LIBS) tools/class_archives.py
 	@echo "Archiving the classes of Kafka's tools; this once." >&2
 	@$(BIN)/python tools/class_archives.py kafka-tools $< $@ || echo "make: no archive: they start slower"
+
+$(ARCHIVES)/kafka-programs.jsa: $(KAFKA_CLIENTS) $(KAFKA_LIBS) tools/class_archives.py
+	@echo "Archiving the classes of Kafka's test programs; this once." >&2
+	@$(BIN)/python tools/class_archives.py kafka-programs $(KAFKA_CLIENTS):$(KAFKA_LIBS) $@ || \
+	  echo "make: no archive: they start slower"
 
 $(ARCHIVES)/spark.jsa: $(CONNECTOR_JARS) tools/class_archives.py
 	@echo "Archiving the classes of Spark; this once." >&2

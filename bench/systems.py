@@ -3,8 +3,9 @@
 Owns: the commands, and everything specific to one system.  Never: loads or measures one.
 
 The peers' scripts are in the directory named by the environment variable KCLUSTER_PEERS:
-`kafka/kafka setup | start N PORT | stop PORT | kill PORT NODE` of the release in KAFKA, `kfake/setup` (which builds the
-program `kfake/kfake N PORT` in PEERS_CACHE), `librdkafka-mock N` (which prints its bootstrap list).
+`kafka/kafka setup | start N PORT | stop PORT | kill PORT NODE` of the release in KAFKA,
+`kfake/setup` (which builds the program `kfake/kfake N PORT` in PEERS_CACHE), `librdkafka-mock N`
+(which prints its bootstrap list).
 Build results are kept in PEERS_CACHE, by default the directory `peers` among the temporary files.
 """
 

@@ -12,6 +12,8 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
+from compare import what_changed
+from compare.case import Case
 from compare.cases import families
 from compare.checking import CONVERSATIONS, check, check_conversation, record, record_conversation
 from compare.conversations import conversations
@@ -34,6 +36,9 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--bootstrap", help="three addresses of a running Kafka cluster of it")
     parser.add_argument("--only", default="*", help="globs: 'fetch: *|produce: acks*'")
+    parser.add_argument(
+        "--missing", action="store_true", help="ask only what has no recorded response yet"
+    )
     parser.add_argument(
         "--recorded", action="store_true", help="compare with the recorded responses of Kafka"
     )
@@ -69,11 +74,25 @@ def main(arguments: Sequence[str]) -> int:
         for reason in unused_reasons(found):
             print(f"UNUSED reason: {reason.text}")
             unexplained += 1
+        unexplained += write_changes(recordings)
     print(
         f"{' '.join(counts)} {len(found)} values differ, {unexplained} of them unexplained;"
         f" {time.monotonic() - began_s:.0f} s"
     )
     return 1 if unexplained else 0
+
+
+def write_changes(recordings: Recordings) -> int:
+    """Write the page of what changed; how many changes or their words lack the other."""
+    answers = what_changed.Answers(recordings)
+    what_changed.DOCUMENT.write_text(what_changed.document(answers), "utf-8")
+    unexplained = [one for one in answers.changed() if one.change is None]
+    unused = what_changed.unused_changes(answers.changed())
+    for one in unexplained:
+        print(f"CHANGED {one}")
+    for change in unused:
+        print(f"UNUSED change: {change.text}")
+    return len(unexplained) + len(unused)
 
 
 def reference_of(options: argparse.Namespace) -> Reference:
@@ -108,19 +127,44 @@ def record_all(system: OverTcp, recordings: Recordings, options: argparse.Namesp
     reference = reference_of(options)
     runner = Runner(system, f"cmp{int(time.time() * 1000) % 10**10}", reference)
     for family, cases in families(reference).items():
-        wanted = [one for one in cases if is_wanted(f"{family}: {one.name}", options.only)]
+        known = known_outcomes(recordings, family, reference)
+        wanted = [
+            one
+            for one in cases
+            if is_wanted(f"{family}: {one.name}", options.only)
+            and not (options.missing and is_complete(recordings, family, one, reference))
+        ]
         if not wanted:
             continue
         began_s = time.monotonic()
-        new = {one.name: record(runner, one) for one in wanted}
+        new = {one.name: record(runner, one, known.get(one.name, {})) for one in wanted}
         merge(recordings, family, reference, new, [one.name for one in cases])
         print(f"{family}: {len(wanted)} cases, {time.monotonic() - began_s:.1f} s", flush=True)
+    known = known_outcomes(recordings, CONVERSATIONS, reference)
+    recorded = recordings.load(CONVERSATIONS, reference)
     for name, steps in conversations().items():
         is_possible = not steps.needs_operations or not options.bootstrap
+        if options.missing and name in recorded:
+            continue
         if is_possible and is_wanted(f"conversation: {name}", options.only):
             print(f"conversation: {name}", flush=True)
-            new = {name: record_conversation(runner, steps)}
+            new = {name: record_conversation(runner, steps, known.get(name, {}))}
             merge(recordings, CONVERSATIONS, reference, new, list(conversations()))
+
+
+def known_outcomes(recordings: Recordings, family: str, reference: Reference) -> Outcomes:
+    """What this release answered before, or else another one."""
+    known: Outcomes = {}
+    for one in (*REFERENCES, reference):
+        for name, by_version in recordings.load(family, one).items():
+            known[name] = known.get(name, {}) | by_version
+    return known
+
+
+def is_complete(recordings: Recordings, family: str, case: Case, reference: Reference) -> bool:
+    """Whether every version of a case has a recorded outcome."""
+    found = recordings.load(family, reference).get(case.name, {})
+    return found.keys() >= {*case.each_version(reference)}
 
 
 def merge(

@@ -5,6 +5,8 @@ Owns: record and check.  Never: prints, reads options.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import kcluster.broker.node  # noqa: F401  registers every handler
@@ -17,6 +19,8 @@ from compare.running import Runner
 from kcluster.broker.registry import SERVED_APIS
 
 CONVERSATIONS = "conversations"
+TRIES = 4
+_UNKNOWN = object()
 
 
 def outcome(runner: Runner, case: Case, version: int) -> Any:
@@ -27,10 +31,27 @@ def outcome(runner: Runner, case: Case, version: int) -> Any:
         return f"could not be asked: {problem}"
 
 
-def record(runner: Runner, case: Case) -> dict[int, Any]:
-    """Run all versions of a case on a real cluster; the outcome of each."""
-    versions = case.each_version(runner.reference)
-    return {version: outcome(runner, case, version) for version in versions}
+def record(runner: Runner, case: Case, known: Mapping[int, Any]) -> dict[int, Any]:
+    """Run all versions of a case on a real cluster; the outcome of each.  `known`: outcomes of
+    before.  What differs is asked again, until one outcome has come twice: a slow machine shows
+    states that pass."""
+    found: dict[int, Any] = {}
+    for version in case.each_version(runner.reference):
+        found[version] = repeated(
+            partial(outcome, runner, case, version), known.get(version, _UNKNOWN)
+        )
+    return found
+
+
+def repeated(ask: Callable[[], Any], known: Any) -> Any:
+    """What `ask` answers, as soon as it is `known` or comes twice; else the last of three."""
+    outcomes = [known]
+    while len(outcomes) < TRIES:
+        asked = ask()
+        if asked in outcomes:
+            return asked
+        outcomes.append(asked)
+    return outcomes[-1]
 
 
 def check(runner: Runner, family: str, case: Case, recording: Outcomes) -> list[Difference]:
@@ -45,9 +66,16 @@ def check(runner: Runner, family: str, case: Case, recording: Outcomes) -> list[
     return differences(runner.reference.version, f"{family}: {case.name}", pairs)
 
 
-def record_conversation(runner: Runner, conversation: Conversation) -> dict[int, Any]:
-    """Run a conversation on a real cluster; its outcome as that of version 0."""
-    return {0: recorded.as_json(runner.converse(conversation))}
+def record_conversation(
+    runner: Runner, conversation: Conversation, known: Mapping[int, Any]
+) -> dict[int, Any]:
+    """Run a conversation on a real cluster; its outcome as that of version 0.  `known`: as for
+    `record`."""
+
+    def ask() -> Any:
+        return recorded.as_json(runner.converse(conversation))
+
+    return {0: repeated(ask, known.get(0, _UNKNOWN))}
 
 
 def check_conversation(

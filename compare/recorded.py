@@ -2,7 +2,8 @@
 
 Owns: the format of these files.  Never: sends requests.
 
-recorded/<family>.json is of the newest release.  Consecutive versions with equal outcomes share one:
+recorded/<family>.json is of the newest release.  Consecutive versions with equal outcomes share
+one:
 
     {"case": {"4-12": outcome, "13-18": outcome}}
 

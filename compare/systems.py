@@ -76,7 +76,7 @@ class OverTcp:
     """A cluster at `bootstrap`: the addresses of brokers 1, 2 and 3."""
 
     name = "kafka"
-    settle_ms = 40
+    settle_ms = 100  # replication and metadata take this long on a busy machine
 
     def __init__(self, bootstrap: str) -> None:
         hosts = [address.rpartition(":") for address in bootstrap.split(",")]

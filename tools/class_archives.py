@@ -1,6 +1,8 @@
 """Archives of loaded classes, with which the JVMs of the tests start in half the CPU time.
 
     python tools/class_archives.py kafka-tools build/kafka-libs build/archives/kafka-tools.jsa
+    python tools/class_archives.py kafka-programs build/kafka-clients:build/kafka-libs \
+        build/archives/kafka-programs.jsa
     python tools/class_archives.py spark build/connector-jars build/archives/spark.jsa
 
 Owns: what is run for an archive to know its classes.  Never: is needed by a test: a JVM without its
@@ -23,6 +25,7 @@ from kcluster import Cluster, Topology
 ROOT: Final = Path(__file__).resolve().parents[1]
 LIMIT_S: Final = 300
 TOOLS: Final = "org.apache.kafka.tools"
+ORDERS: Final = ("--topic", "orders")
 SPARK_PROGRAM: Final = """
 import sys
 from kcluster.pipeline.audit import audit
@@ -62,29 +65,50 @@ def run(command: list[str], **more: Any) -> None:
     subprocess.run(command, capture_output=True, check=True, timeout=LIMIT_S, **more)
 
 
-def of_kafka_tools(libs: Path, archive: Path) -> None:
+def of_kafka_tools(jars: str, archive: Path) -> None:
     """The classes that any of the tools loads, in one archive."""
-    java = ["java", "-XX:+UseSerialGC", "-Xlog:disable", "-cp", f"{libs}/*"]
-    orders = ["--topic", "orders"]
     one = ["--from-beginning", "--max-messages", "1", "--timeout-ms", "20000"]
-    with tempfile.TemporaryDirectory() as place, Cluster(topology()) as cluster:
-        server = ["--bootstrap-server", cluster.bootstrap]
-        group = ["--group-id", "archive", "--reset-policy", "earliest"]
+
+    def runs(bootstrap: str) -> list[list[str]]:
+        server = ["--bootstrap-server", bootstrap]
+        return [
+            [f"{TOOLS}.TopicCommand", *server, "--describe"],
+            [f"{TOOLS}.ConsoleProducer", *server, *ORDERS],
+            [f"{TOOLS}.consumer.ConsoleConsumer", *server, *ORDERS, *one],
+            [f"{TOOLS}.consumer.group.ConsumerGroupCommand", *server, "--describe", "--all-groups"],
+            ["kafka.admin.ConfigCommand", *server, "--describe", "--entity-type", "topics"],
+            [f"{TOOLS}.VerifiableProducer", *server, *ORDERS, "--max-messages", "1"],
+        ]
+
+    of_kafka(jars, archive, runs)
+
+
+def of_kafka_programs(jars: str, archive: Path) -> None:
+    """The same of Kafka's test programs, which have a class path of their own."""
+    group = ["--group-id", "archive", "--reset-policy", "earliest"]
+
+    def runs(bootstrap: str) -> list[list[str]]:
+        server = ["--bootstrap-server", bootstrap]
         copier = [
-            *("--broker-list", cluster.bootstrap, "--consumer-group", "copier"),
+            *("--broker-list", bootstrap, "--consumer-group", "copier"),
             *("--input-topic", "orders", "--input-partition", "0", "--output-topic", "copies"),
             *("--transactional-id", "copier", "--max-messages", "1"),
         ]
-        runs = [
-            [f"{TOOLS}.TopicCommand", *server, "--describe"],
-            [f"{TOOLS}.ConsoleProducer", *server, *orders],
-            [f"{TOOLS}.consumer.ConsoleConsumer", *server, *orders, *one],
-            [f"{TOOLS}.consumer.group.ConsumerGroupCommand", *server, "--describe", "--all-groups"],
-            ["kafka.admin.ConfigCommand", *server, "--describe", "--entity-type", "topics"],
-            [f"{TOOLS}.VerifiableProducer", *server, *orders, "--max-messages", "1"],
-            [f"{TOOLS}.VerifiableConsumer", *server, *orders, *group, "--max-messages", "1"],
+        return [
+            [f"{TOOLS}.VerifiableProducer", *server, *ORDERS, "--max-messages", "1"],
+            [f"{TOOLS}.VerifiableConsumer", *server, *ORDERS, *group, "--max-messages", "1"],
             [f"{TOOLS}.TransactionalMessageCopier", *copier],
         ]
+
+    of_kafka(jars, archive, runs)
+
+
+def of_kafka(jars: str, archive: Path, runs_on: Callable[[str], list[list[str]]]) -> None:
+    """`runs_on`: from the brokers' addresses to programs with their arguments."""
+    class_path = ":".join(f"{folder}/*" for folder in jars.split(":"))
+    java = ["java", "-XX:+UseSerialGC", "-Xlog:disable", "-cp", class_path]
+    with tempfile.TemporaryDirectory() as place, Cluster(topology()) as cluster:
+        runs = runs_on(cluster.bootstrap)
         lists = [Path(place) / f"{number}.classes" for number in range(len(runs))]
         for words, classes in zip(runs, lists, strict=True):
             command = [*java[:1], f"-XX:DumpLoadedClassList={classes}", *java[1:], *words]
@@ -97,7 +121,7 @@ def of_kafka_tools(libs: Path, archive: Path) -> None:
         run(command)
 
 
-def of_spark(jars: Path, archive: Path) -> None:
+def of_spark(jars: str, archive: Path) -> None:
     """The classes of a session that ingests a topic and audits a run."""
     from confluent_kafka import Producer
 
@@ -110,13 +134,14 @@ def of_spark(jars: Path, archive: Path) -> None:
             **os.environ,
             "SPARK_SUBMIT_OPTS": f"-XX:ArchiveClassesAtExit={archive} -Xlog:disable",
         }
-        words = [cluster.bootstrap, str(jars), place]
+        words = [cluster.bootstrap, jars, place]
         command = [sys.executable, "-c", SPARK_PROGRAM, *words]
         run(command, env=env, cwd=ROOT)
 
 
-KINDS: Final[dict[str, Callable[[Path, Path], None]]] = {
+KINDS: Final[dict[str, Callable[[str, Path], None]]] = {
     "kafka-tools": of_kafka_tools,
+    "kafka-programs": of_kafka_programs,
     "spark": of_spark,
 }
 
@@ -124,4 +149,5 @@ KINDS: Final[dict[str, Callable[[Path, Path], None]]] = {
 if __name__ == "__main__":
     _, kind, jars, archive = sys.argv
     Path(archive).parent.mkdir(parents=True, exist_ok=True)
-    KINDS[kind](Path(jars).resolve(), Path(archive).resolve())
+    folders = ":".join(str(Path(folder).resolve()) for folder in jars.split(":"))
+    KINDS[kind](folders, Path(archive).resolve())

@@ -124,6 +124,9 @@ CASES = (
 
     Case("group", DESCRIBE, body(one(GROUP, "{group}"))),
     Case("group, some keys", DESCRIBE, body(one(GROUP, "{group}", ["share.isolation.level", "x"]))),
+    Case("group, internal keys", DESCRIBE, body(one(GROUP, "{group}", [
+        "streams.num.warmup.replicas", "consumer.assignor.offload.enable", "streams.assignor.name",
+    ]))),
     Case("group, no more than values", DESCRIBE, body(one(GROUP, "{group}"), full=False)),
     Case("group without a name", DESCRIBE, body(one(GROUP, ""))),
     Case("client metrics", DESCRIBE, body(one(METRICS, "{user}"))),

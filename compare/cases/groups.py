@@ -118,7 +118,8 @@ CASES = (
     case("list: unknown state", LIST, {"states_filter": ["Sleeping"]}, "4+"),
     case("list: dead ones", LIST, {"states_filter": ["Dead"]}, "4+"),
     case("list: unknown type", LIST, {"types_filter": ["modern"]}, "5+"),
-    case("list: share groups", LIST, {"types_filter": ["share"]}, "5+"),
+    case("list: dead share groups", LIST, {"types_filter": ["share"], "states_filter": ["Dead"]},
+         "5+"),
 
     case("delete: empty group", DELETE, {"groups_names": ["{group}"]},
          before=(*STABLE, Ask(LEAVE, leave(("{member}", None)), to=COORDINATOR))),

@@ -109,6 +109,8 @@ CASES = (
           ("unclean.leader.election.enable", "maybe"), ("message.timestamp.type", "now"),
           ("retention.ms", " 1000 "), ("flush.ms", "1e3"), ("min.cleanable.dirty.ratio", "2"),
           ("delete.retention.ms", "9223372036854775808"), ("remote.storage.enable", "true"),
+          ("max.decompressed.message.bytes", "100000"), ("max.decompressed.message.bytes", "0"),
+          ("errors.deadletterqueue.group.enable", "true"), ("remote.copy.lag.bytes", "-2"),
       )),
     Case("create: a config twice", CREATE,
          with_configs(("retention.ms", "1"), ("retention.ms", "2")), "2,7"),

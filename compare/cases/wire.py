@@ -17,6 +17,7 @@ TOUCHES_OTHERS = {
     ApiKey.LIST_GROUPS: "tells others' groups",
     ApiKey.OFFSET_FETCH: "asks for the group without a name, which lives on any broker",
     ApiKey.FIND_COORDINATOR: "asks for the group without a name, which lives on any broker",
+    ApiKey.LIST_TRANSACTIONS: "tells others' transactions",
     ApiKey.DESCRIBE_LOG_DIRS: "tells of all disks",
     ApiKey.LIST_CONFIG_RESOURCES: "tells others' topics",
 }

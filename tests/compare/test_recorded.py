@@ -1,4 +1,4 @@
-"""Our responses in virtual time, compared with the recorded ones of Apache Kafka (`make compare`)."""
+"""Our responses in virtual time, compared with those recorded of Apache Kafka (`make compare`)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from compare.recorded import Recordings
 from compare.references import REFERENCES, Reference
 from compare.running import Runner
 from compare.virtual import Virtual
+from compare.what_changed import DOCUMENT, Answers, document, unused_changes
 
 FAMILIES = [(one, family) for one in REFERENCES for family in families(one)]
 TALKS = [(one, talk) for one in REFERENCES for talk in conversations().values()]
@@ -44,9 +45,16 @@ def test_compare__answers_each_step_of_a_conversation_as_kafka_does(
 
 @pytest.mark.parametrize("reference", REFERENCES, ids=name_of)
 def test_recordings__have_no_case_that_does_not_exist(reference: Reference) -> None:
-    asked = {
-        family: {case.name for case in cases} for family, cases in families(reference).items()
-    }
+    asked = {family: {case.name for case in cases} for family, cases in families(reference).items()}
     asked[CONVERSATIONS] = set(conversations())
     for family, names in asked.items():
         assert not Recordings().load(family, reference).keys() - names, family
+
+
+def test_what_changed__every_change_between_the_releases_has_its_words_on_the_page() -> None:
+    answers = Answers(Recordings())
+    changed = list(answers.changed())
+    unexplained = [str(one) for one in changed if one.change is None]
+    assert not unexplained, "changes.py has no words for:\n" + "\n".join(unexplained)
+    assert not unused_changes(changed)
+    assert DOCUMENT.read_text("utf-8") == document(answers), "make compare ARGS=--recorded"

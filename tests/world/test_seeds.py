@@ -71,19 +71,19 @@ def compute_for(duration_s: float) -> None:
 
 
 def test_run_seeds__the_limit_is_of_cpu_time() -> None:
-    """One seed gets little of a busy machine, and takes four times as long as the limit."""
+    """One seed gets little of a busy machine, and takes longer than the limit."""
 
     def run(seed: int) -> SeedResult:
         if seed == 1:
             for _ in range(8):
                 compute_for(0.002)
-                time.sleep(0.05)
+                time.sleep(0.1)
         else:
             compute_for(60)
         return SeedResult(False)
 
-    outcome = run_seeds([1, 2], run, limit_s=0.1)
+    outcome = run_seeds([1, 2], run, limit_s=0.5)
     assert outcome.passed == 1
     assert outcome.first_failed is not None
     assert outcome.first_failed.seed == 2
-    assert outcome.first_failed.ended == "did not end within 0.1 s of CPU time"
+    assert outcome.first_failed.ended == "did not end within 0.5 s of CPU time"

@@ -24,6 +24,7 @@ from kcluster.metadata.records import MetadataFetch
 from kcluster.partition.disk import Disk
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.features import supported
 from kcluster.timers import Timers
 
 _HEARTBEAT = ("lifecycle", "heartbeat")
@@ -84,6 +85,10 @@ class Lifecycle:
             cluster_id=view.cluster_id,
             incarnation_id=self._incarnation_id,
             listeners=[listener],
+            features=[
+                m.BrokerRegistrationRequest.Feature(name, low, high)
+                for name, (low, high) in supported(view.release).items()
+            ],
             rack=view.rack,
             previous_broker_epoch=self._disk.broker_epoch if self._disk.clean_shutdown else -1,
         )

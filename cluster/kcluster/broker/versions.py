@@ -43,15 +43,6 @@ BETWEEN_BROKERS: Final = (
 """Listed by ZooKeeper brokers, which send them to each other; clients do not."""
 # DIFFERS: listed as by such a broker, but a request for one closes its connection.
 
-_FEATURE_SINCE: Final = {
-    "metadata.version": (3, 3), "kraft.version": (3, 9), "transaction.version": (4, 0),
-    "group.version": (4, 0), "eligible.leader.replicas.version": (4, 0), "share.version": (4, 1),
-    "streams.version": (4, 2),
-}  # fmt: skip
-
-_LEVEL_SINCE: Final = {("share.version", 2): (4, 4)}
-"""(feature, level) -> the first release with that level, where older ones knew lower levels."""
-
 _SAID_BEFORE: Final = {
     ErrorCode.INVALID_RECORD: ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -91,18 +82,6 @@ def listed(release: Release) -> list[tuple[int, int, int]]:
             low = low if api_key == ApiKey.PRODUCE else versions[0]
             rows.append((api_key, low, versions[1]))
     return rows
-
-
-def feature_range(release: Release, name: str, low: int, high: int) -> Versions | None:
-    """4.4's range of a feature as `release` has it; None if it does not know it."""
-    since = _FEATURE_SINCE.get(name, LATEST.number)
-    if release.number < since:
-        return None
-    if name == "metadata.version":
-        return (low if release.number >= (4, 0) else 1), release.metadata_version
-    while release.number < _LEVEL_SINCE.get((name, high), release.number):
-        high -= 1
-    return low, high
 
 
 def error_of_release(release: Release, error: ErrorCode) -> ErrorCode:

@@ -2,7 +2,7 @@
 
 Owns: ClientSettings: timeouts, backoffs, the maximum age of metadata.  Never: settings of producers
 or of consumers alone (their own settings.py).
-Kafka: CommonClientConfigs of 4.3.1.
+Kafka: CommonClientConfigs of 4.4.0.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ class ClientSettings(Struct, frozen=True, kw_only=True):
     reconnect_backoff_ms: int = 50
     reconnect_backoff_max_ms: int = 1_000
     socket_connection_setup_timeout_ms: int = 10_000
+    metadata_cluster_check_enable: bool = True
 
     @property
     def max_in_flight(self) -> int:
@@ -38,6 +39,7 @@ class ClientSettings(Struct, frozen=True, kw_only=True):
             reconnect_backoff_max_ms=self.reconnect_backoff_max_ms,
             connection_setup_timeout_ms=self.socket_connection_setup_timeout_ms,
             max_in_flight=self.max_in_flight,
+            cluster_check=self.metadata_cluster_check_enable,
         )
 
     @property

@@ -4,7 +4,7 @@ Owns: the state and API versions of each connection, requests in flight and thei
 reconnect backoff, Metadata requests.  Never: interprets responses other than ApiVersions and
 Metadata.
 Kafka: NetworkClient, ClusterConnectionStates, InFlightRequests, NodeApiVersions;
-KIP-580 (exponential backoff), KIP-899 and KIP-1102 (rebootstrap).
+KIP-580 (exponential backoff), KIP-899 and KIP-1102 (rebootstrap), KIP-1242 (cluster check).
 
 A client calls `poll` at the beginning of each turn, and forwards `on_reply` and `on_disconnected`.
 The `on_response` of a request is called within the same turn.
@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from kcluster.clients.ledger import ClientError, Ledger, Partition
 from kcluster.clients.metadata import NO_BROKER, Metadata, backoff_ms
-from kcluster.clients.wire import Wire
+from kcluster.clients.wire import Wire, broker_of
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -32,7 +32,7 @@ UNSUPPORTED_VERSION: Final = "UNSUPPORTED_VERSION"
 """Reasons why a request got no response."""
 
 TRANSACTION_VERSION: Final = "transaction.version"
-API_VERSIONS_VERSION: Final = 4
+API_VERSIONS_VERSION: Final = 5
 _METADATA: Final = int(ApiKey.METADATA)
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 _SUPPORTED: Final = {
@@ -41,10 +41,17 @@ _SUPPORTED: Final = {
 """By API key: the lowest and highest version that this client supports."""
 
 
+def _newest_common(api_keys: Any) -> int:
+    """The newest version of ApiVersions that an older broker has too; 0 if it does not say so."""
+    newest = (one.max_version for one in api_keys if one.api_key == _API_VERSIONS)
+    return min(next(newest, 0), API_VERSIONS_VERSION)
+
+
 class NetworkSettings(Struct, frozen=True):
     """Kafka's names and defaults: request.timeout.ms, reconnect.backoff.ms and .max.ms,
-    socket.connection.setup.timeout.ms and .max.ms, metadata.recovery.rebootstrap.trigger.ms;
-    `max_in_flight`: max.in.flight.requests.per.connection, 100 in a consumer."""
+    socket.connection.setup.timeout.ms and .max.ms, metadata.recovery.rebootstrap.trigger.ms,
+    metadata.cluster.check.enable; `max_in_flight`: max.in.flight.requests.per.connection, 100 in a
+    consumer."""
 
     request_timeout_ms: int = 30_000
     reconnect_backoff_ms: int = 50
@@ -53,6 +60,7 @@ class NetworkSettings(Struct, frozen=True):
     connection_setup_timeout_max_ms: int = 30_000
     max_in_flight: int = 5
     rebootstrap_trigger_ms: int = 300_000
+    cluster_check: bool = True
 
 
 class InFlightRequest(Struct):
@@ -349,16 +357,23 @@ class NetworkClient:
             settings.connection_setup_timeout_max_ms,
             self.rng,
         )
-        body = m.ApiVersionsRequest(client_software_name="kcluster", client_software_version="1")
         self.send(
             broker_id,
             _API_VERSIONS,
-            body,
+            self._api_versions_request(broker_id),
             now_ms,
             self._on_versions,
             context=connection,
             timeout_ms=timeout_ms,
         )
+
+    def _api_versions_request(self, broker_id: int) -> m.ApiVersionsRequest:
+        """It names the cluster, once known, and the broker that should be at this address."""
+        body = m.ApiVersionsRequest(client_software_name="kcluster", client_software_version="1")
+        if self.settings.cluster_check and self.metadata.cluster_id is not None:
+            body.cluster_id = self.metadata.cluster_id
+            body.node_id = broker_of(broker_id)
+        return body
 
     def _on_versions(
         self, request: InFlightRequest, response: Any, failure: str, now_ms: int
@@ -373,12 +388,17 @@ class NetworkClient:
             self.send(
                 request.broker_id,
                 _API_VERSIONS,
-                m.ApiVersionsRequest(),
+                self._api_versions_request(request.broker_id),
                 now_ms,
                 self._on_versions,
                 context=connection,
-                version=0,
+                version=_newest_common(response.api_keys),
             )
+            return
+        if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
+            self.record_error(now_ms, _API_VERSIONS, ErrorCode.REBOOTSTRAP_REQUIRED.name)
+            self.disconnect(request.broker_id, now_ms)
+            self._rebootstrap(now_ms)
             return
         connection.set_versions(response.api_keys)
         if response.finalized_features_epoch > self._features_epoch:

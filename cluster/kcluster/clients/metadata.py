@@ -110,6 +110,8 @@ class Metadata:
         self.due_ms = 0
         self.version = 0
         self.controller = NO_BROKER
+        self.cluster_id: str | None = None
+        """None before the first response, and after a rebootstrap."""
         self._names: dict[bytes, str] = {}
         self._epochs: dict[Partition, int] = {}
         """The newest leader epoch seen.  Kafka: Metadata.lastSeenLeaderEpochs."""
@@ -196,6 +198,7 @@ class Metadata:
     def rebootstrap(self, bootstrap: tuple[int, ...]) -> None:
         """No known broker is reachable: start again from the bootstrap servers, without topics."""
         self.brokers = bootstrap
+        self.cluster_id = None
         self.topics = {}
         self._needs_update = True
         self.version += 1
@@ -217,6 +220,7 @@ class Metadata:
         self.version += 1
         self.brokers = tuple(sorted(broker.node_id for broker in body.brokers))
         self.controller = body.controller_id
+        self.cluster_id = body.cluster_id
         errors: list[tuple[str, int, ErrorCode]] = []
         topics: dict[str, TopicView] = {}
         self.topic_errors = {}

@@ -1,13 +1,17 @@
 """The features of a 4.4.0 cluster: their names and levels, and what the levels depend on.
 
-Owns: these tables.  Never: knows which level is in force (MetadataImage.features does).
+Owns: these tables, and which of it older releases know.  Never: knows which level is in force
+(MetadataImage.features does).
 Kafka: Feature, MetadataVersion, TransactionVersion, GroupVersion, …; KIP-584, KIP-1022.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
+
+from kcluster.protocol.codec.schema import Versions
+from kcluster.protocol.releases import Release, latest
 
 METADATA_VERSION: Final = "metadata.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
@@ -47,6 +51,40 @@ NEEDED: Final = {(ELR_VERSION, 1): (METADATA_VERSION, 23)}
 
 _CHANGED_METADATA: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
 """Levels of metadata.version with new records.  Kafka: MetadataVersion.didMetadataChange."""
+
+
+_SINCE: Final = {
+    METADATA_VERSION: (3, 3), KRAFT_VERSION: (3, 9), TRANSACTION_VERSION: (4, 0),
+    GROUP_VERSION: (4, 0), ELR_VERSION: (4, 0), SHARE_VERSION: (4, 1), STREAMS_VERSION: (4, 2),
+}  # fmt: skip
+"""The first release with a feature."""
+_LEVEL_SINCE: Final = {(SHARE_VERSION, 2): (4, 4)}
+"""(feature, level) -> the first release with that level, where older ones knew lower levels."""
+
+FIRST_TO_FORMAT: Final = (4, 0)
+"""A new cluster with a broker of this release or a later one begins at that release's levels.
+Older brokers show no more than they know (api_versions.py), but obey all levels."""
+
+
+def supported(release: Release) -> dict[str, Versions]:
+    """The features that a broker of `release` knows: name -> lowest and highest level."""
+    found: dict[str, Versions] = {}
+    for name, (low, high, _) in FEATURES.items():
+        if release.number < _SINCE.get(name, latest().number):
+            continue
+        if name == METADATA_VERSION:
+            found[name] = (low if release.number >= (4, 0) else 1), release.metadata_version
+            continue
+        while release.number < _LEVEL_SINCE.get((name, high), release.number):
+            high -= 1
+        found[name] = low, high
+    return found
+
+
+def metadata_version_of(releases: Iterable[Release]) -> int:
+    """The metadata.version of a new cluster of such brokers: what the oldest of them knows."""
+    known = [one.metadata_version for one in releases if one.number >= FIRST_TO_FORMAT]
+    return min(known, default=FEATURES[METADATA_VERSION].highest)
 
 
 def initial_levels(chosen: Mapping[str, int]) -> dict[str, int]:

@@ -24,6 +24,7 @@ from kcluster.controller.metadata_log import MetadataLog
 from kcluster.controller.node import ControllerNode
 from kcluster.network.fabric import Fabric
 from kcluster.partition.disk import Disk
+from kcluster.protocol.features import METADATA_VERSION, metadata_version_of
 from kcluster.protocol.releases import Release
 from kcluster.protocol.uuids import uuid_text
 from kcluster.runtime.process import Process
@@ -105,7 +106,8 @@ def _controller_builder(
     expected = tuple(sorted(spec.id for spec in topology.brokers))
     topics = list(topology.topics.values())
     log = MetadataLog()
-    rng, features = rngs[CONTROLLER_ID], topology.features
+    rng = rngs[CONTROLLER_ID]
+    features = {METADATA_VERSION: metadata_version_of(releases.values()), **topology.features}
     return lambda: ControllerNode(
         config,
         rng,

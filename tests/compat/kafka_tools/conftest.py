@@ -22,15 +22,23 @@ from kcluster import Cluster, Topology
 
 ROOT = Path(__file__).parents[3]
 LIBS = Path(os.environ.get("KCLUSTER_KAFKA_LIBS") or ROOT / "build" / "kafka-libs")
+NEWEST_CLIENTS = ROOT / "build" / "kafka-clients"
+"""Of a later release than the tools."""
 TOOL_TIMEOUT_S = 60
-ARCHIVE = ROOT / "build/archives/kafka-tools.jsa"
-"""The classes of the tools, loaded already: a tool then starts in half the CPU time."""
-JVM = (
-    *("java", "-Xms64m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"),
-    *([f"-XX:SharedArchiveFile={ARCHIVE}"] if ARCHIVE.exists() else []),
-    "-Xlog:disable",
-)
-"""A tool lives for a second: it had better not compile much."""
+
+
+def jvm(archive: str) -> tuple[str, ...]:
+    """A tool lives for a second: it had better not compile much.  `archive`: of its classes, loaded
+    already; it then starts in half the CPU time."""
+    path = ROOT / "build" / "archives" / archive
+    return (
+        *("java", "-Xms64m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+        *("-Xshare:auto", *([f"-XX:SharedArchiveFile={path}"] if path.exists() else [])),
+        "-Xlog:disable",
+    )
+
+
+JVM = jvm("kafka-tools.jsa")
 TOOLS = "org.apache.kafka.tools"
 TOPICS = f"{TOOLS}.TopicCommand"
 GROUPS = f"{TOOLS}.consumer.group.ConsumerGroupCommand"
@@ -58,6 +66,16 @@ def java(program: str, *arguments: object) -> list[str]:
     if reason := missing():
         pytest.skip(reason)
     return [*JVM, "-cp", f"{LIBS}/*", program, *map(str, arguments)]
+
+
+def java_with_newest_clients(program: str, *arguments: object) -> list[str]:
+    """The same with the newest clients, as far as the program itself can do with them."""
+    if reason := missing():
+        pytest.skip(reason)
+    if not any(NEWEST_CLIENTS.glob("kafka-clients-*.jar")):
+        pytest.skip(f"no jars of Kafka's clients in {NEWEST_CLIENTS.name} (make jars fetches them)")
+    class_path = f"{NEWEST_CLIENTS}/*:{LIBS}/*"
+    return [*jvm("kafka-programs.jsa"), "-cp", class_path, program, *map(str, arguments)]
 
 
 class ToolHost:

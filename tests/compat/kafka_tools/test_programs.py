@@ -1,4 +1,6 @@
-"""Kafka's own test programs, exactly once or at least once, while leaders and coordinators die."""
+"""Kafka's own test programs with the newest Java clients, exactly once or at least once, while
+leaders and coordinators die.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 
 from kcluster import Cluster, Topology
-from tests.compat.kafka_tools.conftest import TOOLS, java
+from tests.compat.kafka_tools.conftest import TOOLS, java_with_newest_clients
 from tests.compat.programs.processes import (
     Program,
     break_along,
@@ -48,7 +50,7 @@ def test_transactional_message_copier__copies_exactly_once(
 
     def copier(number: int) -> list[str]:
         group = "copiers" if group_mode else f"copiers-{number}"
-        return java(
+        return java_with_newest_clients(
             f"{TOOLS}.TransactionalMessageCopier",
             *("--broker-list", cluster.bootstrap),
             *("--input-topic", "source", "--input-partition", number, "--output-topic", "sink"),
@@ -90,7 +92,7 @@ def test_verifiable__consumers_of_each_group_protocol_read_what_is_acked(
         bootstrap = cluster.bootstrap
 
         def start(name: str, *arguments: object) -> Program:
-            command = java(f"{TOOLS}.{name}", *where, bootstrap, *arguments)
+            command = java_with_newest_clients(f"{TOOLS}.{name}", *where, bootstrap, *arguments)
             return stack.enter_context(Program(command, tmp_path))
 
         if kind == "share":

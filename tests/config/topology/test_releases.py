@@ -44,3 +44,19 @@ def test_topology__one_broker_of_a_release_is_enough_for_what_is_set_for_all() -
 def test_topology__a_brokers_own_config_needs_its_own_release() -> None:
     with pytest.raises(TopologyError, match=r"brokers\[0\].config.max_decompressed"):
         Topology.parse(EVERYWHERE.format(of_one=", kafka_version: 3.9"))
+
+
+def test_topology__a_level_that_the_oldest_broker_does_not_know_is_refused() -> None:
+    text = """
+features: {share_version: 2, metadata.version: 31, streams.version: 1}
+brokers: [{id: 1, kafka_version: %s}, {id: 2}]
+"""
+    with pytest.raises(TopologyError) as raised:
+        Topology.parse(text % "4.1")
+    assert str(raised.value).splitlines() == [
+        "topology.yaml:2:27 features.share_version: a broker of 4.1 knows levels up to 1",
+        "topology.yaml:2:48 features.metadata.version: a broker of 4.1 knows levels up to 27",
+        "topology.yaml:2:69 features.streams.version: a broker of 4.1 does not have this feature",
+    ]
+    assert Topology.parse(text % "4.4").features["share.version"] == 2
+    Topology.parse(text % "3.9")

@@ -154,10 +154,10 @@ def test_listener__requests_before_the_bad_one_are_answered(served: Served) -> N
 
 
 def test_listener__a_too_new_api_versions_request_gets_the_served_versions(served: Served) -> None:
-    # As 4.3.1 answers it: error 35, API 18 from 0 to 4, in the form of version 0.
+    # As 4.4.0 answers it: error 35, API 18 from 0 to 5, in the form of version 0.
     with served.connect() as sock:
         sock.sendall(frame(struct.pack(">hhih", 18, 99, 7, -1) + b"\0"))
-        assert read_frame(sock).hex() == "00000007002300000001001200000004"
+        assert read_frame(sock).hex() == "00000007002300000001001200000005"
 
 
 def test_listener__random_bytes_only_close_their_own_connection(served: Served) -> None:

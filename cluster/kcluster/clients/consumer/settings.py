@@ -1,7 +1,7 @@
 """A consumer's settings, and what its application reads.
 
 Owns: the values ConsumerSettings and ConsumerPlan, Kafka's defaults and checks.  Never: reads.
-Kafka: ConsumerConfig of 4.3.1, with its names (the suffix `_ms` is not
+Kafka: ConsumerConfig of 4.4.0, with its names (the suffix `_ms` is not
 always part of them; `_bytes` always is).
 """
 

@@ -1,7 +1,7 @@
 """A producer's settings, and the records it is to send.
 
 Owns: the values ProducerSettings and ProducerPlan, Kafka's defaults and checks.  Never: sends.
-Kafka: ProducerConfig of 4.3.1, with its names (plus the suffixes `_ms` and `_bytes`).
+Kafka: ProducerConfig of 4.4.0, with its names (plus the suffixes `_ms` and `_bytes`).
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ TOPOLOGY: Final = (
         "mapping such as {transaction.version: 1}",
         "",
         "Levels of features in the new cluster by Kafka's names; 0 is off.  Without it, those that"
-        " Kafka 4.3 formats; a lower metadata.version lowers the others' defaults.",
+        " Kafka formats in the release of the oldest broker, which is 4.0 or later; a lower"
+        " metadata.version lowers the others' defaults.",
     ),
     TopologyKey("brokers", "number, or a list", "", "The number of brokers, or a list of them."),
     TopologyKey(

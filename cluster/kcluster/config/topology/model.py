@@ -208,7 +208,8 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
         places=reading.places,
     )
     if version is not None or any(spec.kafka_version is not None for spec in brokers.specs):
-        check_releases(reading, top, [topology.release_of(spec.id) for spec in brokers.specs])
+        releases = [topology.release_of(spec.id) for spec in brokers.specs]
+        check_releases(reading, top, features, releases)
     return (None if reading.problems else topology), reading.problems
 
 

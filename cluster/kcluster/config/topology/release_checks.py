@@ -1,8 +1,9 @@
-"""Checks that the brokers of a topology are of releases that have the configs it sets.
+"""Checks that the brokers of a topology are of releases that have the configs and the levels of
+features it sets.
 
-Owns: this check.  Never: reads a config's value (config_checks.py does); raises.
+Owns: these checks.  Never: reads a config's value (config_checks.py does); raises.
 Kafka: a broker logs a config of a later release as unknown, and ignores it; a controller refuses
-one of a topic.
+one of a topic.  A broker that does not know a level in force cannot register.
 """
 
 from __future__ import annotations
@@ -16,15 +17,21 @@ from kcluster.config.kafka.catalog import broker_catalog
 from kcluster.config.kafka.spelling import config_name
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.kafka.values import ConfigDef
+from kcluster.protocol.features import FIRST_TO_FORMAT, supported
 from kcluster.protocol.releases import Release
 
 
 def check_releases(
-    reading: TreeReader, top: Mapping[str, Node], releases: Sequence[Release]
+    reading: TreeReader,
+    top: Mapping[str, Node],
+    features: Mapping[str, int],
+    releases: Sequence[Release],
 ) -> None:
-    """`releases`: of the brokers, in their order in the topology.  What is set for all of them, or
-    of a topic, needs one broker that has it: the controller is of the newest release."""
+    """`features`: the levels that `top` sets; `releases`: of the brokers, in their order.  What is
+    set for all of them, or of a topic, needs one broker that has it: the controller is of the newest
+    release."""
     newest = max(releases, key=lambda release: release.number)
+    _check_features(reading, top.get("features"), features, releases)
     _check(reading, top.get("config"), "config", broker_catalog(), newest)
     brokers = top.get("brokers")
     if isinstance(brokers, Items):
@@ -40,6 +47,27 @@ def check_releases(
             own = entry.value.entries.get("config")
             if own is not None:
                 _check(reading, own.value, join(path, "config"), TOPIC_CONFIGS, newest)
+
+
+def _check_features(
+    reading: TreeReader,
+    node: Node | None,
+    levels: Mapping[str, int],
+    releases: Sequence[Release],
+) -> None:
+    """Each level must be known to the oldest broker."""
+    formatting = [one for one in releases if one.number >= FIRST_TO_FORMAT]
+    if not isinstance(node, Map) or not formatting:
+        return
+    oldest = min(formatting, key=lambda release: release.number)
+    known = supported(oldest)
+    for written, entry in node.entries.items():
+        name = written.replace("_", ".")
+        _, highest = known.get(name, (0, 0))
+        if levels.get(name, 0) > highest:
+            has = f"knows levels up to {highest}" if highest else "does not have this feature"
+            text = f"a broker of {oldest.name} {has}"
+            reading.wrong(entry.value, join("features", written), text)
 
 
 def _check(

@@ -7,7 +7,8 @@ Two levels change what the controller does: eligible.leader.replicas.version tur
 (KIP-966), kraft.version lets voters be added and removed (quorum.py).  The coordinators obey
 transaction.version, group.version, share.version and streams.version.
 # DIFFERS: the level of metadata.version decides which levels a new cluster's features have, and
-# nothing else: records and messages between nodes are always those of 4.3.
+# whether controllers can be unregistered, nothing else: records and messages between nodes are
+# always those of 4.4.  So a broker may register although it is of a release before that level.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from kcluster.metadata.records import (
     MetadataRecord,
 )
 from kcluster.protocol import messages as m
+from kcluster.protocol.codec.schema import Versions
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.features import (
     ELR_VERSION,
@@ -37,6 +39,7 @@ from kcluster.protocol.features import (
     initial_levels,
     loses_metadata,
     missing_dependency,
+    supported,
 )
 
 UPGRADE: Final = 1
@@ -100,14 +103,11 @@ class Features:
             return f"{invalid}The controller does not support the given upgrade type."
         if level < 0:
             return f"{invalid}A feature version cannot be less than 0."
-        feature = FEATURES.get(name)
-        if feature is None:
-            if level == 0:
-                return f"{invalid}Feature {name} not found."
-            return f"{invalid}{_THIS} does not support this feature."
-        if not feature.lowest <= level <= feature.highest:
-            supported = f"{feature.lowest}-{feature.highest}"
-            return f"{invalid}{_THIS} only supports versions {supported}"
+        if name not in FEATURES and level == 0:
+            return f"{invalid}Feature {name} not found."
+        unsupported = self._unsupported(name, level)
+        if unsupported is not None:
+            return invalid + unsupported
         if level > current and upgrade_type != UPGRADE:
             return f"{invalid}Can't downgrade to a newer version."
         if level < current and upgrade_type == UPGRADE:
@@ -121,6 +121,15 @@ class Features:
             return f"{invalid}Can't downgrade the version of this feature."
         needed = missing_dependency(name, proposed)
         return None if needed is None else invalid + _depends(name, level, needed)
+
+    def _unsupported(self, name: str, level: int) -> str | None:
+        """Which node does not know a feature's level, the controller first; None if all do."""
+        metadata = self._metadata
+        problem = _not_known(_THIS, level, supported(metadata.release).get(name))
+        for broker_id, broker in sorted(metadata.image.brokers.items()):
+            if problem is None and METADATA_VERSION in broker.features:
+                problem = _not_known(f"Broker {broker_id}", level, broker.features.get(name))
+        return problem
 
     def _set_level(self, name: str, level: int) -> None:
         old = self._metadata.image.features.get(name, 0)
@@ -144,6 +153,14 @@ class Features:
             if kind == BROKER_RESOURCE and name != CLUSTER_DEFAULT and MIN_ISR in values:
                 records.append(ConfigRecord(BROKER_RESOURCE, name, MIN_ISR, None))
         return records
+
+
+def _not_known(node: str, level: int, versions: Versions | None) -> str | None:
+    """Kafka: QuorumFeatures.reasonNotSupported."""
+    if versions is None:
+        return None if level == 0 else f"{node} does not support this feature."
+    low, high = versions
+    return None if low <= level <= high else f"{node} only supports versions {low}-{high}"
 
 
 def _depends(name: str, level: int, needed: tuple[str, int]) -> str:

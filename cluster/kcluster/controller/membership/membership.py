@@ -37,6 +37,7 @@ from kcluster.metadata.records import (
     UnregisterBrokerRecord,
 )
 from kcluster.protocol import messages as m
+from kcluster.protocol.codec.schema import Versions
 from kcluster.protocol.errors import ErrorCode
 
 _TIMER: Final = "sessions"
@@ -116,6 +117,7 @@ class Membership:
             port=listener.port,
             rack=request.rack,
             incarnation_id=request.incarnation_id,
+            features=_features(request),
         )
         self.sessions.register(broker_id, epoch).cause = cause
         metadata.commit([*records, RegisterBrokerRecord(registration, cause)])
@@ -176,11 +178,11 @@ class Membership:
         if _TIMER not in self._metadata.timers:
             expiry_ms = now_ms + sessions.timeout_ms
             self._metadata.timers.set(_TIMER, expiry_ms, self.expire_sessions)
-        state = session.state
+        before = state = session.state
         if broker_id not in self._departures:
             leads = self._partitions.led_by(broker_id) > 0
             state = sessions.next_state(session, request.want_fence, request.want_shut_down, leads)
-        if state is not session.state:
+        if state is not before:
             self._enter(session, registration, state, now_ms)
         return m.BrokerHeartbeatResponse(
             is_caught_up=session.metadata_offset >= session.registration_offset,
@@ -345,6 +347,14 @@ class Membership:
         next_ms = sessions.next_expiry_ms()
         if next_ms is not None:
             self._metadata.timers.set(_TIMER, next_ms, self.expire_sessions)
+
+
+def _features(request: Any) -> dict[str, Versions]:
+    """The levels of features that a broker knows."""
+    return {
+        one.name: (one.min_supported_version, one.max_supported_version)
+        for one in request.features
+    }
 
 
 def _registration_error(code: ErrorCode) -> Any:

@@ -64,6 +64,8 @@ def _remove_timed_out(_request: m.RemoveRaftVoterRequest) -> m.RemoveRaftVoterRe
     return m.RemoveRaftVoterResponse(error_code=error, error_message=error.text)
 
 
-def _unregister_timed_out(_request: m.UnregisterControllerRequest) -> m.UnregisterControllerResponse:
+def _unregister_timed_out(
+    _request: m.UnregisterControllerRequest,
+) -> m.UnregisterControllerResponse:
     error = ErrorCode.REQUEST_TIMED_OUT
     return m.UnregisterControllerResponse(error_code=error, error_message=error.text)

@@ -18,7 +18,6 @@ from kcluster.broker.versions import (
     FIRST_WITH_API_VERSIONS_IN_ERRORS,
     FIRST_WITH_EPOCHS_OF_FEATURES,
     LATEST,
-    feature_range,
     listed,
     served,
 )
@@ -26,7 +25,7 @@ from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import TELEMETRY, ApiKey
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.features import FEATURES
+from kcluster.protocol.features import supported
 from kcluster.protocol.releases import Release
 
 LISTED_FROM: Final = {ApiKey.PRODUCE: 0}
@@ -105,7 +104,7 @@ def build_api_versions(
         if release.number >= FIRST_WITH_EPOCHS_OF_FEATURES:
             response.finalized_features_epoch = 0
         return response
-    features = _features(release)
+    features = supported(release)
     response.supported_features = [
         m.ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=low, max_version=high)
         for name, (low, high) in features.items()
@@ -147,15 +146,6 @@ def _api_keys(release: Release, with_telemetry: bool) -> list[m.ApiVersionsRespo
             if with_telemetry or api_key not in TELEMETRY
         ]
     return [m.ApiVersionsResponse.ApiVersion(*row) for row in listed(release)]
-
-
-def _features(release: Release) -> dict[str, tuple[int, int]]:
-    """Name -> lowest and highest level."""
-    known = {
-        name: feature_range(release, name, feature.lowest, feature.highest)
-        for name, feature in FEATURES.items()
-    }
-    return {name: levels for name, levels in known.items() if levels is not None}
 
 
 def _listed(api_key: int) -> m.ApiVersionsResponse.ApiVersion:
