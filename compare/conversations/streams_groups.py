@@ -6,6 +6,7 @@ from typing import Any
 
 from compare.bodies import beats_streams, commit, joins_streams, streams_topology, subtopology
 from compare.case import COORDINATOR, Ask, Conversation, Wait
+from compare.conversations.share import configured
 from kcluster.protocol.apis import ApiKey
 
 BEAT, DESCRIBE = ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE
@@ -20,6 +21,21 @@ COUNTING = streams_topology(
         "1", [], repartition=[{"name": "{group}-words", "topic_configs": []}], together=([], [0])
     ),
 )
+
+
+STATEFUL = streams_topology(subtopology(
+    "0", ["{topic}"], changelogs=[{"name": "{group}-log", "topic_configs": []}]))  # fmt: skip
+
+
+def held(who: str, epoch: int, note: str, active: list[int], standby: list[int]) -> Ask:
+    """A heartbeat with these tasks."""
+    rows = ([{"subtopology_id": "0", "partitions": some}] if some else [] for some in (
+        active, standby))  # fmt: skip
+    names = ("active_tasks", "standby_tasks")
+    body = beats_streams(
+        epoch, member_id=who, warmup_tasks=[], **dict(zip(names, rows, strict=True))
+    )
+    return Ask(BEAT, body, to=COORDINATOR, on=who, note=note)
 
 
 def joins(who: str, note: str, process: str = "", **more: Any) -> Ask:
@@ -108,6 +124,53 @@ CONVERSATIONS = (
             DELAY,
             beats("anna", 1, "and told again"),
             described("not ready"),
+        ),
+    ),
+    Conversation(
+        "streams: a static member comes back",
+        (
+            joins("anna", "anna joins as an instance", instance_id="i1"),
+            joins("bert", "bert joins"),
+            DELAY,
+            beats("anna", 1, "anna gets her tasks", instance_id="i1"),
+            beats("bert", 1, "bert gets his"),
+            Ask(BEAT, beats_streams(-2, member_id="anna", instance_id="i1"), to=COORDINATOR,
+                note="anna goes for a while"),
+            described("her tasks stay hers"),
+            beats("bert", 3, "bert is not concerned", ("0", [0])),
+            joins("anna-2", "she is back with the same tasks", "p-anna", instance_id="i1"),
+            described("under another id"),
+            beats("anna", 3, "the old id is fenced", instance_id="i1"),
+            commits("anna-2", 3, "she commits"),
+            Ask(BEAT, beats_streams(-1, member_id="anna-2", instance_id="i1"), to=COORDINATOR,
+                note="she leaves for good"),
+            INTERVAL,
+            beats("bert", 3, "bert takes over", ("0", [0])),
+            described("bert alone"),
+        ),
+    ),
+    Conversation(
+        "streams: standbys take over",
+        (
+            *configured(streams_num_standby_replicas="1"),
+            joins("anna", "anna joins", topology=STATEFUL),
+            Wait(500),
+            joins("bert", "bert joins", topology=STATEFUL),
+            DELAY,
+            beats("anna", 1, "anna gets her tasks"),
+            beats("bert", 1, "bert gets his"),
+            described("with standbys"),
+            leaves("anna", "anna leaves"),
+            INTERVAL,
+            held("bert", 3, "bert's standbys are active now", [0], [1, 2]),
+            described("without standbys"),
+            joins("carl", "carl joins", topology=STATEFUL),
+            INTERVAL,
+            held("bert", 4, "one of his becomes a standby", [0, 1, 2], []),
+            described("on the way"),
+            held("bert", 4, "he has given it back", [0, 1], [2]),
+            beats("carl", 4, "carl gets it"),
+            described("at the end"),
         ),
     ),
     Conversation(
