@@ -352,8 +352,7 @@ class Membership:
 def _features(request: Any) -> dict[str, Versions]:
     """The levels of features that a broker knows."""
     return {
-        one.name: (one.min_supported_version, one.max_supported_version)
-        for one in request.features
+        one.name: (one.min_supported_version, one.max_supported_version) for one in request.features
     }
 
 
