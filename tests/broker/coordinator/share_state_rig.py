@@ -69,8 +69,12 @@ class ShareStateRig(Simulated):
         body = kind("g", [kind.InitializeStateData(more.pop("topic_id", self.topic_id), [row])])
         return _error(self._row(ApiKey.INITIALIZE_SHARE_GROUP_STATE, body))
 
-    def read(self, leader_epoch: int = -1) -> Any:
-        """(state epoch, start offset, batches), or the error's name."""
+    def read(self, leader_epoch: int | None = None) -> Any:
+        """(state epoch, start offset, batches), or the error's name.  By default by the leader
+        that has read or written last."""
+        if leader_epoch is None:
+            known = self.shard.entries.get(self.share_partition)
+            leader_epoch = 0 if known is None else known.leader_epoch
         kind = m.ReadShareGroupStateRequest
         body = kind("g", [kind.ReadStateData(self.topic_id, [kind.PartitionData(0, leader_epoch)])])
         row = self._row(ApiKey.READ_SHARE_GROUP_STATE, body)

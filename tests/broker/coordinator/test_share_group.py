@@ -351,7 +351,7 @@ def test_offsets__described_with_their_lag() -> None:
     rig, _ = settled()
     rig.produce(b"1", b"2", b"3")
     assert rig.offsets() == {("orders", 0): (-1, -1)}
-    rig.write((0, 0, 2, 1), (2, 2, 2, 1), state_epoch=-1, leader_epoch=-1, start=0, complete=2)
+    rig.write((0, 0, 2, 1), (2, 2, 2, 1), state_epoch=rig.stored.state_epoch, start=0, complete=2)
     assert rig.offsets() == {("orders", 0): (0, 1)}
     assert rig.offsets("orders", via=1) == {("orders", 0): (0, 1)}  # any broker knows
     assert rig.offsets("missing") == {("missing", 0): (-1, -1)}

@@ -100,7 +100,9 @@ def test_state__is_initialized_written_read_and_deleted() -> None:
     assert rig.summary() == (0, 0, -1, -1)
     assert rig.initialize(1, 10) == "NONE"
     assert rig.read() == (1, 10, [])
-    assert rig.write((10, 14, ACKNOWLEDGED, 1), (16, 19, AVAILABLE, 1), complete=5) == "NONE"
+    assert (
+        rig.write((10, 14, ACKNOWLEDGED, 1), (16, 19, AVAILABLE, 1), start=10, complete=5) == "NONE"
+    )
     assert rig.read() == (1, 10, [(10, 14, ACKNOWLEDGED, 1), (16, 19, AVAILABLE, 1)])
     assert rig.summary() == (1, 0, 10, 5)
     assert rig.write(start=15, complete=0) == "NONE"
@@ -117,7 +119,20 @@ def test_fencing__a_newer_leader_has_read() -> None:
     assert rig.write((0, 1, ACKNOWLEDGED, 1), leader_epoch=4) == "FENCED_LEADER_EPOCH"
     assert rig.read(leader_epoch=4) == "FENCED_LEADER_EPOCH"
     assert rig.write((0, 1, ACKNOWLEDGED, 1), leader_epoch=5) == "NONE"
-    assert rig.summary() == (1, 5, 0, -1)
+    assert rig.summary() == (1, 5, 0, 0)
+
+
+def test_state__there_is_no_way_back_and_no_missing_epoch() -> None:
+    rig = ShareStateRig()
+    rig.initialize(1, 10)
+    assert rig.write(start=20, complete=3) == "NONE"
+    assert rig.write(start=15, complete=7) == "NONE"
+    assert rig.summary() == (1, 0, 20, 3), "an older write that came later"
+    assert rig.write(start=20, complete=2) == "NONE"
+    assert rig.summary() == (1, 0, 20, 3)
+    assert rig.read(leader_epoch=-1) == "INVALID_REQUEST"
+    assert rig.write(leader_epoch=-1) == rig.write(state_epoch=-1) == "INVALID_REQUEST"
+    assert rig.initialize(-1, 0) == "INVALID_REQUEST"
 
 
 def test_fencing__a_later_initialization() -> None:

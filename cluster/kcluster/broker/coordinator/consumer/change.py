@@ -30,10 +30,15 @@ from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment
 from kcluster.protocol import messages as m
 
 
-def refuse_if_full(group: ConsumerGroup, member_id: str) -> GroupRefusal | None:
-    """`member_id`: of the request, "" if it has none."""
+def refuse_if_full(
+    group: ConsumerGroup, member_id: str, instance_id: str | None
+) -> GroupRefusal | None:
+    """`member_id`: of the request, "" if it has none.  From 4.4 on a static member that comes back
+    takes no place of its own."""
     limit = group.broker.config.group_consumer_max_size
     if len(group.members) < limit or member_id in group.members:
+        return None
+    if group.is_of_4_4 and group.static_member(instance_id) is not None:
         return None
     return full_group(limit, "group.consumer.max.size")
 

@@ -75,7 +75,7 @@ class ConsumerGroupClassicSide:
         group, broker = self.group, self.broker
         if policy_of(broker.config) is MigrationPolicy.DISABLED:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        if refuse_if_full(group, call.member_id) is not None:
+        if refuse_if_full(group, call.member_id, call.instance_id) is not None:
             return ErrorCode.GROUP_MAX_SIZE_REACHED
         if call.protocol_type != CONSUMER_PROTOCOL_TYPE or not self._supports(call.protocols):
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -86,6 +86,8 @@ class ConsumerGroupClassicSide:
         first = next(iter(call.protocols.values()))
         subscription = decode_consumer_message(SUBSCRIPTION, first)
         if subscription is None:
+            if group.is_of_4_4:
+                return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
             return ErrorCode.UNKNOWN_SERVER_ERROR
         change = ClassicJoin(group, call, subscription, now_ms)
         member = change.find(member_id)

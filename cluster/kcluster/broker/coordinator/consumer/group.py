@@ -418,6 +418,9 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
         topics = self.subscribed_topics(*((member, -1) for member in leavers))
         hashed = self.hash_of(topics)
         records.append(self.epoch_record(self.epoch + 1, hashed))
+        if len(leavers) == len(self.members) and self.is_of_4_4:
+            value = m.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=self.epoch + 1)
+            records.append(ConsumerGroupTargetAssignmentMetadata(self.group_id, value))
         return records
 
     def tombstones(self) -> list[LogRecord]:

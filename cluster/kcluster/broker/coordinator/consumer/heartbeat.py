@@ -124,7 +124,7 @@ class Heartbeat(MemberChange):
     def decide(self) -> Decided | GroupRefusal:
         group, body = self.group, self.body
         member_id = body.member_id or str(UUID(bytes=group.broker.rng.randbytes(16), version=4))
-        full = refuse_if_full(group, body.member_id)
+        full = refuse_if_full(group, body.member_id, body.instance_id)
         if full is not None:
             return full
         member = self._find(member_id)
@@ -137,6 +137,8 @@ class Heartbeat(MemberChange):
             return regex_change
         resolve_if_due(group, member, updated, self.now_ms)
         bump = names_changed or regex_change is RegexChange.CHANGED_AND_RESOLVED
+        if group.is_of_4_4 and not bump:
+            bump = group.assignor_name() != group.assignor_name((member, -1), (updated, 1))
         self.update_epoch(member, updated, bump)
         target_epoch, target = self.update_target(member, updated)
         changed = names_changed or regex_change is not RegexChange.NONE

@@ -35,6 +35,8 @@ RETRY_MS: Final = 500
 """When a member is fenced again after the write of that was refused.  Kafka: CoordinatorTimerImpl,
 which schedules a failed operation once more."""
 
+_4_4: Final = (4, 4)
+
 M = TypeVar("M")
 T = TypeVar("T")
 G = TypeVar("G", bound="ModernGroup[Any, Any]")
@@ -120,6 +122,12 @@ class ModernGroup(Group, Generic[M, T]):
             return ToJoin(cls(group_id, home))
         found = cls.find(current, group_id)
         return found if isinstance(found, GroupRefusal) else ToJoin(found)
+
+    @property
+    def is_of_4_4(self) -> bool:
+        """Whether the broker is of Kafka 4.4 or later.  From then on the target assignment of a
+        group that has become empty has the group's epoch."""
+        return self.broker.release.number >= _4_4
 
     # ------------------------------------------------------------------------- writing
 

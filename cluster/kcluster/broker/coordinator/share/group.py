@@ -226,10 +226,14 @@ class ShareGroup(ModernGroup[ShareMember, Assignment]):
         """What removes a member and increases the group epoch."""
         rest = [one for one in self.members.values() if one.member_id != leaver.member_id]
         hashed = self.hash_of(self.subscribed_topics(rest))
-        return [
+        records: list[LogRecord] = [
             *share_member_tombstones(self.group_id, leaver.member_id),
             self.epoch_record(self.epoch + 1, hashed),
         ]
+        if not rest and self.is_of_4_4:
+            value = m.ShareGroupTargetAssignmentMetadataValue(assignment_epoch=self.epoch + 1)
+            records.append(ShareGroupTargetAssignmentMetadata(self.group_id, value))
+        return records
 
     def tombstones(self) -> list[LogRecord]:
         records: list[LogRecord] = []

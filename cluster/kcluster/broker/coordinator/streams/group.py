@@ -163,12 +163,16 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
 
     def without(self, member_id: str) -> list[LogRecord]:
         """The records that remove a member."""
-        return [
+        records: list[LogRecord] = [
             StreamsProgressRecord(self.group_id, member_id, None),
             StreamsMemberTargetRecord(self.group_id, member_id, None),
             StreamsMemberRecord(self.group_id, member_id, None),
             self.stored_state(self.epoch + 1),
         ]
+        if len(self.members) == 1 and self.is_of_4_4:
+            target = TargetMetadata(self.epoch + 1, 0)
+            records.append(StreamsTargetRecord(self.group_id, target))
+        return records
 
     def fence(self, member_id: str, now_ms: int) -> None:
         if self.write(self.without(member_id), ignore_outcome, now_ms):
