@@ -11,7 +11,7 @@ import gc
 from functools import cache
 from typing import Final
 
-GC_THRESHOLDS: Final = (20_000, 10, 500)
+GC_THRESHOLDS: Final = (20_000, 5, 1_000)
 
 
 def collect_rarely() -> None:

@@ -305,3 +305,17 @@ def test_coordinators__a_bug_put_back_is_found_by_its_name(
     result = run_scenario(Scenario.load(INCIDENTS / f"{incident}.yaml"), "virtual")
     assert not result.passed
     assert not name or name in result.verdict.counts(), result.verdict.lines()[:20]
+
+
+def test_coordinators__a_bug_is_not_taken_for_an_anomaly_that_a_setting_allows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = (INCIDENTS / "share_group_failover.yaml").read_text()
+    scenario = Scenario.parse(
+        text.replace("verdict: valid", "allowed_anomalies: delivered-too-often")
+    )
+    assert run_scenario(scenario, "virtual").passed
+    delivery_counts_stand_still(monkeypatch)
+    result = run_scenario(scenario, "virtual")
+    assert [each.check for each in result.failed] == ["verdict"]
+    assert "delivered-too-often that nothing allows" in result.failures[0]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from random import Random
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -26,6 +24,7 @@ from kcluster.scenario.language.model import ProducerSpec
 from kcluster.scenario.play.virtual import VirtualStage
 from kcluster.scenario.play.workload import make_producer
 from tests.rig.cluster import Answer, Simulated
+from tests.rig.counting import calls_of
 from tests.rig.requests import api_of, batch, commit_request, produce_request
 
 SHORT_TASKS = {"log.retention.check.interval.ms": 500}
@@ -299,23 +298,12 @@ def calls_of_a_look(partitions: int) -> int:
     recorder = SamplingRecorder(driver.dispatcher, driver.plan)
     driver.run_for(1_000)
     recorder.max_epoch_runs = 1  # fewer than there are replicas
-    count = -1
-
-    def count_call(_frame: FrameType, event: str, _argument: Any) -> None:
-        nonlocal count
-        count += event == "call"
-
     for leader in (2, 3):
         recorder.check_last_step()
         recorder._is_urgent = True  # so that it does not look by itself
         driver.move("many", 0, leader)
         driver.run_for(10)
-    sys.setprofile(count_call)
-    try:
-        recorder.check_last_step()
-    finally:
-        sys.setprofile(None)
-    return count
+    return calls_of(recorder.check_last_step)
 
 
 @pytest.mark.pure_python  # compiled functions are not counted

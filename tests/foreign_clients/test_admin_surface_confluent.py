@@ -26,6 +26,7 @@ from confluent_kafka.admin import (
 from kcluster.handle.cluster import Cluster
 from tests.foreign_clients.conftest import MakeTopic
 from tests.foreign_clients.real_clients import (
+    KEPT,
     LIMIT_S,
     comes_to,
     confluent_filled,
@@ -43,7 +44,7 @@ Spec: Any = OffsetSpec
 @pytest.fixture
 def filled(shared: Cluster, make_topic: MakeTopic) -> str:
     """Records 0 to 9, stamped 1000, 2000 … ms, in the first of two partitions."""
-    return confluent_filled(shared.bootstrap, make_topic(2), RECORDS)
+    return confluent_filled(shared.bootstrap, make_topic(2, **KEPT), RECORDS)
 
 
 def described(admin: AdminClient, topic: str, **more: Any) -> Any:

@@ -49,6 +49,33 @@ def test_outcome__writes_that_never_resume_have_not_resumed() -> None:
     assert failures == ["writes_resume: writes of orders-0 did not resume"]
 
 
+ACKS_ONE = """\
+topology: {brokers: 3, profile: fast, topics: {orders: {assignment: [[1, 2, 3]]}}}
+workload: {producers: {topic: orders, rate: 200/s, acks: 1}}
+steps: [{at: 500ms, slow: {nodes: 1, latency: 20ms}}, {at: 1s, kill: 1, for: 500ms}]
+duration: 2500ms
+checks: CHECKS
+"""
+
+
+@pytest.mark.parametrize(
+    ("checks", "keys"),
+    [
+        ("{}", ["verdict"] * 3),
+        ("{allowed_anomalies: [lost-write, nonmonotonic-send]}", []),
+        ("{allowed_anomalies: lost-write}", ["verdict"]),
+        ("{allowed_anomalies: [lost-write, nonmonotonic-send], verdict: valid}", ["verdict"]),
+    ],
+)
+def test_outcome__anomalies_that_a_setting_allows_may_be_expected(
+    checks: str, keys: list[str]
+) -> None:
+    result = run_scenario(Scenario.parse(ACKS_ONE.replace("CHECKS", checks)), "virtual")
+    assert "acks=1" in {each.allowed for each in result.verdict.anomalies}
+    assert all(each.allowed for each in result.verdict.anomalies)
+    assert [each.check for each in result.failed] == keys
+
+
 TWO_DEATHS = """\
 topology: {brokers: 3, profile: fast, topics: {orders: {assignment: [[1, 2, 3]]}}}
 workload: {producers: {topic: orders, rate: 100/s}}

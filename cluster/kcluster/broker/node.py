@@ -200,6 +200,7 @@ class BrokerNode(Broker):
             fetch.abandon()
 
     def _on_tick(self, _event: Tick, now_ms: int) -> None:
+        # Also what is not due: each corrects its `next_ms`, which would be another Tick otherwise.
         self.timers.run_due(now_ms)
         self.purgatory.run_due(now_ms)
 

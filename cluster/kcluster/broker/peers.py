@@ -89,9 +89,10 @@ class PeerCalls:
 
     def on_response(self, response: PeerResponse, now_ms: int) -> None:
         """Finish the call that this answers; an answer after the timeout is dropped."""
-        call = self._under_way.get(response.request_id)
+        call = self._under_way.pop(response.request_id, None)
         if call is not None:
-            self.finish(call, response.body, now_ms)
+            call.done = True
+            call.answered(response.body, now_ms)
 
     def on_disconnected(self, peer: int, now_ms: int) -> None:
         """The peer's process is gone: no answer will come."""

@@ -18,6 +18,8 @@ from kcluster.timers import NEVER_MS
 COMPACT_AT: Final = 1024
 QUEUES_BEFORE_SWEEP: Final = 64
 """Clients choose how long they wait; most choose the same."""
+QUEUES_KEPT_EMPTY: Final = 8
+"""A broker's own waits are of a few lengths, again and again."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -78,24 +80,27 @@ class Purgatory:
     def run_due(self, now_ms: int) -> None:
         """Expire all whose deadline has passed, the earliest first."""
         due: list[DelayedOperation] = []
+        next_ms = NEVER_MS
         for queue in self._queues.values():
-            due += queue.pop_due(now_ms)
-        self._sweep()
+            first_ms = queue.pop_due(now_ms, due)
+            if first_ms < next_ms:
+                next_ms = first_ms
+        self.next_ms = next_ms
+        if len(self._queues) > QUEUES_KEPT_EMPTY:
+            self._sweep()
         due.sort(key=lambda operation: operation.deadline_ms)
         for operation in due:
             if not operation.done:
                 operation.expire(now_ms)
 
     def _sweep(self) -> None:
-        """Drop queues in which nothing waits, and recompute `next_ms`."""
-        self.next_ms = NEVER_MS
+        """Drop queues in which nothing waits."""
         self._last = None
-        for wait_ms, queue in tuple(self._queues.items()):
-            first_ms = queue.first_deadline_ms()
-            if first_ms == NEVER_MS:
-                del self._queues[wait_ms]
-            elif first_ms < self.next_ms:
-                self.next_ms = first_ms
+        self._queues = {
+            wait_ms: queue
+            for wait_ms, queue in self._queues.items()
+            if queue.first_deadline_ms() != NEVER_MS
+        }
 
     def __len__(self) -> int:
         return sum(queue.count_waiting() for queue in self._queues.values())
@@ -155,16 +160,16 @@ class _Queue:
             operation = behind
         self._compact_at = max(COMPACT_AT, 2 * self._length)
 
-    def pop_due(self, now_ms: int) -> list[DelayedOperation]:
-        """Take out all whose deadline has passed; return those that are not done."""
-        due = []
+    def pop_due(self, now_ms: int, due: list[DelayedOperation]) -> int:
+        """Take out all whose deadline has passed, and add to `due` those that are not done.
+        Returns the earliest deadline of what still waits, or NEVER_MS."""
         first = self._first
         while first is not None and (first.done or first.deadline_ms <= now_ms):
             behind = self._pop(first)
             if not first.done:
                 due.append(first)
             first = behind
-        return due
+        return NEVER_MS if first is None else first.deadline_ms
 
     def first_deadline_ms(self) -> int:
         """The earliest deadline of what waits, or NEVER_MS."""

@@ -49,6 +49,7 @@ MEMBERSHIP_APIS: Final = frozenset(
     )
 )
 """What members of groups say, and are told, about their partitions."""
+_OF_COORDINATORS: Final = (GroupEvent, TransactionEvent)
 Answer = tuple[int, int, Reply]
 """(at_ms, broker, reply)."""
 
@@ -169,7 +170,7 @@ class Recorder(Watch):
         """See what has changed, if this is an event of a coordinator: also what lasts for no time,
         such as PrepareCommit."""
         event = note.event
-        if isinstance(event, GroupEvent | TransactionEvent):
+        if isinstance(event, _OF_COORDINATORS):
             self._look_at_coordinator(note.note_id[0], note.at_ms)
 
     def _look_at_coordinator(self, node_id: int, now_ms: int) -> None:

@@ -67,6 +67,7 @@ SLOW_MS: Final = 100
 UNKNOWN_CLIENT: Final = "(unanswered)"
 """The sender of a batch whose request was never answered: acks=0, or its broker died."""
 
+_URGENT: Final = (PartitionEvent, BrokerEvent)
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _FETCH: Final = int(ApiKey.FETCH)
 _COMMITS: Final = (int(ApiKey.OFFSET_COMMIT), int(ApiKey.OFFSET_FETCH))
@@ -173,7 +174,7 @@ class SamplingRecorder(Recorder):
         self.notes.append(note)
         self._look_at_coordinator_of(note)
         event = note.event
-        if event.is_internal:
+        if (self._is_urgent and isinstance(event, PartitionEvent)) or event.is_internal:
             return
         if isinstance(event, BrokerDown):
             for node in self._brokers():
@@ -185,7 +186,7 @@ class SamplingRecorder(Recorder):
             for observed in self.partitions.values():
                 if observed.topic == event.topic and observed.deleted_ms < 0:
                     observed.deleted_ms = note.at_ms
-        elif isinstance(event, PartitionEvent | BrokerEvent) and not self._is_urgent:
+        elif isinstance(event, _URGENT) and not self._is_urgent:
             # The brokers act on it within this ms; the record is to have it from then on.
             self._is_urgent = True
             self.dispatcher.later(self.dispatcher.now_us, self._look_now)
@@ -297,7 +298,8 @@ class SamplingRecorder(Recorder):
                 stable = replica.last_stable_offset if replica.is_leader else -1
                 observed.moves.append(Move(now_ms, broker, at[0], at[1], stable))
                 self._kept_moves += 1
-                self._read_log(now_ms, observed, replica, log)
+                if at[0]:  # a new topic may have ten thousand empty logs
+                    self._read_log(now_ms, observed, replica, log)
 
     def _read_log(
         self, now_ms: int, observed: ObservedPartition, replica: Replica, log: Log

@@ -30,7 +30,7 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 """The entity of a quota: (`user`, `client-id` or `ip`, its name); None stands for all others."""
 
 
-class BrokerRegistration(Struct, frozen=True):
+class BrokerRegistration(Struct, frozen=True, gc=False):
     """A broker as the controller knows it.  Kafka: BrokerRegistration."""
 
     broker_id: int
@@ -52,7 +52,7 @@ class BrokerRegistration(Struct, frozen=True):
         return not self.fenced and not self.in_controlled_shutdown
 
 
-class PartitionRegistration(Struct, frozen=True):
+class PartitionRegistration(Struct, frozen=True, gc=False):
     """A partition as the controller knows it.  Kafka: PartitionRegistration."""
 
     topic_id: bytes
@@ -77,14 +77,14 @@ class PartitionRegistration(Struct, frozen=True):
 # ------------------------------------------------------------------------------------------ records
 
 
-class RegisterBrokerRecord(Struct, frozen=True):
+class RegisterBrokerRecord(Struct, frozen=True, gc=False):
     """A broker's process has registered; it is fenced until it has caught up."""
 
     registration: BrokerRegistration
     cause: NoteId | None = None
 
 
-class BrokerRegistrationChangeRecord(Struct, frozen=True):
+class BrokerRegistrationChangeRecord(Struct, frozen=True, gc=False):
     """Fenced, unfenced, or in controlled shutdown.  None: no change."""
 
     broker_id: int
@@ -94,19 +94,19 @@ class BrokerRegistrationChangeRecord(Struct, frozen=True):
     cause: NoteId | None = None
 
 
-class UnregisterBrokerRecord(Struct, frozen=True):
+class UnregisterBrokerRecord(Struct, frozen=True, gc=False):
     broker_id: int
     broker_epoch: int
     cause: NoteId | None = None
 
 
-class TopicRecord(Struct, frozen=True):
+class TopicRecord(Struct, frozen=True, gc=False):
     name: str
     topic_id: bytes
     cause: NoteId | None = None
 
 
-class PartitionRecord(Struct, frozen=True):
+class PartitionRecord(Struct, frozen=True, gc=False):
     """A partition's whole state after creation or change.  Kafka writes only the changed fields
     (PartitionChangeRecord); the whole frozen value is shared here, so it costs less than a diff."""
 
@@ -114,12 +114,12 @@ class PartitionRecord(Struct, frozen=True):
     cause: NoteId | None = None
 
 
-class RemoveTopicRecord(Struct, frozen=True):
+class RemoveTopicRecord(Struct, frozen=True, gc=False):
     topic_id: bytes
     cause: NoteId | None = None
 
 
-class ConfigRecord(Struct, frozen=True):
+class ConfigRecord(Struct, frozen=True, gc=False):
     """`value` None removes the config."""
 
     resource_type: int
@@ -129,7 +129,7 @@ class ConfigRecord(Struct, frozen=True):
     cause: NoteId | None = None
 
 
-class ProducerIdsRecord(Struct, frozen=True):
+class ProducerIdsRecord(Struct, frozen=True, gc=False):
     """Producer ids below `next_producer_id` have been handed out to brokers in blocks."""
 
     broker_id: int
@@ -138,7 +138,7 @@ class ProducerIdsRecord(Struct, frozen=True):
     cause: NoteId | None = None
 
 
-class FeatureLevelRecord(Struct, frozen=True):
+class FeatureLevelRecord(Struct, frozen=True, gc=False):
     """`level` 0: the feature is off."""
 
     name: str
@@ -146,7 +146,7 @@ class FeatureLevelRecord(Struct, frozen=True):
     cause: NoteId | None = None
 
 
-class ClientQuotaRecord(Struct, frozen=True):
+class ClientQuotaRecord(Struct, frozen=True, gc=False):
     """`value` None removes the quota `key` of `entity`."""
 
     entity: QuotaEntity
@@ -155,7 +155,7 @@ class ClientQuotaRecord(Struct, frozen=True):
     cause: NoteId | None = None
 
 
-class UserScramCredentialRecord(Struct, frozen=True):
+class UserScramCredentialRecord(Struct, frozen=True, gc=False):
     """What a user's password is checked against (RFC 5802); the password itself is never known."""
 
     name: str
@@ -167,7 +167,7 @@ class UserScramCredentialRecord(Struct, frozen=True):
     cause: NoteId | None = None
 
 
-class RemoveUserScramCredentialRecord(Struct, frozen=True):
+class RemoveUserScramCredentialRecord(Struct, frozen=True, gc=False):
     name: str
     mechanism: int
     cause: NoteId | None = None

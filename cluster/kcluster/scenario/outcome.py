@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kcluster.checks.anomalies import Anomaly
 from kcluster.checks.degraded import DegradedKind
 from kcluster.checks.verdict import Verdict
 from kcluster.contract import Event, Note
@@ -70,9 +71,15 @@ def expected_verdict(checks: Checks) -> str:
     return INVALID if must_be else VALID
 
 
+def _may_occur(checks: Checks, anomaly: Anomaly) -> bool:
+    """Whether the checks expect an anomaly, in whatever number."""
+    name = anomaly.name
+    return name in checks.anomalies or bool(anomaly.allowed and name in checks.allowed_anomalies)
+
+
 def _verdict(checks: Checks, verdict: Verdict) -> Iterator[str]:
     expected = expected_verdict(checks)
-    may_be = any(count.holds(0) for count in checks.anomalies.values())
+    may_be = checks.allowed_anomalies or any(x.holds(0) for x in checks.anomalies.values())
     if verdict.outcome != expected and not (
         may_be and checks.verdict is None and verdict.outcome in (VALID, INVALID)
     ):
@@ -85,9 +92,14 @@ def _anomalies(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
         if not wanted.holds(counts[name]):
             text = f"anomalies.{name}: there are {counts[name]}, not {wanted}"
             yield FailedCheck("anomalies", text)
-    for name in sorted(counts):
-        if name not in checks.anomalies:
-            yield FailedCheck(VERDICT, f"{counts[name]} {name} that were not expected")
+    unexpected: Counter[str] = Counter()
+    for anomaly in verdict.anomalies:
+        if not _may_occur(checks, anomaly):
+            unexpected[anomaly.name] += anomaly.count
+    for name in sorted(unexpected):
+        may_be = name in checks.allowed_anomalies
+        why = "that nothing allows" if may_be else "that were not expected"
+        yield FailedCheck(VERDICT, f"{unexpected[name]} {name} {why}")
     for violation in verdict.violations:
         yield FailedCheck(VERDICT, f"an invariant is broken: {violation}")
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from kcluster.config.topology.model import Topology
+from kcluster.deaths import DeathKind
+from kcluster.drivers.virtual import VirtualDriver
 from kcluster.events.brokers import BrokerDown, BrokerFenced
 from kcluster.events.partitions import LeaderElected, LogTruncated
 from kcluster.events.words import text_of
+from kcluster.protocol.apis import ApiKey
 from tests.rig.cluster import CONTROLLER, LAG_MS, SESSION_MS, Simulated
+from tests.rig.counting import calls_of
+from tests.rig.requests import batch, produce_request
 
 
 def test_acks_all__is_answered_when_every_member_of_the_isr_has_it():
@@ -389,3 +395,37 @@ def test_deleted__a_diverged_log_ending_inside_a_leaders_batch_restarts():
     t.produce(b"m5")
     assert t.replica(1).log.log_start_offset == 2
     assert t.values(1)[-3:] == [b"m3", b"m4", b"m5"]
+
+
+def test_unanswered_fetches__name_what_the_follower_follows_by_then():
+    t = Simulated(of_brokers={"replica.socket.timeout.ms": 500})
+    t.produce(b"m1")
+    t.cut(1, 2)
+    t.run_for(3_000)  # several fetches in a row are not answered
+    t.create_topic("late", [[1, 2, 3]])
+    t.run_for(2_000)
+    follower = t.dispatcher.processes[2].node
+    assert {replica.topic for replica in follower.replicas.all()} == {"orders", "late"}
+    t.heal()
+    in_orders = t.produce(b"m2")
+    in_late = t.ask(1, ApiKey.PRODUCE, 9, produce_request("late", 0, batch(b"l1")))
+    t.run_for(2_000)
+    assert (in_orders.error, in_late.error, t.isr) == ("NONE", "NONE", [1, 2, 3])
+    ends = {one.topic: one.log.log_end_offset for one in follower.replicas.all()}
+    assert ends == {"orders": 2, "late": 1}
+
+
+def calls_while_a_leader_is_missed(partitions: int) -> int:
+    """How many functions run in a second of fetches that are refused."""
+    topics = {"many": {"assignment": [[1, 2, 3]] * partitions}}
+    driver = VirtualDriver(Topology.of(brokers=3, topics=topics), 1)
+    driver.open()
+    driver.run_for(5_000)
+    driver.verbs.kill(1, DeathKind.KILL)
+    driver.run_for(2_500)
+    return calls_of(lambda: driver.run_for(1_000))
+
+
+@pytest.mark.pure_python  # compiled functions are not counted
+def test_unanswered_fetches__cost_the_same_whatever_the_number_of_partitions():
+    assert calls_while_a_leader_is_missed(100) == calls_while_a_leader_is_missed(3) > 100

@@ -46,6 +46,26 @@ def test_compact__keeps_the_newest_record_of_each_key_at_its_offset():
     assert all(check_crc(batch) for batch in log.batches_from(0))
 
 
+def test_compact__an_empty_batch_is_kept_where_the_high_watermark_is_and_nowhere_else():
+    """Up to 4.3 it was kept where the cleaned part of the log ends."""
+    log = log_of([("a", "1")], [("b", "1")], [("a", "2"), ("b", None)])
+    later_ms = NOW_MS + 2 * CONFIG.delete_retention_ms
+    for now_ms in (NOW_MS, later_ms):  # tombstones go in the second pass
+        log.first_dirty_offset = 0
+        compact(log, now_ms, CONFIG, log.log_end_offset)
+    assert contents(log) == [(2, "a", "2")]
+    log = log_of([("a", "1")], [("b", None)])
+    for now_ms in (NOW_MS, later_ms):
+        log.first_dirty_offset = 0
+        compact(log, now_ms, CONFIG, log.log_end_offset)
+    assert [batch.record_count for batch in log.batches_from(0)] == [1, 0]
+    append(log, keyed(("c", "1")), config=CONFIG)
+    log.roll(log.log_end_offset, NOW_MS)
+    log.first_dirty_offset = 0
+    compact(log, later_ms, CONFIG, log.log_end_offset)
+    assert [batch.record_count for batch in log.batches_from(0)] == [1, 1]
+
+
 def test_compact__a_log_with_a_record_above_the_limit_is_not_cleaned_any_more():
     log = log_of([("a", "1" * 500)], [("a", "2")], compression="gzip")
     lowered = replace(CONFIG, max_decompressed_message_bytes=100)

@@ -9,7 +9,8 @@ Kafka: ReplicaFetcherThread, AbstractFetcherThread; KIP-101, KIP-227, KIP-279, K
     diverging epoch   -> truncated to where the logs agree, named again
     out of range      -> the leader is asked where its log ends, then where it begins
     other errors      -> left out for replica.fetch.backoff.ms
-    no answer         -> a full fetch, in a new session, after replica.fetch.backoff.ms
+    no answer         -> a full fetch, in a new session, after replica.fetch.backoff.ms; the same
+                         one again, if that is not answered either and nothing has changed
 """
 
 from __future__ import annotations
@@ -85,6 +86,10 @@ class ReplicaFetcher:
         self._configure()
         self._session_id = 0
         self._session_epoch = 0
+        self._full: list[m.FetchRequest.FetchTopic] | None = None
+        """What the last fetch named, if that was a full one."""
+        self._is_unanswered = False
+        """It is to be sent again."""
         self._held: dict[Replica, None] = {}
         """Left out while a throttle holds them back (quotas/replication_throttle.py)."""
         self._under_way: FetchCall | None = None
@@ -139,14 +144,26 @@ class ReplicaFetcher:
         view = self._view
         epoch = view.epoch
         if self._held or self._throttles.follower is not None:
+            self._restart_if_unanswered()
             self._hold_back(now_ms)
         if not self._has_partitions():
             return
         if view.config is not self._config:
             self._configure()
+            self._restart_if_unanswered()
         if epoch != self._state_epoch:
             self._state = ReplicaState(view.node_id, epoch)
             self._state_epoch = epoch
+        if self._named or self._forgotten:
+            self._restart_if_unanswered()
+        topics: list[m.FetchRequest.FetchTopic] | None = []
+        if self._is_unanswered:
+            topics = self._full
+        elif self._named:
+            topics = self._topics(self._max_bytes)
+        assert topics is not None, "a full fetch was not answered"
+        self._is_unanswered = False
+        self._full = None if self._session_epoch else topics
         request = FetchRequest(
             None,  # cluster id
             NO_REPLICA_ID,  # v15+ has it in the replica state
@@ -157,7 +174,7 @@ class ReplicaFetcher:
             READ_UNCOMMITTED,
             self._session_id,
             self._session_epoch,
-            self._topics(self._max_bytes),
+            topics,
             self._forgotten_topics() if self._forgotten else [],
         )
         call = self._under_way = FetchCall(self, self._leader)
@@ -230,7 +247,10 @@ class ReplicaFetcher:
     def on_answer(self, response: m.FetchResponse | None, now_ms: int) -> None:
         self._under_way = None
         if response is None:
-            self._restart_session()
+            # While its leader is down, each of its followers asks for the same every few ms.
+            self._is_unanswered = self._full is not None
+            if not self._is_unanswered:
+                self._restart_session()
             self._back_off(now_ms)
             return
         if response.error_code:
@@ -258,8 +278,14 @@ class ReplicaFetcher:
             and replica.asked_end_offset == replica.log.log_end_offset
         )
 
+    def _restart_if_unanswered(self) -> None:
+        """The full fetch that was not answered is out of date."""
+        if self._is_unanswered:
+            self._restart_session()
+
     def _restart_session(self) -> None:
         """Make the next fetch a full one; it names all partitions but those that are left out."""
+        self._is_unanswered = False
         self._session_id = 0
         self._session_epoch = 0
         self._in_session = {}

@@ -158,7 +158,7 @@ class FetchSession:
         self.last_used_ms = now_ms
         self.partitions: dict[PartitionKey, SessionPartition] = {}
         self.moved: dict[SessionPartition, None] = {}
-        """Those that may have news; the others have none."""
+        """Those that may have news, in the order in which they are served; the others have none."""
         self.parked: ParkedFetch | None = None
         self.reader: Reader | None = None
         """Who fetched last; mostly the next fetch's reader too."""
@@ -181,14 +181,6 @@ class FetchSession:
                 else:
                     known.ask(requested)
                 moved[known] = None
-
-    def moved_now(self) -> list[SessionPartition]:
-        """Those that may have news, in the order in which they are served."""
-        if self.moved:
-            return list(self.moved)
-        # A dict that was drained keeps its size: every later look would go through it.
-        self.moved = {}
-        return []
 
     def watch(self, wanted: SessionPartition, replica: Replica) -> None:
         """Be notified when `replica`, which serves `wanted`, moves."""
@@ -258,7 +250,8 @@ class FetchSessions:
             return existing
         if existing.parked is not None:
             existing.parked.supersede()
-        existing.update(body, self._view.image)
+        if body.topics or body.forgotten_topics_data:
+            existing.update(body, self._view.image)
         if not existing.partitions:
             self.remove(existing.session_id)
             return None

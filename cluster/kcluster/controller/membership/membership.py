@@ -178,11 +178,11 @@ class Membership:
         if _TIMER not in self._metadata.timers:
             expiry_ms = now_ms + sessions.timeout_ms
             self._metadata.timers.set(_TIMER, expiry_ms, self.expire_sessions)
-        state = session.state
+        before = state = session.state
         if broker_id not in self._departures:
             leads = self._partitions.led_by(broker_id) > 0
             state = sessions.next_state(session, request.want_fence, request.want_shut_down, leads)
-        if state is not session.state:
+        if state is not before:
             self._enter(session, registration, state, now_ms)
         return m.BrokerHeartbeatResponse(
             is_caught_up=session.metadata_offset >= session.registration_offset,

@@ -43,7 +43,7 @@ class ElectionMode(Enum):
     """As ONLINE, or else any active replica."""
 
 
-class Election(Struct, frozen=True):
+class Election(Struct, frozen=True, gc=False):
     """A partition after a change.  `kind`: by which rule its leader was chosen, if it has a new
     one."""
 
@@ -55,7 +55,7 @@ class Election(Struct, frozen=True):
     """This change completes a reassignment."""
 
 
-class _Choice(Struct, frozen=True):
+class _Choice(Struct, frozen=True, gc=False):
     leader: int
     kind: ElectionKind = ElectionKind.NONE
 
@@ -65,7 +65,7 @@ class _Choice(Struct, frozen=True):
         return self.kind not in _UNCLEAN
 
 
-class _Targets(Struct, frozen=True):
+class _Targets(Struct, frozen=True, gc=False):
     """What the change aims at, before the election."""
 
     isr: tuple[int, ...]

@@ -23,7 +23,7 @@ from kcluster.events.reasons import AnyReason
 from kcluster.metadata.records import NO_LEADER, PartitionRegistration
 
 
-class Change(Struct, frozen=True):
+class Change(Struct, frozen=True, gc=False):
     """A change of one partition: the partition before and after it, and the reason."""
 
     topic: str

@@ -131,11 +131,9 @@ class Partitions:
 
     def in_sync_on(self, broker_id: int) -> list[PartitionKey]:
         """The partitions whose ISR a broker is in, by topic and number."""
-        return [
-            (partition.topic_id, partition.partition)
-            for _, partitions in self._by_topic(self.index.in_isr.get(broker_id, ()))
-            for partition in partitions
-        ]
+        topic_ids = {name: topic.topic_id for name, topic in self._image.topics.items()}
+        by_topic = self._numbers_by_topic(self.index.in_isr.get(broker_id, ()))
+        return [(topic_ids[topic], number) for topic, numbers in by_topic for number in numbers]
 
     def on_broker_leaving(
         self,
@@ -214,13 +212,22 @@ class Partitions:
     ) -> list[tuple[str, list[PartitionRegistration]]]:
         """The partitions of each topic, by name and number, as a person would list them.  Those of
         topics that were deleted meanwhile are left out."""
-        image = self._image
-        numbers_by_topic: dict[str, list[int]] = {}
-        for topic_id, number in keys:
-            topic = image.topic_names.get(topic_id)
-            if topic is not None:
-                numbers_by_topic.setdefault(topic, []).append(number)
+        topics = self._image.topics
         return [
-            (topic, [image.topics[topic].partitions[number] for number in sorted(numbers)])
-            for topic, numbers in sorted(numbers_by_topic.items())
+            (topic, [topics[topic].partitions[number] for number in numbers])
+            for topic, numbers in self._numbers_by_topic(keys)
         ]
+
+    def _numbers_by_topic(self, keys: Iterable[PartitionKey]) -> list[tuple[str, list[int]]]:
+        numbers_by_id: dict[bytes, list[int]] = {}
+        for topic_id, number in keys:
+            numbers = numbers_by_id.get(topic_id)
+            if numbers is None:
+                numbers = numbers_by_id[topic_id] = []
+            numbers.append(number)
+        names = self._image.topic_names
+        return sorted(
+            (names[topic_id], sorted(numbers))
+            for topic_id, numbers in numbers_by_id.items()
+            if topic_id in names
+        )

@@ -16,7 +16,7 @@ from msgspec import Struct
 from kcluster.metadata.records import PartitionRegistration
 
 
-class Assignment(Struct, frozen=True):
+class Assignment(Struct, frozen=True, gc=False):
     """The assignment of a partition: all its replicas, and those being added and removed."""
 
     replicas: tuple[int, ...]
@@ -29,14 +29,14 @@ class Assignment(Struct, frozen=True):
         return bool(self.adding or self.removing)
 
 
-class Completed(Struct, frozen=True):
+class Completed(Struct, frozen=True, gc=False):
     """A complete reassignment: the replicas and the ISR without those that were removed."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
 
 
-class Reverted(Struct, frozen=True):
+class Reverted(Struct, frozen=True, gc=False):
     """A cancelled reassignment.  `clean` False: no member of the ISR stays, so the first of the
     original replicas is the ISR instead, and records may be lost."""
 

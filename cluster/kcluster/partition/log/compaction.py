@@ -42,7 +42,8 @@ class _Pass(Struct):
 
     newest: dict[bytes, int]
     """By key: the offset of its newest record among those that are not yet clean."""
-    end_offset: int
+    high_watermark: int
+    """A batch that ends there is kept, even if empty."""
     last_offsets: dict[int, int]
     """By producer id: its last offset.  That batch is kept for its sequence, even if empty."""
     now_ms: int
@@ -82,7 +83,7 @@ def compact(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> 
             newest=_newest_offsets(
                 cleanable, start, aborted, config.max_decompressed_message_bytes
             ),
-            end_offset=end_offset,
+            high_watermark=high_watermark,
             last_offsets=last_offsets,
             now_ms=now_ms,
             tombstone_ms=min(now_ms + config.delete_retention_ms, INT64_MAX),
@@ -190,11 +191,11 @@ def _clean_batch(batch: Batch, work: _Pass) -> Batch | None:
     else:
         retained = [record for record in opened if _is_kept(record, work, tombstones_go)]
     if not retained:
-        last_of_pass = batch.last_offset + 1 == work.end_offset
+        ends_at_high_watermark = batch.last_offset + 1 == work.high_watermark
         last_of_producer = (
             batch.producer_id >= 0 and work.last_offsets.get(batch.producer_id) == batch.last_offset
         )
-        if not (last_of_pass or last_of_producer):
+        if not (ends_at_high_watermark or last_of_producer):
             return None
     if horizon_ms is None and any(record.value is None for record in retained):
         horizon_ms = work.tombstone_ms

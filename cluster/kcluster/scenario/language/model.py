@@ -79,6 +79,7 @@ _CAUSE: Final = Explained(
     others=tuple(dict.fromkeys((*(x.name for x in ErrorCode if x), *CLIENTS_OWN_ERRORS))),
     other="an error that a client got, by Kafka's name",
 )
+_ANOMALY: Final = OneOf("anomaly", tuple(ANOMALIES))
 _GROUP_PROTOCOL: Final = OneOf("group protocol", GROUP_PROTOCOLS)
 _ACKS: Final = OneOf("acks", ("0", "1", "all", "-1"))
 _ERROR: Final = Words(
@@ -323,6 +324,12 @@ class Checks(Struct, frozen=True):
         MapOf(COUNT, "counts by anomaly, such as {lost-write: some}", _anomaly_name),
         "How many there are of each; an anomaly that is not named must not occur.",
     ] = {}
+    allowed_anomalies: Annotated[
+        tuple[str, ...],
+        ListOf(_ANOMALY, "anomalies"),
+        "These may occur where a setting or a step allows them, which the verdict names; where"
+        " nothing does, they fail the run.",
+    ] = ()
     causes: Annotated[
         tuple[str, ...],
         ListOf(_CAUSE, "causes"),

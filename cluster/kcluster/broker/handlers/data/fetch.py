@@ -133,6 +133,10 @@ class CollectedReads:
         return self.is_urgent or self.size_bytes >= min_bytes
 
 
+_NOTHING: Final = CollectedReads()
+"""What a session in which nothing has moved reads: never changed."""
+
+
 @final
 class PendingFetch(ParkedFetch):
     """One fetch, from its arrival to its answer.  Kafka: DelayedFetch."""
@@ -176,10 +180,12 @@ class PendingFetch(ParkedFetch):
     def collect(self, now_ms: int, record_progress: bool = False) -> CollectedReads:
         """Read what there is.  As in Kafka a follower's progress is recorded after reading: the
         answer has the watermark from before its fetch."""
-        collected = CollectedReads()
         session, reader = self.session, self.reader
+        if session is not None and not session.moved:
+            return _NOTHING
+        collected = CollectedReads()
         throttle = self.broker.throttles.leader if reader.is_follower else None
-        all_wanted = list(self.partitions.values()) if session is None else session.moved_now()
+        all_wanted = list(self.partitions.values() if session is None else session.moved)
         budget = self.max_bytes
         for wanted in all_wanted:
             replica = self._replica_of(wanted)
@@ -210,6 +216,9 @@ class PendingFetch(ParkedFetch):
                     del session.moved[wanted]
                 continue
             collected.reads.append(read)
+        if session is not None and not session.moved:
+            # A dict that was drained keeps its size: a later look would go through it.
+            session.moved = {}
         return collected
 
     def _replica_of(self, wanted: SessionPartition) -> Replica | ErrorCode:
@@ -295,6 +304,9 @@ class PendingFetch(ParkedFetch):
         if self.reader.is_follower and self.broker.throttles.leader is not None:
             self.broker.throttles.leader.record_answer(collected.reads, now_ms)
         session, version = self.session, self.request.api_version
+        session_id = 0 if session is None else session.session_id
+        if not collected.reads:
+            return FetchAnswer(0, NO_ERROR, session_id, [])
         topics: list[m.FetchResponse.FetchableTopicResponse] = []
         partitions: list[m.FetchResponse.PartitionData] = []
         id_or_name: Any = None
@@ -322,7 +334,7 @@ class PendingFetch(ParkedFetch):
                 id_or_name, partitions = wanted.key[0], []
                 topics.append(TopicAnswer(wanted.topic, wanted.topic_id, partitions))
             partitions.append(data)
-        response = FetchAnswer(0, NO_ERROR, 0 if session is None else session.session_id, topics)
+        response = FetchAnswer(0, NO_ERROR, session_id, topics)
         if leaders and not self.reader.is_follower:
             response.node_endpoints = node_endpoints(
                 self.broker.image, leaders, m.FetchResponse.NodeEndpoint
