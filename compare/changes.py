@@ -82,7 +82,7 @@ CHANGES: Final[tuple[Change, ...]] = (
         "The share coordinator refuses requests without an epoch: a state epoch of -1 in"
         " InitializeShareGroupState, a leader epoch of -1 in ReadShareGroupState and"
         " WriteShareGroupState are INVALID_REQUEST.",
-        ("share_state: initialize: epoch -1", "share_state: * no epoch", "share_state: * no epochs"),
+        ("share_state: initialize: epoch -1", "share_state: * no epoch*"),
     ),
     Change(
         "Share groups",
