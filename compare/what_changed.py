@@ -105,7 +105,7 @@ def _asked() -> dict[str, dict[str, list[int]]]:
             for one in cases
             if one.name in older
         }
-    both[CONVERSATIONS] = dict.fromkeys(conversations(), [0])
+    both[CONVERSATIONS] = {name: [0] for name in conversations()}
     return both
 
 
