@@ -116,6 +116,13 @@ CHANGES: Final[tuple[Change, ...]] = (
     ),
     Change(
         "Share groups",
+        "After a write that does not count the completed deliveries, ReadShareGroupStateSummary has"
+        " a delivery_complete_count of 0. 4.3 has -1, for unknown.",
+        ("share_state: *",),
+        ("*.delivery_complete_count",),
+    ),
+    Change(
+        "Share groups",
         "Records that a share group rejects, or gives up, go to its dead letter queue"
         " (KIP-1191), if errors.deadletterqueue.topic.name of the group names a topic whose"
         " errors.deadletterqueue.group.enable is true, and share.version is 2.",
