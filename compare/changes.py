@@ -9,6 +9,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from kcluster.protocol.apis import ApiKey
+
 
 class Change(Struct, frozen=True):
     """Explains the changed answers of some cases (`family: case`) at some paths; both are globs.
@@ -19,6 +21,21 @@ class Change(Struct, frozen=True):
     cases: tuple[str, ...]
     paths: tuple[str, ...] = ("*",)
 
+
+NEW_VERSIONS: Final[dict[int, str]] = {
+    ApiKey.API_VERSIONS: "the client may name the cluster and the node that it expects; if it has"
+    " reached another one, the answer is REBOOTSTRAP_REQUIRED (KIP-1242)",
+    ApiKey.TXN_OFFSET_COMMIT: "topic ids in place of names, member epochs; GROUP_ID_NOT_FOUND,"
+    " STALE_MEMBER_EPOCH and UNKNOWN_TOPIC_ID (KIP-1319)",
+    ApiKey.DELETE_GROUPS: "an error message for each group",
+    ApiKey.STREAMS_GROUP_HEARTBEAT: "asks for a description of the topology (KIP-1331); the"
+    " acceptable recovery lag is an int64; the status MISSING_CLIENT_TAGS",
+    ApiKey.STREAMS_GROUP_DESCRIBE: "the topology's description (KIP-1331), the assignor's name"
+    " (KIP-1357)",
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: "a member describes the topology (KIP-1331)",
+    ApiKey.UNREGISTER_CONTROLLER: "forgets a controller that will not return (KIP-1312)",
+}
+"""What the versions bring that only the newest release has."""
 
 _NEW_CONFIGS = (
     "*.errors.deadletterqueue.*", "*.max.decompressed.message.bytes", "*.remote.copy.lag.*",
@@ -90,6 +107,17 @@ CHANGES: Final[tuple[Change, ...]] = (
         ("group_kinds: classic, a member: joins as a consumer",),
     ),
     Change(
+        "Streams groups",
+        "Members may be static, and may report the offsets of their tasks: StreamsGroupHeartbeat"
+        " accepts an instance id, task offsets and task end offsets, which are INVALID_REQUEST in"
+        " 4.3.",
+        (
+            "streams_groups: join: static*",
+            "streams_groups: join: task *",
+            "conversation: streams: a static *",
+        ),
+    ),
+    Change(
         "Groups",
         "The assignment of a consumer, share or streams group that has become empty ends: its epoch"
         " is the group's, and the next consumer gets partitions with its first heartbeat. In 4.3 it"
@@ -130,15 +158,10 @@ CHANGES: Final[tuple[Change, ...]] = (
     ),
     Change(
         "Streams groups",
-        "Members may be static, and may report the offsets of their tasks: StreamsGroupHeartbeat"
-        " accepts an instance id, task offsets and task end offsets, which are INVALID_REQUEST in"
-        " 4.3.",
-        ("streams_groups: join: static*", "streams_groups: join: task *"),
-    ),
-    Change(
-        "Streams groups",
-        "A member's first answer has the endpoints of the other members, if it has one itself.",
+        "A member that names a new endpoint gets the endpoints of the group, its own included, in"
+        " the same answer; in 4.3 in a later one.",
         ("streams_groups: heartbeat: a new endpoint",),
+        ("*endpoint*",),
     ),
     Change(
         "Streams groups",

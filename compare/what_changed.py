@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from compare.cases import families
-from compare.changes import CHANGES, Change
+from compare.changes import CHANGES, NEW_VERSIONS, Change
 from compare.checking import CONVERSATIONS
 from compare.conversations import conversations
 from compare.differences import shown, unequal_values
@@ -157,11 +157,18 @@ def _apis(answers: Answers) -> list[str]:
         for one in answers.newest(VERSIONS)
     )
     rows = [
-        f"| {APIS[key].name} ({key}) | {before.get(key, '-')} | {now[key]} |"
+        f"| {APIS[key].name} ({key}) | {before.get(key, '-')} | {now[key]} | {NEW_VERSIONS[key]} |"
         for key in sorted(now)
         if before.get(key) != now[key]
     ]
-    return ["## APIs and versions", "", *_table("API", rows), ""]
+    return [
+        "## APIs and versions",
+        "",
+        f"| API | {OLDER.version} | {NEWEST.version} | what is new |",
+        "|---|---|---|---|",
+        *rows,
+        "",
+    ]
 
 
 def _versions(row: dict[str, Any]) -> str:
@@ -192,7 +199,7 @@ def _configs(answers: Answers) -> list[str]:
     rows = []
     for resource, case in CONFIGS.items():
         before, now = (
-            {row["name"]: row.get("value") for row in one["results"][0]["configs"]}
+            {row["name"]: row.get("value", "") for row in one["results"][0]["configs"]}
             for one in answers.newest(case)
         )
         rows += [
