@@ -158,6 +158,13 @@ CHANGES: Final[tuple[Change, ...]] = (
     ),
     Change(
         "Streams groups",
+        "A member's task changes its role, from a standby to an active task or back, in one"
+        " heartbeat. In 4.3 the member gives it back first.",
+        ("conversation: streams: standbys take over",),
+        ("*_tasks*",),
+    ),
+    Change(
+        "Streams groups",
         "A member that names a new endpoint gets the endpoints of the group, its own included, in"
         " the same answer; in 4.3 in a later one.",
         ("streams_groups: heartbeat: a new endpoint",),
