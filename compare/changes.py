@@ -49,6 +49,37 @@ CHANGES: Final[tuple[Change, ...]] = (
     ),
     Change(
         "Configs and quotas",
+        "The new configs can be set, within their ranges. 4.3 refuses those of topics and groups as"
+        " unknown (INVALID_CONFIG). Those of brokers it takes with any value, as they may be a"
+        " plugin's, and describes without the value.",
+        (
+            *(
+                f"alter_configs: topic: {what}*"
+                for what in ("decompressed size", "dead letters", "copied")
+            ),
+            *(
+                f"alter_configs: broker: {what}*"
+                for what in (
+                    "decompressed size",
+                    "dead letters",
+                    "copied",
+                    "streams assignors",
+                    "tags",
+                    "description plugin",
+                    "warm-ups",
+                    "any audience",
+                    "offload",
+                )
+            ),
+            "describe_configs: group, internal keys",
+            "alter_configs: streams: *",
+            "alter_configs: share: *dead letters*",
+            "topics: create: config max.decompressed.message.bytes=*",
+            "topics: create: config errors.deadletterqueue.group.enable=*",
+        ),
+    ),
+    Change(
+        "Configs and quotas",
         "A quota must be a finite number. 4.3 takes NaN, and an infinite request_percentage.",
         ("quotas: quotas, * nan", "quotas: quotas, * inf"),
     ),
@@ -65,10 +96,37 @@ CHANGES: Final[tuple[Change, ...]] = (
         ("group_kinds: classic, a member: joins as a consumer",),
     ),
     Change(
+        "Groups",
+        "The assignment of a consumer group that has become empty ends: its epoch is the group's,"
+        " and the next member gets partitions with its first heartbeat. In 4.3 it keeps the old"
+        " epoch, and the member waits for the next assignment.",
+        ("conversation: consumer member*",),
+    ),
+    Change(
         "Share groups",
-        "ShareFetch of an unknown topic id alone opens the session and is UNKNOWN_TOPIC_ID for the"
-        " topic, no longer UNKNOWN_SERVER_ERROR for the request.",
-        ("share: fetch: unknown topic",),
+        "An unknown topic id in ShareFetch is UNKNOWN_TOPIC_ID for its partitions, and the rest of"
+        " the request is answered. In 4.3 the whole request is UNKNOWN_SERVER_ERROR.",
+        ("share: fetch: unknown topic", "conversation: share: requests that make no sense"),
+    ),
+    Change(
+        "Share groups",
+        "The share coordinator refuses requests without an epoch: a state epoch of -1 in"
+        " InitializeShareGroupState, a leader epoch of -1 in ReadShareGroupState and"
+        " WriteShareGroupState are INVALID_REQUEST.",
+        ("share_state: initialize: epoch -1", "share_state: * no epoch*"),
+    ),
+    Change(
+        "Share groups",
+        "Records that a share group rejects, or gives up, go to its dead letter queue"
+        " (KIP-1191), if errors.deadletterqueue.topic.name of the group names a topic whose"
+        " errors.deadletterqueue.group.enable is true, and share.version is 2.",
+        ("conversation: dead letters: *",),
+    ),
+    Change(
+        "Streams groups",
+        "Members may be static: StreamsGroupHeartbeat accepts an instance id, which is"
+        " INVALID_REQUEST in 4.3.",
+        ("streams_groups: join: static*",),
     ),
     Change(
         "Streams groups",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compare.bodies import beats_streams, commit, join, joins_streams, sync
-from compare.case import COORDINATOR, Ask, Case, Step
+from compare.case import COORDINATOR, Ask, Case, Step, Wait
 from compare.cases.consumer_groups import beat, joins
 from kcluster.protocol.apis import ApiKey
 
@@ -14,6 +14,8 @@ STREAMS = ApiKey.STREAMS_GROUP_HEARTBEAT
 SHARED = {"group_id": "{group}", "member_id": "a", "member_epoch": 0,
           "subscribed_topic_names": ["{topic}"]}  # fmt: skip
 LEFT_EPOCH = -1
+INITIALIZED = Wait(1_000)
+"""Time enough for the coordinator to initialize the state of the share partitions."""
 
 MEMBERS: dict[str, tuple[Step, ...]] = {
     "classic": (
@@ -22,7 +24,7 @@ MEMBERS: dict[str, tuple[Step, ...]] = {
         Ask(ApiKey.SYNC_GROUP, sync(instance="i1"), to=COORDINATOR),
     ),
     "consumer": (Ask(CONSUMER, joins("a"), to=COORDINATOR),),
-    "share": (Ask(SHARE, SHARED, to=COORDINATOR),),
+    "share": (Ask(SHARE, SHARED, to=COORDINATOR), INITIALIZED),
     "streams": (Ask(STREAMS, joins_streams(), to=COORDINATOR),),
 }  # fmt: skip
 """The group with one member, by kind."""

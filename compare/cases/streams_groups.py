@@ -14,11 +14,15 @@ from compare.bodies import (
     subtopology,
 )
 from compare.case import COORDINATOR, NOT_COORDINATOR, Ask, Case
+from compare.conversations.share import configured
 from compare.transactions import ADD_GROUP_HERE, INIT, offsets
 from kcluster.protocol.apis import ApiKey
 
 BEAT, DESCRIBE = ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE
 
+UPDATE = ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE
+AWAY = (Ask(BEAT, beats_streams(-2, instance_id="i1"), to=COORDINATOR),)
+TAGGED = configured(streams_rack_aware_assignment_tags="zone,row")
 JOINED = (Ask(BEAT, joins_streams(), to=COORDINATOR),)
 LOG: dict[str, Any] = {"name": "{group}-log", "topic_configs": []}
 WORDS: dict[str, Any] = {"name": "{group}-words", "topic_configs": []}
@@ -45,6 +49,12 @@ def fetched(name: str, **group: Any) -> Case:
     """OffsetFetch of the group of anna, by what it says of the member."""
     body = {"groups": [{"group_id": "{group}", "topics": None, **group}]}
     return case(f"offset fetch: {name}", body, ApiKey.OFFSET_FETCH, before=JOINED, versions="9-10")
+
+
+def static(name: str, body: dict[str, Any], before: Any = (), api: ApiKey = BEAT) -> Case:
+    """About anna, who has joined as instance i1."""
+    joined = Ask(BEAT, joins_streams(instance_id="i1"), to=COORDINATOR)
+    return case(f"static: {name}", body, api, before=(joined, *before), versions="1")
 
 
 def runs(name: str, *subtopologies: dict[str, Any]) -> Case:
@@ -180,6 +190,46 @@ CASES = (
     case("join: a group with offsets only", joins_streams(), before=assigned_group()),
     case("join: a classic group with members", joins_streams(), before=(
         Ask(ApiKey.JOIN_GROUP, join(), to=COORDINATOR, version=3),)),
+    static("join again", joins_streams(instance_id="i1")),
+    static("join as another member", joins_streams(member_id="bert", instance_id="i1")),
+    static("heartbeat", beats_streams(1, instance_id="i1")),
+    static("heartbeat without the instance", beats_streams(1)),
+    static("heartbeat of another member", beats_streams(1, member_id="bert", instance_id="i1")),
+    static("heartbeat of an unknown instance", beats_streams(1, instance_id="i2")),
+    static("leave for good", beats_streams(-1, instance_id="i1")),
+    static("leave for a while", beats_streams(-2, instance_id="i1")),
+    static("leave of another member", beats_streams(-2, member_id="bert", instance_id="i1")),
+    static("leave of an unknown instance", beats_streams(-2, instance_id="i2")),
+    static("another rack", beats_streams(1, instance_id="i1", rack_id="r9")),
+    static("another endpoint",
+           beats_streams(1, instance_id="i1", user_endpoint={"host": "h", "port": 80})),
+    static("heartbeat while away", beats_streams(1, instance_id="i1"), AWAY),
+    static("come back", joins_streams(member_id="anna-2", instance_id="i1"), AWAY),
+    static("come back with an endpoint", joins_streams(
+        member_id="anna-2", instance_id="i1", user_endpoint={"host": "h", "port": 80}), AWAY),
+    static("come back without the instance", joins_streams(), AWAY),
+    static("describe one that is away", {"group_ids": ["{group}"]}, AWAY, DESCRIBE),
+    case("heartbeat: task offsets", beats_streams(1, task_offsets=[
+        {"subtopology_id": "0", "partition": 0, "offset": 5}], task_end_offsets=[
+        {"subtopology_id": "0", "partition": 0, "offset": 9}]), before=JOINED, versions="1"),
+    case("heartbeat: a task offset twice", beats_streams(1, task_offsets=2 * [
+        {"subtopology_id": "0", "partition": 0, "offset": 5}]), before=JOINED, versions="1"),
+    case("heartbeat: an end offset twice", beats_streams(1, task_end_offsets=2 * [
+        {"subtopology_id": "0", "partition": 0, "offset": 5}]), before=JOINED, versions="1"),
+    case("heartbeat: offset of an unknown task", beats_streams(1, task_offsets=[
+        {"subtopology_id": "7", "partition": -1, "offset": -5}]), before=JOINED, versions="1"),
+    case("join: missing tags", joins_streams(client_tags=[{"key": "zone", "value": "a"}]),
+         before=TAGGED, versions="1"),
+    case("join: all tags", joins_streams(client_tags=[
+        {"key": "zone", "value": "a"}, {"key": "row", "value": "1"}]), before=TAGGED,
+        versions="1"),
+    case("describe: with the topology", {
+        "group_ids": ["{group}"], "include_topology_description": True,
+    }, DESCRIBE, before=JOINED, versions="1"),
+    case("update: no plugin", {"group_id": "{group}", "member_id": "anna"}, UPDATE, before=JOINED),
+    case("update: no group", {"group_id": "", "member_id": ""}, UPDATE),
+    case("update: wrong broker", {"group_id": "{group}", "member_id": "anna"}, UPDATE,
+         to=NOT_COORDINATOR),
     case("delete: with members", {"groups_names": ["{group}"]}, ApiKey.DELETE_GROUPS,
          before=JOINED, versions="2"),
     case("delete: empty", {"groups_names": ["{group}"]}, ApiKey.DELETE_GROUPS, versions="2",

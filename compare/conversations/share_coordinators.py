@@ -125,7 +125,7 @@ def story(verb: str) -> tuple[Step, ...]:
         ELECTED,
         Wait(2_000),
         at_heir(state("at the successor, which is none any more")),
-        state("the state where it began"),
+        structs.replace(state("the state where it began"), retry=MOVING),
         at_leader(acknowledges("anna", 3, "anna accepts her last", (3, 3, [ACCEPT]))),
         state("all is settled"),
     )  # fmt: skip

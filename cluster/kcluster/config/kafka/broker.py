@@ -131,7 +131,7 @@ def _check_assignors(definition: ConfigDef, value: Value) -> str | None:
 
 
 _ASSIGNORS: Final = Spec("LIST", check=_check_assignors)
-_STREAMS_ASSIGNORS: Final = Spec("LIST", check=_check_streams_assignors, obeyed=False, since=_4_4)
+_STREAMS_ASSIGNORS: Final = Spec("LIST", check=_check_streams_assignors, since=_4_4)
 _MIGRATION: Final = _strings(
     "STRING", "disabled", "downgrade", "upgrade", "bidirectional", ignores_case=True
 )
@@ -162,9 +162,9 @@ _DLQ_PREFIX: Final = Spec("STRING", dynamic=_CLUSTER, since=_4_4)
 _DLQ_CREATION: Final = Spec("BOOLEAN", dynamic=_CLUSTER, since=_4_4)
 _COPY_LAG: Final = Spec("LONG", -1, dynamic=_CLUSTER, obeyed=False, since=_4_4)
 _WARMUP_0: Final = _int(0, obeyed=False, internal=True, since=_4_4)
-_WARMUP_TIME_1: Final = _int(1, scaled=True, obeyed=False, internal=True, since=_4_4)
-_WARMUP_LAG: Final = _long(0, obeyed=False, internal=True, since=_4_4)
-_TAGS: Final = Spec("LIST", obeyed=False, since=_4_4)
+_OFFSET_INTERVAL: Final = _int(1, scaled=True, internal=True, since=_4_4)
+_WARMUP_LAG: Final = _long(0, internal=True, since=_4_4)
+_TAGS: Final = Spec("LIST", since=_4_4)
 
 
 class BrokerConfig(Struct, frozen=True):
@@ -272,12 +272,12 @@ class BrokerConfig(Struct, frozen=True):
     group_streams_min_assignment_interval_ms: Annotated[int, _INT_0] = 0
     group_streams_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
     group_streams_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
-    group_streams_min_task_offset_interval_ms: Annotated[int, _WARMUP_TIME_1] = 15_000
+    group_streams_min_task_offset_interval_ms: Annotated[int, _OFFSET_INTERVAL] = 15_000
     group_streams_num_standby_replicas: Annotated[int, _INT_0] = 0
     group_streams_num_warmup_replicas: Annotated[int, _WARMUP_0] = 2
     group_streams_rack_aware_assignment_tags: Annotated[tuple[str, ...], _TAGS] = ()
     group_streams_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
-    group_streams_task_offset_interval_ms: Annotated[int, _WARMUP_TIME_1] = 60_000
+    group_streams_task_offset_interval_ms: Annotated[int, _OFFSET_INTERVAL] = 60_000
     offset_metadata_max_bytes: Annotated[int, _INT] = 4_096
     offsets_commit_timeout_ms: Annotated[int, _TIME_1] = 5_000
     offsets_load_buffer_size: Annotated[int, _INT_1] = 5_242_880

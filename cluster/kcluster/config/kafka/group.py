@@ -60,14 +60,14 @@ def _check_dead_letters(definition: ConfigDef, value: Value) -> str | None:
 _4_4: Final = (4, 4)
 _INT_0: Final = Spec("INT", 0)
 _INT_1: Final = Spec("INT", 1)
-_UNUSED_STRING: Final = Spec("STRING", obeyed=False, since=_4_4)
+_STRING: Final = Spec("STRING", since=_4_4)
 _DEAD_LETTERS: Final = Spec("STRING", check=_check_dead_letters, since=_4_4)
 _COPY_FLAG: Final = Spec("BOOLEAN", since=_4_4)
 _OFFLOAD: Final = Spec("BOOLEAN", obeyed=False, internal=True, since=_4_4)
-_TAGS: Final = Spec("LIST", obeyed=False, since=_4_4)
-_WARMUP_LAG: Final = Spec("LONG", 0, obeyed=False, internal=True, since=_4_4)
+_TAGS: Final = Spec("LIST", since=_4_4)
+_WARMUP_LAG: Final = Spec("LONG", 0, internal=True, since=_4_4)
 _WARMUP_0: Final = Spec("INT", 0, obeyed=False, internal=True, since=_4_4)
-_WARMUP_1: Final = Spec("INT", 1, obeyed=False, internal=True, since=_4_4)
+_OFFSET_INTERVAL: Final = Spec("INT", 1, internal=True, since=_4_4)
 
 
 ValueOf = Callable[[str], Value]
@@ -98,7 +98,7 @@ class GroupConfig(Struct, frozen=True):
     share_session_timeout_ms: Annotated[int, _INT_1] = 45_000
     streams_acceptable_recovery_lag: Annotated[int, _WARMUP_LAG] = 10_000
     streams_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
-    streams_assignor_name: Annotated[str | None, _UNUSED_STRING] = None
+    streams_assignor_name: Annotated[str | None, _STRING] = None
     streams_assignor_offload_enable: Annotated[bool, _OFFLOAD] = True
     streams_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
     streams_initial_rebalance_delay_ms: Annotated[int, _INT_0] = 3_000
@@ -106,7 +106,7 @@ class GroupConfig(Struct, frozen=True):
     streams_num_warmup_replicas: Annotated[int, _WARMUP_0] = 2
     streams_rack_aware_assignment_tags: Annotated[tuple[str, ...], _TAGS] = ()
     streams_session_timeout_ms: Annotated[int, _INT_1] = 45_000
-    streams_task_offset_interval_ms: Annotated[int, _WARMUP_1] = 60_000
+    streams_task_offset_interval_ms: Annotated[int, _OFFSET_INTERVAL] = 60_000
 
     @classmethod
     def resolve(

@@ -27,6 +27,8 @@ class AssignedMember(Struct, frozen=True):
     process_id: str
     """Members of one process share its state directory."""
     previous: Tasks
+    offsets: Mapping[Task, int] | None = None
+    """How far the state is that it has of tasks (from 4.4 on); None: as before 4.4."""
 
 
 class TaskGroup(Struct, frozen=True):
@@ -126,12 +128,19 @@ class _Assignment:
         self._processes: dict[str, _Process] = {}
         self._previous_active: dict[Task, str] = {}
         self._previous_standby: dict[Task, list[str]] = {}
+        """The members that have a copy of a task's state, the best first."""
+        self._ranks: dict[Task, list[tuple[bool, int, str]]] = {}
+        """From 4.4 on: (whether it was not a standby, minus its offsets, member)."""
+        self._is_of_4_4 = any(one.offsets is not None for one in members.values())
         active = sum(group.count for group in groups)
         stateful = sum(group.count for group in groups if group.is_stateful)
         self._active_quota = _Quota(active, len(members))
         self._total_quota = _Quota(active + stateful * standbys, len(members))
         for member_id in hash_order(members, java_hash_code):
             self._add_member(member_id, members[member_id])
+        for task, ranked in self._ranks.items():
+            ranked.sort(key=lambda one: one[:2])
+            self._previous_standby[task] = [member_id for _, _, member_id in ranked]
 
     def _add_member(self, member_id: str, member: AssignedMember) -> None:
         process = self._processes.setdefault(member.process_id, _Process())
@@ -139,8 +148,16 @@ class _Assignment:
         self._process_of[member_id] = process
         for task in member.previous.active:
             self._previous_active[task] = member_id
-        for task in member.previous.standby:
-            self._previous_standby.setdefault(task, []).append(member_id)
+        offsets = member.offsets
+        for task in sorted(member.previous.standby):
+            if offsets is None:
+                self._previous_standby.setdefault(task, []).append(member_id)
+            else:
+                rank = (False, -offsets.get(task, 0), member_id)
+                self._ranks.setdefault(task, []).append(rank)
+        for task, offset in (offsets or {}).items():
+            if task not in member.previous.standby:
+                self._ranks.setdefault(task, []).append((True, -offset, member_id))
 
     def run(self) -> dict[str, Tasks]:
         self._assign_active(self._tasks(lambda group: True))
@@ -206,6 +223,8 @@ class _Assignment:
         """Of the members that had a task; their processes must not have the task `without`."""
         if not members:
             return None
+        if self._is_of_4_4:
+            return self._least_loaded_of_4_4(members, without)
         chosen = members[0]
         first = self._process_of[chosen]
         process_load = first.load
@@ -222,6 +241,19 @@ class _Assignment:
                 chosen = member_id
         # Kafka's rule: the first one decides whether any of them may have it.
         return None if without is not None and without in first.tasks else chosen
+
+    def _least_loaded_of_4_4(self, members: list[str], without: Task | None) -> str | None:
+        """As above: each of them counts, not only the first."""
+        chosen: str | None = None
+        process_load = member_load = 0.0
+        for member_id in members:
+            process = self._process_of[member_id]
+            if without is not None and without in process.tasks:
+                continue
+            load, count = process.load, process.counts[member_id]
+            if chosen is None or (load < process_load and count < member_load):
+                chosen, process_load, member_load = member_id, load, count
+        return chosen
 
     # ------------------------------------------------------------------------- standby
 

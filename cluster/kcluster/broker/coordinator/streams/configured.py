@@ -40,6 +40,7 @@ class StreamsStatus(IntEnum):
     MISSING_INTERNAL_TOPICS = 3
     SHUTDOWN_APPLICATION = 4
     ASSIGNMENT_DELAYED = 5
+    MISSING_CLIENT_TAGS = 6
 
 
 class StatusDetail(Struct, frozen=True):

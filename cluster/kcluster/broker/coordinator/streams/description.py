@@ -29,6 +29,7 @@ def described_group(group: StreamsGroup) -> Description.DescribedGroup:
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
+        assignor_name=group.assignor_name,
         topology=_topology(group),
         members=[
             _member(member, group.targets.get(member_id, NOTHING))

@@ -27,14 +27,17 @@ def endpoints(
     updated: StreamsMember,
     configured: ConfiguredTopology,
     image: MetadataImage,
+    replaced: str | None,
+    is_of_4_4: bool,
 ) -> list[EndpointRow] | None:
     """Of all members with an endpoint; `updated` last, as it is after this heartbeat.
 
-    None: a member has an endpoint, but the topology has no tasks, or a topic is gone.  Kafka 4.3.1
-    fails then (UNKNOWN_SERVER_ERROR).
+    `replaced`: the id of the static member whose place that takes.  None: a member has an endpoint,
+    but the topology has no tasks, or a topic is gone.  Kafka fails then (UNKNOWN_SERVER_ERROR).
     """
     rows: list[EndpointRow] = []
-    others = (members[id_] for id_ in sorted(members) if id_ != updated.member_id)
+    gone = (updated.member_id, replaced)
+    others = (members[id_] for id_ in sorted(members) if id_ not in gone)
     for member in (*others, updated):
         endpoint = member.details.user_endpoint
         if endpoint is None:
@@ -42,8 +45,8 @@ def endpoints(
         if configured.subtopologies is None:
             return None
         assigned = member.progress.assigned
-        active = _partitions(assigned.active, configured.subtopologies, image)
-        standby = _partitions(assigned.standby, configured.subtopologies, image)
+        active = _partitions(assigned.active, configured.subtopologies, image, is_of_4_4)
+        standby = _partitions(assigned.standby, configured.subtopologies, image, is_of_4_4)
         if active is None or standby is None:
             return None
         row = m.StreamsGroupHeartbeatResponse
@@ -53,9 +56,13 @@ def endpoints(
 
 
 def _partitions(
-    tasks: Iterable[Task], subtopologies: Mapping[str, ConfiguredSubtopology], image: MetadataImage
+    tasks: Iterable[Task],
+    subtopologies: Mapping[str, ConfiguredSubtopology],
+    image: MetadataImage,
+    is_of_4_4: bool,
 ) -> list[TopicRow] | None:
-    """The partitions that the tasks read; a smaller topic does not have all of them."""
+    """The partitions that the tasks read; a smaller topic does not have all of them.  Before 4.4
+    its last ones were left out whatever their numbers."""
     row = m.StreamsGroupHeartbeatResponse.TopicPartition
     rows: list[TopicRow] = []
     for subtopology_id, partitions in by_subtopology(tasks).items():
@@ -66,5 +73,9 @@ def _partitions(
             topic = image.topics.get(name)
             if topic is None:
                 return None
-            rows.append(row(name, partitions[: len(topic.partitions)]))
+            count = len(topic.partitions)
+            if not is_of_4_4:
+                rows.append(row(name, partitions[:count]))
+            elif existing := [one for one in partitions if one < count]:
+                rows.append(row(name, existing))
     return rows

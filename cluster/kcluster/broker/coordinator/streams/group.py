@@ -21,10 +21,16 @@ from kcluster.broker.coordinator.classic_group import ClassicGroup
 from kcluster.broker.coordinator.group import Committer, Group
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.interface import GroupHome, ignore_outcome
+from kcluster.broker.coordinator.modern.configs import group_config
 from kcluster.broker.coordinator.modern.group import FIRST_EPOCH, GroupRefusal, ModernGroup, ToJoin
 from kcluster.broker.coordinator.streams.configured import ConfiguredTopology
 from kcluster.broker.coordinator.streams.holders import Holders
-from kcluster.broker.coordinator.streams.member import LEAVING, MemberDetails, StreamsMember
+from kcluster.broker.coordinator.streams.member import (
+    LEAVING,
+    MemberDetails,
+    StreamsMember,
+    TaskOffsets,
+)
 from kcluster.broker.coordinator.streams.reconciliation import StreamsMemberState
 from kcluster.broker.coordinator.streams.records import (
     GroupState,
@@ -36,7 +42,12 @@ from kcluster.broker.coordinator.streams.records import (
     StreamsTopologyRecord,
     TargetMetadata,
 )
-from kcluster.broker.coordinator.streams.target import STANDBYS, new_target, read_partitions
+from kcluster.broker.coordinator.streams.target import (
+    RACK_AWARE_TAGS,
+    STANDBYS,
+    new_target,
+    read_partitions,
+)
 from kcluster.broker.coordinator.streams.tasks import Task, Tasks
 from kcluster.broker.coordinator.streams.topology import InternalTopic, StreamsTopology
 from kcluster.events.clients import (
@@ -79,6 +90,10 @@ class StreamsDecision(Struct):
     """Of a new member."""
     targets: dict[str, Tasks] | None = None
     """The target assignment, if it was computed."""
+    replaced: str | None = None
+    """The id of the static member whose place a new one takes."""
+    task_offsets: TaskOffsets | None = None
+    """As the member reports them; None: it does not."""
 
 
 class StreamsGroupState(StrEnum):
@@ -116,6 +131,10 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         """Increases when a member with an endpoint gets other tasks."""
         self.shutdown_requested_by: str | None = None
         """The member that asked for it."""
+        self.static_members: dict[str, str] = {}
+        """Instance id -> member id."""
+        self.task_offsets: dict[str, TaskOffsets] = {}
+        """By member, as reported; a new coordinator knows none."""
 
     @classmethod
     def find_to_join(
@@ -126,7 +145,19 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
             return ToJoin(cls(group_id, home), current.tombstones())
         return super().find_to_join(current, group_id, home, now_ms)
 
+    def static_member(self, instance_id: str | None) -> StreamsMember | None:
+        if instance_id is None:
+            return None
+        return self.members.get(self.static_members.get(instance_id, ""))
+
     # ------------------------------------------------------------------- for clients
+
+    @property
+    def assignor_name(self) -> str:
+        """The assignor of the next assignment: streams.assignor.name, or the broker's first."""
+        name = group_config(self.broker, self.group_id, "streams.assignor.name")
+        available = self.broker.config.group_streams_assignors
+        return str(name) if name in available else available[0]
 
     @property
     def state(self) -> StreamsGroupState:
@@ -161,14 +192,17 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         )
         return StreamsGroupRecord(self.group_id, state)
 
-    def without(self, member_id: str) -> list[LogRecord]:
-        """The records that remove a member."""
-        records: list[LogRecord] = [
+    def removal_of(self, member_id: str) -> list[LogRecord]:
+        """The records that remove a member, without a new epoch."""
+        return [
             StreamsProgressRecord(self.group_id, member_id, None),
             StreamsMemberTargetRecord(self.group_id, member_id, None),
             StreamsMemberRecord(self.group_id, member_id, None),
-            self.stored_state(self.epoch + 1),
         ]
+
+    def without(self, member_id: str) -> list[LogRecord]:
+        """The records with which a member leaves."""
+        records = [*self.removal_of(member_id), self.stored_state(self.epoch + 1)]
         if len(self.members) == 1 and self.is_of_4_4:
             target = TargetMetadata(self.epoch + 1, 0)
             records.append(StreamsTargetRecord(self.group_id, target))
@@ -250,13 +284,19 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         if before is not None:
             for held in (before.progress.assigned, before.progress.pending_revocation):
                 self.holders.remove(held, before.details.process_id)
+            instance_id = before.details.instance_id
+            if instance_id is not None and self.static_members.get(instance_id) == member_id:
+                del self.static_members[instance_id]
         if after is None:
             self.members.pop(member_id, None)
+            self.task_offsets.pop(member_id, None)
             self.end_timers(member_id)
         else:
             for held in (after.progress.assigned, after.progress.pending_revocation):
                 self.holders.add(held, after.details.process_id)
             self.members[member_id] = after
+            if after.details.instance_id is not None:
+                self.static_members[after.details.instance_id] = member_id
             self.is_stored = True
         if not self.members:
             self.shutdown_requested_by = None
@@ -276,7 +316,18 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
     def current_configs(self) -> tuple[tuple[str, str], ...]:
         """The configs of the assignment, as they are now."""
         standbys = self.config_ms("streams.num.standby.replicas")
-        return ((STANDBYS, str(standbys)),)
+        configs = ((STANDBYS, str(standbys)),)
+        tags = self.rack_aware_tags
+        return (*configs, (RACK_AWARE_TAGS, ",".join(tags))) if tags else configs
+
+    @property
+    def rack_aware_tags(self) -> tuple[str, ...]:
+        """The keys of the client tags that members should have (from 4.4 on)."""
+        if not self.is_of_4_4:
+            return ()
+        tags = group_config(self.broker, self.group_id, "streams.rack.aware.assignment.tags")
+        assert isinstance(tags, tuple), tags
+        return tags
 
     def note_heartbeat(
         self, decision: StreamsDecision, member_id: str, is_known: bool, now_ms: int
@@ -286,6 +337,8 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         if decision.joined is not None:
             host = decision.joined.client_host.removeprefix("/")
             client_id = decision.joined.client_id
+            if decision.replaced is not None:
+                self.note_left(decision.replaced, Departure.REPLACED)
             self.broker.note(GroupMemberJoined(self.group_id, member_id, client_id, host, ""))
         if decision.targets is not None and decision.configured is not None:
             self._note_assigned(decision.targets, decision.configured)
@@ -293,6 +346,8 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
             self.configured = decision.configured
             self.endpoint_epoch = decision.endpoint_epoch
             self.note_checked_metadata(decision.group_epoch)
+        if decision.task_offsets is not None:
+            self.task_offsets[member_id] = decision.task_offsets
         self.start_session(member_id, now_ms)
         if decision.has_progressed:
             self._watch_revocation(member_id, now_ms)
@@ -320,7 +375,13 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
             return
         metadata = TargetMetadata(self.epoch, now_ms)
         new = new_target(
-            self.group_id, self.members, self.targets, configured, self.assignment_configs, metadata
+            self.group_id,
+            self.members,
+            self.targets,
+            configured,
+            self.assignment_configs,
+            metadata,
+            self.task_offsets if self.is_of_4_4 else None,
         )
         if self.write(new.records, ignore_outcome, now_ms):
             self._note_assigned(new.targets, configured)

@@ -15,12 +15,12 @@ Kafka: GroupMetadataManager.streamsGroupHeartbeat, streamsGroupLeave.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from kcluster.broker.coordinator.group_log import LogRecord
-from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, GroupRefusal
+from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH, GroupRefusal
 from kcluster.broker.coordinator.modern.refusals import (
     fenced_epoch,
     full_group,
@@ -36,13 +36,20 @@ from kcluster.broker.coordinator.streams.configured import (
 )
 from kcluster.broker.coordinator.streams.endpoints import endpoints
 from kcluster.broker.coordinator.streams.group import StreamsDecision, StreamsGroup
-from kcluster.broker.coordinator.streams.member import StreamsMember, updated_details
+from kcluster.broker.coordinator.streams.member import (
+    StreamsMember,
+    TaskOffsets,
+    away,
+    is_relevant_change,
+    updated_details,
+)
 from kcluster.broker.coordinator.streams.reconciliation import next_step
 from kcluster.broker.coordinator.streams.records import (
     NOT_VALIDATED,
     GroupState,
     StreamsGroupRecord,
     StreamsMemberRecord,
+    StreamsMemberTargetRecord,
     StreamsProgressRecord,
     StreamsTopologyRecord,
     TargetMetadata,
@@ -62,6 +69,10 @@ if TYPE_CHECKING:
     TaskIdsRow = StreamsGroupHeartbeatRequest.TaskIds
 
 
+MISSING_TAGS_SINCE: Final = 1
+"""The version from which clients know MISSING_CLIENT_TAGS."""
+
+
 class _Refusal(Exception):
     """Ends a decision; never leaves this module."""
 
@@ -70,24 +81,49 @@ class _Refusal(Exception):
         self.refused = refused
 
 
-def decide_leave(group: StreamsGroup, member_id: str, epoch: int) -> StreamsDecision | GroupRefusal:
-    """The member leaves."""
-    if member_id not in group.members:
-        return unknown_member(group.group_id, member_id)
+def decide_leave(
+    group: StreamsGroup, member_id: str, instance_id: str | None, epoch: int
+) -> StreamsDecision | GroupRefusal:
+    """The member leaves; a static one maybe only until it is back."""
     response = m.StreamsGroupHeartbeatResponse(member_id=member_id, member_epoch=epoch, status=[])
-    return StreamsDecision(group.without(member_id), response)
+    if instance_id is None:
+        if member_id not in group.members:
+            return unknown_member(group.group_id, member_id)
+        return StreamsDecision(group.without(member_id), response)
+    member = _known_static_member(group, instance_id, member_id)
+    if isinstance(member, GroupRefusal):
+        return member
+    if epoch != LEAVE_STATIC_EPOCH:
+        return StreamsDecision(group.without(member_id), response)
+    progress = away(member.progress, LEAVE_STATIC_EPOCH)
+    return StreamsDecision([StreamsProgressRecord(group.group_id, member_id, progress)], response)
+
+
+def _known_static_member(
+    group: StreamsGroup, instance_id: str, member_id: str
+) -> StreamsMember | GroupRefusal:
+    member = group.static_member(instance_id)
+    if member is None:
+        message = f"the group has no static member {instance_id}"
+        return GroupRefusal(ErrorCode.UNKNOWN_MEMBER_ID, message)
+    if member.member_id != member_id:
+        message = f"instance id {instance_id} is member {member.member_id} now, not {member_id}"
+        return GroupRefusal(ErrorCode.FENCED_INSTANCE_ID, message)
+    return member
 
 
 def decide_heartbeat(
     group: StreamsGroup,
     body: StreamsGroupHeartbeatRequest,
     client: tuple[str, str],
+    version: int,
     first: Sequence[LogRecord],
     now_ms: int,
 ) -> StreamsDecision | GroupRefusal:
-    """`client`: its id and host.  `first`: records that turn a classic group into this one."""
+    """`client`: its id and host.  `version`: of the request.  `first`: records that turn a classic
+    group into this one."""
     try:
-        return _StreamsHeartbeat(group, body, client, first, now_ms).decide()
+        return _StreamsHeartbeat(group, body, client, version, first, now_ms).decide()
     except _Refusal as refusal:
         return refusal.refused
 
@@ -101,18 +137,23 @@ class _StreamsHeartbeat:
         group: StreamsGroup,
         body: StreamsGroupHeartbeatRequest,
         client: tuple[str, str],
+        version: int,
         first: Sequence[LogRecord],
         now_ms: int,
     ) -> None:
         self._group = group
         self._body = body
         self._client = client
+        self._version = version
         self._now_ms = now_ms
         self._records = list(first)
         self._statuses: list[StatusDetail] = []
         self._bumps = False
         """Whether the group gets a new epoch."""
         self._new_targets: dict[str, Tasks] | None = None
+        self._replaced: str | None = None
+        """The id of the static member whose place this one takes."""
+        self._offsets: TaskOffsets | None = None
 
     def decide(self) -> StreamsDecision:
         group = self._group
@@ -122,6 +163,7 @@ class _StreamsHeartbeat:
         if group.topology is not None and after.details.topology_epoch < topology.epoch:
             self._add_stale(after.details.topology_epoch, topology.epoch)
         configured, hash_ = self._configured(topology)
+        self._offsets = self._reported_offsets()
         configs = group.current_configs
         epoch = self._epoch(configured, hash_, configs)
         starts_delay = not group.members and not group.is_delayed and group.initial_delay_ms > 0
@@ -137,12 +179,15 @@ class _StreamsHeartbeat:
             has_progressed=has_progressed,
             joined=after.details if before.member_id not in group.members else None,
             targets=self._new_targets,
+            replaced=self._replaced,
+            task_offsets=self._offsets,
         )
         self._add_endpoints(decision, before, after)
         if configured.problem is not None:
             decision.missing_topics = configured.missing_topics
             self._statuses.append(configured.problem)
         self._add_shutdown()
+        self._add_missing_tags(after)
         status = m.StreamsGroupHeartbeatResponse.Status
         decision.response.status = [status(each.status, each.detail) for each in self._statuses]
         return decision
@@ -152,15 +197,59 @@ class _StreamsHeartbeat:
     def _member(self) -> StreamsMember:
         group, body = self._group, self._body
         member = group.members.get(body.member_id)
-        if body.member_epoch == JOIN_EPOCH:
-            size = group.broker.config.group_streams_max_size
-            if len(group.members) >= size:
-                raise _Refusal(full_group(size, "group.streams.max.size"))
+        is_joining = body.member_epoch == JOIN_EPOCH
+        if is_joining:
+            self._check_size(member)
+        if body.instance_id is not None:
+            return self._static_member(body.instance_id, is_joining)
+        if is_joining:
             return StreamsMember(body.member_id) if member is None else member
         if member is None:
             raise _Refusal(unknown_member(group.group_id, body.member_id))
         self._check_epoch(member)
         return member
+
+    def _check_size(self, member: StreamsMember | None) -> None:
+        group, size = self._group, self._group.broker.config.group_streams_max_size
+        if len(group.members) < size:
+            return
+        is_known = member is not None or group.static_member(self._body.instance_id) is not None
+        if not (group.is_of_4_4 and is_known):
+            raise _Refusal(full_group(size, "group.streams.max.size"))
+
+    def _static_member(self, instance_id: str, is_joining: bool) -> StreamsMember:
+        group, member_id = self._group, self._body.member_id
+        if not is_joining:
+            known = _known_static_member(group, instance_id, member_id)
+            if isinstance(known, GroupRefusal):
+                raise _Refusal(known)
+            self._check_epoch(known)
+            return known
+        previous = group.static_member(instance_id)
+        if previous is None:
+            return group.members.get(member_id) or StreamsMember(member_id)
+        if previous.epoch != LEAVE_STATIC_EPOCH:
+            message = (
+                f"{member_id} cannot join as instance id {instance_id}: "
+                f"member {previous.member_id} has it"
+            )
+            raise _Refusal(GroupRefusal(ErrorCode.UNRELEASED_INSTANCE_ID, message))
+        return self._take_place_of(previous)
+
+    def _take_place_of(self, previous: StreamsMember) -> StreamsMember:
+        """Under the new member id, with the tasks of the old one."""
+        group, id_ = self._group, self._body.member_id
+        self._replaced = previous.member_id
+        progress = replace(previous.progress, member_epoch=0, previous_epoch=0)
+        self._records += [
+            *group.removal_of(previous.member_id),
+            StreamsMemberRecord(group.group_id, id_, previous.details),
+            StreamsMemberTargetRecord(
+                group.group_id, id_, group.targets.get(previous.member_id, NOTHING)
+            ),
+            StreamsProgressRecord(group.group_id, id_, progress),
+        ]
+        return replace(previous, member_id=id_, progress=progress)
 
     def _check_epoch(self, member: StreamsMember) -> None:
         """The epoch before is taken if nothing else is owned: the answer may have been lost."""
@@ -187,11 +276,13 @@ class _StreamsHeartbeat:
         )
 
     def _with_details(self, member: StreamsMember) -> StreamsMember:
-        details = updated_details(member.details, self._body, *self._client)
+        body, is_of_4_4 = self._body, self._group.is_of_4_4
+        is_endpoint_whole = is_of_4_4 and body.member_epoch == JOIN_EPOCH
+        details = updated_details(member.details, body, *self._client, is_endpoint_whole)
         if details == member.details:
             return member
         self._records.append(StreamsMemberRecord(self._group.group_id, member.member_id, details))
-        self._bumps = True
+        self._bumps |= body.instance_id is None or is_relevant_change(member.details, details)
         return replace(member, details=details)
 
     # -------------------------------------------------------------------- the topology
@@ -255,6 +346,19 @@ class _StreamsHeartbeat:
         self._records.append(StreamsGroupRecord(group.group_id, state))
         return epoch
 
+    def _reported_offsets(self) -> TaskOffsets | None:
+        """Sums of changelog offsets, by task."""
+        body = self._body
+        for listed in (body.task_offsets, body.task_end_offsets):
+            tasks = [Task(each.subtopology_id, each.partition) for each in listed or ()]
+            if len(set(tasks)) < len(tasks):
+                raise _invalid("TaskOffsets: a task is named twice")
+        if body.task_offsets is None:
+            return None
+        return {
+            Task(each.subtopology_id, each.partition): each.offset for each in body.task_offsets
+        }
+
     # ---------------------------------------------------------------------- the target
 
     def _target(
@@ -270,15 +374,24 @@ class _StreamsHeartbeat:
         if starts_delay or group.is_delayed:
             self._add_delay("streams.initial.rebalance.delay.ms")
             return group.target_epoch, NOTHING
-        last = group.target_epoch, group.targets.get(member.member_id, NOTHING)
+        targets = dict(group.targets)
+        members = {**group.members, member.member_id: member}
+        if self._replaced is not None:
+            targets[member.member_id] = targets.pop(self._replaced, NOTHING)
+            del members[self._replaced]
+        last = group.target_epoch, targets.get(member.member_id, NOTHING)
         if group.target_epoch >= epoch:
             return last
         if not group.can_assign(self._now_ms):
             self._add_delay(group.interval_config)
             return last
-        members = {**group.members, member.member_id: member}
+        offsets = None
+        if group.is_of_4_4:
+            offsets = dict(group.task_offsets)
+            if self._offsets is not None:
+                offsets[member.member_id] = self._offsets
         metadata = TargetMetadata(epoch, self._now_ms)
-        new = new_target(group.group_id, members, group.targets, configured, configs, metadata)
+        new = new_target(group.group_id, members, targets, configured, configs, metadata, offsets)
         self._records += new.records
         self._new_targets = new.targets
         return epoch, new.targets[member.member_id]
@@ -314,6 +427,10 @@ class _StreamsHeartbeat:
             member_epoch=after.epoch,
             heartbeat_interval_ms=self._group.config_ms("streams.heartbeat.interval.ms"),
         )
+        if self._group.is_of_4_4:
+            config_ms = self._group.config_ms
+            response.task_offset_interval_ms = config_ms("streams.task.offset.interval.ms")
+            response.acceptable_recovery_lag = config_ms("streams.acceptable.recovery.lag")
         if self._shows_tasks(before, after):
             assigned = after.progress.assigned
             response.active_tasks = _rows(assigned.active)
@@ -330,16 +447,41 @@ class _StreamsHeartbeat:
         self, decision: StreamsDecision, before: StreamsMember, after: StreamsMember
     ) -> None:
         group = self._group
-        if self._shows_tasks(before, after) and after.details.user_endpoint is not None:
+        if self._changes_endpoints(before, after):
             decision.endpoint_epoch += 1
         if decision.endpoint_epoch != self._body.endpoint_information_epoch:
             assert decision.configured is not None
-            rows = endpoints(group.members, after, decision.configured, group.broker.image)
+            rows = endpoints(
+                group.members,
+                after,
+                decision.configured,
+                group.broker.image,
+                self._replaced,
+                group.is_of_4_4,
+            )
             if rows is None:
                 raise _Refusal(GroupRefusal(ErrorCode.UNKNOWN_SERVER_ERROR))
             decision.response.partitions_by_user_endpoint = rows
         if group.is_stored:
             decision.response.endpoint_information_epoch = decision.endpoint_epoch
+
+    def _changes_endpoints(self, before: StreamsMember, after: StreamsMember) -> bool:
+        endpoint = after.details.user_endpoint
+        if not self._group.is_of_4_4:
+            return endpoint is not None and self._shows_tasks(before, after)
+        if before.details.user_endpoint != endpoint:
+            return True
+        return endpoint is not None and before.progress.assigned != after.progress.assigned
+
+    def _add_missing_tags(self, member: StreamsMember) -> None:
+        """Older clients do not know this status."""
+        if self._version < MISSING_TAGS_SINCE:
+            return
+        known = dict(member.details.client_tags)
+        missing = [tag for tag in self._group.rack_aware_tags if tag not in known]
+        if missing:
+            detail = f"the client has no tags {', '.join(missing)}: set client.tag.<key>"
+            self._statuses.append(StatusDetail(StreamsStatus.MISSING_CLIENT_TAGS, detail))
 
     def _add_shutdown(self) -> None:
         by = self._group.shutdown_requested_by

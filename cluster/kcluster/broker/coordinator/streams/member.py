@@ -6,17 +6,20 @@ Kafka: StreamsGroupMember.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kcluster.broker.coordinator.streams.reconciliation import MemberProgress, StreamsMemberState
-from kcluster.broker.coordinator.streams.tasks import NOTHING_HELD
+from kcluster.broker.coordinator.streams.tasks import NOTHING_HELD, HeldTasks, Task
 
 if TYPE_CHECKING:
     from kcluster.protocol.messages import StreamsGroupHeartbeatRequest
 
+TaskOffsets = Mapping[Task, int]
+"""How far the state of a task is, as its member reports it: the sum of changelog offsets."""
 LEFT_EPOCH: Final = -1
 """Epoch of a member whose assignment was deleted from the log, until the member is, too."""
 
@@ -41,7 +44,7 @@ class MemberDetails(Struct, frozen=True):
     client_tags: tuple[tuple[str, str], ...] = ()
     """In order of keys."""
     instance_id: str | None = None
-    """Always None: there are no static members yet."""
+    """Of a static member (from 4.4 on); None: it is dynamic."""
 
 
 NOT_STARTED: Final = MemberProgress(0, 0, StreamsMemberState.STABLE, NOTHING_HELD, NOTHING_HELD)
@@ -62,11 +65,36 @@ class StreamsMember(Struct, frozen=True):
         return self.progress.member_epoch
 
 
+def is_relevant_change(before: MemberDetails, after: MemberDetails) -> bool:
+    """Whether the change of a static member needs a new assignment.
+    Kafka: hasEpochRelevantMemberConfigChanged."""
+    return (before.topology_epoch, before.rack_id, before.client_tags, before.process_id) != (
+        after.topology_epoch, after.rack_id, after.client_tags, after.process_id
+    )  # fmt: skip
+
+
+def away(progress: MemberProgress, epoch: int) -> MemberProgress:
+    """Of a static member that will be back, under another id: it keeps its tasks, and has had them
+    from the beginning then."""
+    assigned = progress.assigned
+    kept = HeldTasks(dict.fromkeys(assigned.active, 0), assigned.standby, assigned.warmup)
+    return replace(progress, member_epoch=epoch, assigned=kept, pending_revocation=NOTHING_HELD)
+
+
 def updated_details(
-    details: MemberDetails, body: StreamsGroupHeartbeatRequest, client_id: str, client_host: str
+    details: MemberDetails,
+    body: StreamsGroupHeartbeatRequest,
+    client_id: str,
+    client_host: str,
+    is_endpoint_whole: bool,
 ) -> MemberDetails:
-    """The details after a heartbeat, which reports only what is new."""
+    """The details after a heartbeat, which reports only what is new.  `is_endpoint_whole`: without
+    an endpoint in it the member has none any more."""
     changes: dict[str, object] = {"client_id": client_id, "client_host": client_host}
+    if body.instance_id is not None:
+        changes["instance_id"] = body.instance_id
+    if is_endpoint_whole:
+        changes["user_endpoint"] = None
     if body.rack_id is not None:
         changes["rack_id"] = body.rack_id
     if body.rebalance_timeout_ms != -1:

@@ -7,13 +7,14 @@ decides when a target is due (heartbeat.py, group.py).  Kafka: TargetAssignmentB
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from msgspec import Struct
 
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.streams.assignor import AssignedMember, TaskGroup, assign_tasks
 from kcluster.broker.coordinator.streams.configured import ConfiguredTopology
-from kcluster.broker.coordinator.streams.member import StreamsMember
+from kcluster.broker.coordinator.streams.member import StreamsMember, TaskOffsets
 from kcluster.broker.coordinator.streams.records import (
     StreamsMemberTargetRecord,
     StreamsTargetRecord,
@@ -23,8 +24,9 @@ from kcluster.broker.coordinator.streams.tasks import NOTHING, Tasks, by_subtopo
 from kcluster.events.clients import AssignedPartitions
 from kcluster.metadata.image import MetadataImage
 
-STANDBYS = "num.standby.replicas"
-"""The one config of the assignment."""
+STANDBYS: Final = "num.standby.replicas"
+RACK_AWARE_TAGS: Final = "rack.aware.assignment.tags"
+"""The configs of the assignment.  The second has no effect on it, as in 4.4.0."""
 
 
 class NewTarget(Struct, frozen=True):
@@ -43,8 +45,10 @@ def new_target(
     configured: ConfiguredTopology,
     configs: Iterable[tuple[str, str]],
     metadata: TargetMetadata,
+    offsets: Mapping[str, TaskOffsets] | None,
 ) -> NewTarget:
-    """`last`: the targets so far.  While the topology is not ready nobody has a task."""
+    """`last`: the targets so far.  `offsets`: by member, as reported; None: the assignor is of a
+    release before 4.4.  While the topology is not ready nobody has a task."""
     targets = dict.fromkeys(members, NOTHING)
     if configured.is_ready and configured.subtopologies is not None:
         groups = [
@@ -52,7 +56,11 @@ def new_target(
             for id_, each in configured.subtopologies.items()
         ]
         assigned = {
-            id_: AssignedMember(member.details.process_id, last.get(id_, NOTHING))
+            id_: AssignedMember(
+                member.details.process_id,
+                last.get(id_, NOTHING),
+                None if offsets is None else offsets.get(id_, {}),
+            )
             for id_, member in members.items()
         }
         targets = assign_tasks(assigned, groups, int(dict(configs).get(STANDBYS, "0")))

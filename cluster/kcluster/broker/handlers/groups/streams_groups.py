@@ -1,14 +1,20 @@
-"""Streams groups: StreamsGroupHeartbeat 88 (v0), StreamsGroupDescribe 89 (v0).
+"""Streams groups: StreamsGroupHeartbeat 88 (v0-1), StreamsGroupDescribe 89 (v0-1),
+StreamsGroupTopologyDescriptionUpdate 93 (v0).
 
 Owns: the checks that need no group, asking for internal topics, and the shape of the answers.
 Never: changes a group (coordinator/streams/ does).
 Kafka: KafkaApis.handleStreamsGroupHeartbeat, handleStreamsGroupDescribe,
-GroupCoordinatorService.streamsGroupHeartbeat, streamsGroupDescribe; KIP-1071.
+GroupCoordinatorService.streamsGroupHeartbeat, streamsGroupDescribe; KIP-1071, KIP-1331, KIP-1357.
 Behaviour:
 - one heartbeat joins with the topology, reports tasks, acknowledges what was revoked, and leaves;
 - it is answered when what it changed is on all in-sync replicas;
 - internal topics that are missing are created after it; if that fails, the next answers say why.
-Not done, as in 4.3.1: static members, regular expressions, warmup tasks, topology updates.
+Versions:
+- heartbeat v1: AcceptableRecoveryLag, MISSING_CLIENT_TAGS (KAFKA-20744)
+- describe v1: the assignor (KIP-1357), the topology description's status (KIP-1331)
+Before 4.4 a broker refuses static members and task offsets.
+Not done, as in 4.4.0: regular expressions, warmup tasks, topology updates.  No broker here has a
+plugin for topology descriptions, as Kafka's by default.
 """
 
 from __future__ import annotations
@@ -39,6 +45,9 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.features import STREAMS_VERSION
 from kcluster.protocol.names import is_internal, name_problem
 
+FIRST_WITH_STATIC_MEMBERS: Final = (4, 4)
+NOT_STORED: Final = 1
+"""TopologyDescriptionStatus: the group has no topology description."""
 _ERRORS_SHOWN: Final = 3
 _HEARTBEATS_OF_AN_ERROR: Final = 2
 """For how many heartbeat intervals a topic that was not created is not tried again."""
@@ -47,7 +56,7 @@ _HEARTBEATS_OF_AN_ERROR: Final = 2
 # ---------------------------------------------------------------------------------- heartbeat
 
 
-@handles(ApiKey.STREAMS_GROUP_HEARTBEAT, versions=(0, 0))
+@handles(ApiKey.STREAMS_GROUP_HEARTBEAT, versions=(0, 1))
 def streams_group_heartbeat(
     broker: Broker, request: Request, now_ms: int
 ) -> m.StreamsGroupHeartbeatResponse | Parked:
@@ -56,10 +65,10 @@ def streams_group_heartbeat(
         return _refusal(
             GroupRefusal(ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNSUPPORTED_VERSION.text)
         )
-    refused = _check_topics(body.topology) or _check_supported(body) or _check(body)
+    refused = _check_topics(body.topology) or _check_supported(broker, body) or _check(body)
     if refused is not None:
         return _refusal(refused)
-    if body.member_epoch == LEAVE_EPOCH:
+    if body.member_epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
         return _leave(broker, request, now_ms)
     return _heartbeat(broker, request, now_ms)
 
@@ -82,9 +91,21 @@ def _check_topics(topology: m.StreamsGroupHeartbeatRequest.Topology | None) -> G
     return None
 
 
-def _check_supported(body: m.StreamsGroupHeartbeatRequest) -> GroupRefusal | None:
-    """What 4.3.1 does not serve yet.  Kafka:
+def _check_supported(broker: Broker, body: m.StreamsGroupHeartbeatRequest) -> GroupRefusal | None:
+    """What the broker's release does not serve yet.  Kafka:
     throwIfStreamsGroupHeartbeatRequestIsUsingUnsupportedFeatures."""
+    if broker.release.number < FIRST_WITH_STATIC_MEMBERS:
+        refused = _check_supported_before_4_4(body)
+        if refused is not None:
+            return refused
+    if body.topology is not None:
+        for subtopology in body.topology.subtopologies:
+            if subtopology.source_topic_regex:
+                return invalid("SourceTopicRegex: not served yet")
+    return None
+
+
+def _check_supported_before_4_4(body: m.StreamsGroupHeartbeatRequest) -> GroupRefusal | None:
     if body.instance_id is not None:
         return invalid("InstanceId: streams groups have no static members yet")
     if body.task_offsets is not None:
@@ -93,17 +114,18 @@ def _check_supported(body: m.StreamsGroupHeartbeatRequest) -> GroupRefusal | Non
         return invalid("TaskEndOffsets: not served yet")
     if body.warmup_tasks:
         return invalid("WarmupTasks: not served yet")
-    if body.topology is not None:
-        for subtopology in body.topology.subtopologies:
-            if subtopology.source_topic_regex:
-                return invalid("SourceTopicRegex: not served yet")
     return None
 
 
 def _check(body: m.StreamsGroupHeartbeatRequest) -> GroupRefusal | None:
     """What is wrong with the request itself.  Kafka:
     throwIfStreamsGroupHeartbeatRequestIsInvalid."""
-    empty = empty_field(MemberId=body.member_id, GroupId=body.group_id, RackId=body.rack_id)
+    empty = empty_field(
+        MemberId=body.member_id,
+        GroupId=body.group_id,
+        InstanceId=body.instance_id,
+        RackId=body.rack_id,
+    )
     if empty is not None:
         return empty
     roles = (
@@ -123,7 +145,7 @@ def _check(body: m.StreamsGroupHeartbeatRequest) -> GroupRefusal | None:
         fixed = fixed_changelog(body.topology)
         if fixed is not None:
             return GroupRefusal(ErrorCode.STREAMS_INVALID_TOPOLOGY, fixed)
-    elif epoch == LEAVE_STATIC_EPOCH:
+    elif epoch == LEAVE_STATIC_EPOCH and body.instance_id is None:
         return invalid(f"InstanceId: member epoch {epoch} needs one")
     elif epoch < LEAVE_STATIC_EPOCH:
         return invalid(f"MemberEpoch {epoch}: the lowest is {LEAVE_STATIC_EPOCH}")
@@ -144,10 +166,11 @@ def _leave(
         return _refusal(group)
     if body.shutdown_application:
         group.request_shutdown(body.member_id)
-    decision = decide_leave(group, body.member_id, body.member_epoch)
+    decision = decide_leave(group, body.member_id, body.instance_id, body.member_epoch)
     if isinstance(decision, GroupRefusal):
         return _refusal(decision)
-    if _write(broker, request, group, decision, now_ms):
+    written = _write(broker, request, group, decision, now_ms)
+    if written and body.member_epoch == LEAVE_EPOCH:
         group.note_left(body.member_id, Departure.LEFT)
     return PARKED
 
@@ -163,7 +186,7 @@ def _heartbeat(
         return _refusal(found)
     group, first = found.group, found.records
     client = request.client_id or "", f"/{request.client_host}"
-    decision = decide_heartbeat(group, body, client, first, now_ms)
+    decision = decide_heartbeat(group, body, client, request.api_version, first, now_ms)
     if isinstance(decision, GroupRefusal):
         return _refusal(decision)
     if _write(broker, request, group, decision, now_ms):
@@ -209,7 +232,7 @@ def _create_topics(broker: Broker, group_id: str, decision: StreamsDecision, now
 # ----------------------------------------------------------------------------------- describe
 
 
-@handles(ApiKey.STREAMS_GROUP_DESCRIBE, versions=(0, 0))
+@handles(ApiKey.STREAMS_GROUP_DESCRIBE, versions=(0, 1))
 def streams_group_describe(
     broker: Broker, request: Request, now_ms: int
 ) -> m.StreamsGroupDescribeResponse:
@@ -224,6 +247,8 @@ def streams_group_describe(
         described = _described(broker, group_id)
         if body.include_authorized_operations and described.error_code == ErrorCode.NONE:
             described.authorized_operations = GROUP_OPERATIONS
+        if body.include_topology_description and described.error_code == ErrorCode.NONE:
+            described.topology_description_status = NOT_STORED
         groups.append(described)
     return m.StreamsGroupDescribeResponse(groups=groups)
 
@@ -243,3 +268,18 @@ def _undescribed(
     return m.StreamsGroupDescribeResponse.DescribedGroup(
         group_id=group_id, error_code=error, error_message=message
     )
+
+
+# ------------------------------------------------------------------------ topology descriptions
+
+
+@handles(ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE, versions=(0, 0))
+def streams_group_topology_description_update(
+    broker: Broker, _request: Request, _now_ms: int
+) -> m.StreamsGroupTopologyDescriptionUpdateResponse:
+    """KIP-1331: where a plugin of the broker would keep the description, there is none."""
+    error = ErrorCode.UNSUPPORTED_VERSION
+    message = "the broker has no plugin for topology descriptions"
+    if not is_served(broker, StreamsGroup, STREAMS_VERSION):
+        message = error.text
+    return m.StreamsGroupTopologyDescriptionUpdateResponse(error_code=error, error_message=message)
