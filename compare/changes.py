@@ -33,7 +33,32 @@ CHANGES: Final[tuple[Change, ...]] = (
         ("metadata: versions*", "wire: api_versions: *"),
         ("*.api_keys*", "*.supported_features*", "*.finalized_features*"),
     ),
-    Change("tables", "", ("*",), _NEW_CONFIGS),
+    Change(
+        "tables", "", ("describe_configs: *", "topics: create*", "conversation: *"), _NEW_CONFIGS
+    ),
+    Change(
+        "Configs and quotas",
+        "Configs that came with 4.4 are checked. 4.3 refuses an unknown one of a topic or a group"
+        " (INVALID_CONFIG), but takes any value of a broker's, and describes it as sensitive.",
+        (
+            "alter_configs: *decompressed size*",
+            "alter_configs: *copied *",
+            "alter_configs: *dead letters*",
+            "alter_configs: broker: *",
+            "alter_configs: streams: *",
+            "describe_configs: group, internal keys",
+            "topics: create: config max.decompressed.*",
+            "topics: create: config errors.*",
+            "topics: create: config remote.copy.*",
+        ),
+    ),
+    Change(
+        "Features",
+        "UpdateFeatures knows metadata.version up to 33 and share.version up to 2. Levels 32 and"
+        " 33 of metadata.version have new records, so a cluster that has one cannot go back to"
+        " 4.3's 30.",
+        ("quorum: share.version to *", "quorum: metadata.version *"),
+    ),
     Change(
         "Produce",
         "Of a compressed batch that is stored as it came, the length of each record is checked: a"
@@ -97,10 +122,15 @@ CHANGES: Final[tuple[Change, ...]] = (
     ),
     Change(
         "Groups",
-        "The assignment of a consumer group that has become empty ends: its epoch is the group's,"
-        " and the next member gets partitions with its first heartbeat. In 4.3 it keeps the old"
-        " epoch, and the member waits for the next assignment.",
-        ("conversation: consumer member*",),
+        "The assignment of a consumer, share or streams group that has become empty ends: its epoch"
+        " is the group's, and the next consumer gets partitions with its first heartbeat. In 4.3 it"
+        " keeps the old epoch, and the member waits for the next assignment.",
+        (
+            "conversation: consumer member*",
+            "conversation: share group: *",
+            "conversation: streams: *",
+        ),
+        ("*epoch", "*assignment*", "*group_state", "*.error_*", "*.member_id", "*interval_ms"),
     ),
     Change(
         "Share groups",
@@ -117,6 +147,13 @@ CHANGES: Final[tuple[Change, ...]] = (
     ),
     Change(
         "Share groups",
+        "After a write that does not count the completed deliveries, ReadShareGroupStateSummary has"
+        " a delivery_complete_count of 0. 4.3 has -1, for unknown.",
+        ("share_state: *",),
+        ("*.delivery_complete_count",),
+    ),
+    Change(
+        "Share groups",
         "Records that a share group rejects, or gives up, go to its dead letter queue"
         " (KIP-1191), if errors.deadletterqueue.topic.name of the group names a topic whose"
         " errors.deadletterqueue.group.enable is true, and share.version is 2.",
@@ -124,9 +161,21 @@ CHANGES: Final[tuple[Change, ...]] = (
     ),
     Change(
         "Streams groups",
-        "Members may be static: StreamsGroupHeartbeat accepts an instance id, which is"
-        " INVALID_REQUEST in 4.3.",
-        ("streams_groups: join: static*",),
+        "Members may be static, and may report the offsets of their tasks: StreamsGroupHeartbeat"
+        " accepts an instance id, task offsets and task end offsets, which are INVALID_REQUEST in"
+        " 4.3.",
+        ("streams_groups: join: static*", "streams_groups: join: task *"),
+    ),
+    Change(
+        "Streams groups",
+        "A member's first answer has the endpoints of the other members, if it has one itself.",
+        ("streams_groups: heartbeat: a new endpoint",),
+    ),
+    Change(
+        "Streams groups",
+        "StreamsGroupDescribe names the assignor (v1).",
+        ("conversation: streams: *", "streams_groups: *"),
+        ("*.assignor_name",),
     ),
     Change(
         "Streams groups",

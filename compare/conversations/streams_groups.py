@@ -6,6 +6,7 @@ from typing import Any
 
 from compare.bodies import beats_streams, commit, joins_streams, streams_topology, subtopology
 from compare.case import COORDINATOR, Ask, Conversation, Wait
+from compare.conversations.share import configured
 from kcluster.protocol.apis import ApiKey
 
 BEAT, DESCRIBE = ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE
@@ -20,6 +21,21 @@ COUNTING = streams_topology(
         "1", [], repartition=[{"name": "{group}-words", "topic_configs": []}], together=([], [0])
     ),
 )
+
+
+STATEFUL = streams_topology(subtopology(
+    "0", ["{topic}"], changelogs=[{"name": "{group}-log", "topic_configs": []}]))  # fmt: skip
+
+
+def held(who: str, epoch: int, note: str, active: list[int], standby: list[int]) -> Ask:
+    """A heartbeat with these tasks."""
+    rows = ([{"subtopology_id": "0", "partitions": some}] if some else [] for some in (
+        active, standby))  # fmt: skip
+    names = ("active_tasks", "standby_tasks")
+    body = beats_streams(
+        epoch, member_id=who, warmup_tasks=[], **dict(zip(names, rows, strict=True))
+    )
+    return Ask(BEAT, body, to=COORDINATOR, on=who, note=note)
 
 
 def joins(who: str, note: str, process: str = "", **more: Any) -> Ask:
@@ -131,6 +147,30 @@ CONVERSATIONS = (
             INTERVAL,
             beats("bert", 3, "bert takes over", ("0", [0])),
             described("bert alone"),
+        ),
+    ),
+    Conversation(
+        "streams: standbys take over",
+        (
+            *configured(streams_num_standby_replicas="1"),
+            joins("anna", "anna joins", topology=STATEFUL),
+            Wait(500),
+            joins("bert", "bert joins", topology=STATEFUL),
+            DELAY,
+            beats("anna", 1, "anna gets her tasks"),
+            beats("bert", 1, "bert gets his"),
+            described("with standbys"),
+            leaves("anna", "anna leaves"),
+            INTERVAL,
+            held("bert", 3, "bert's standbys are active now", [0], [1, 2]),
+            described("without standbys"),
+            joins("carl", "carl joins", topology=STATEFUL),
+            INTERVAL,
+            held("bert", 4, "one of his becomes a standby", [0, 1, 2], []),
+            described("on the way"),
+            held("bert", 4, "he has given it back", [0, 1], [2]),
+            beats("carl", 4, "carl gets it"),
+            described("at the end"),
         ),
     ),
     Conversation(

@@ -30,9 +30,9 @@ def held(active: dict[Task, str] | None = None, copies: dict[Task, str] | None =
 
 def step(
     progress: MemberProgress, owned: Tasks | None = None, holders: Holders | None = None,
-    target: Tasks = MOVES, epoch: int = 5,
+    target: Tasks = MOVES, epoch: int = 5, is_of_4_4: bool = True,
 ) -> MemberProgress:  # fmt: skip
-    after = next_step(progress, "p1", epoch, target, owned, holders or held())
+    after = next_step(progress, "p1", epoch, target, owned, holders or held(), is_of_4_4)
     assert after is not None
     return after
 
@@ -80,7 +80,29 @@ def test_reconciliation__a_process_has_a_task_in_one_role_at_a_time() -> None:
     assert step(fresh, NOTHING, here, standby).state is StreamsMemberState.UNRELEASED_TASKS
 
 
+def test_reconciliation__a_standby_stays_until_its_task_is_active_there() -> None:
+    copies = HeldTasks({ONE: 4}, frozenset({ZERO}))
+    progress = replace(STABLE, assigned=copies)
+    target, here = Tasks(frozenset({ZERO, ONE})), held(copies={ZERO: "p1"})
+    done = step(progress, NOTHING, here, target)
+    assert done.assigned == HeldTasks({ONE: 4, ZERO: 5})
+    here.add(HeldTasks({ZERO: 3}), "p2")  # it is active elsewhere still
+    waiting = step(progress, NOTHING, here, target)
+    assert (waiting.state, waiting.assigned) == (StreamsMemberState.UNRELEASED_TASKS, copies)
+    before_4_4 = step(progress, NOTHING, here, target, is_of_4_4=False)
+    assert before_4_4.assigned == HeldTasks({ONE: 4})
+
+
+def test_reconciliation__an_active_task_that_becomes_a_standby_is_one_at_once() -> None:
+    here, target = held({ZERO: "p1"}), Tasks(frozenset({ONE}), frozenset({ZERO}))
+    revoking = step(STABLE, None, here, target)
+    assert revoking.state is StreamsMemberState.UNREVOKED_TASKS
+    assert revoking.assigned == HeldTasks({ONE: 4}, frozenset({ZERO}))
+    assert revoking.pending_revocation == HeldTasks({ZERO: 3})
+    assert step(STABLE, None, here, target, is_of_4_4=False).assigned == HeldTasks({ONE: 4})
+
+
 def test_reconciliation__a_state_of_a_newer_kafka_makes_the_member_start_over() -> None:
     unknown = replace(STABLE, state=StreamsMemberState.UNKNOWN)
-    assert next_step(unknown, "p1", 5, MOVES, None, held()) is None
+    assert next_step(unknown, "p1", 5, MOVES, None, held(), True) is None
     assert step(unknown, NOTHING).member_epoch == 5

@@ -20,7 +20,12 @@ from kcluster.protocol.errors import ErrorCode
 from tests.broker.coordinator.group_broker import GroupBroker, restarted
 from tests.broker.coordinator.members import Consumer, committed
 from tests.broker.coordinator.streams.declared import declared, part, topic
-from tests.broker.coordinator.streams.streams_members import StreamsThread, settle, streams_broker
+from tests.broker.coordinator.streams.streams_members import (
+    Heartbeat,
+    StreamsThread,
+    settle,
+    streams_broker,
+)
 from tests.rig.one_broker import topic_records
 from tests.rig.requests import commit_request
 
@@ -107,7 +112,6 @@ def test_streams_group__who_does_not_give_a_task_back_is_fenced(broker: GroupBro
     assert a.active == ["0_0", "0_1"]
     broker.at(broker.now_ms + 10_000)
     a.active = ["0_0", "0_1", "0_2"]
-    assert a.beat() is ErrorCode.UNKNOWN_MEMBER_ID
     b.beat()
     assert b.active == ["0_0", "0_1", "0_2"]
 
@@ -119,7 +123,6 @@ def test_streams_group__a_silent_member_is_removed_after_its_session(broker: Gro
     assert len(described(broker).members) == 1
     broker.at(broker.now_ms + 1)
     assert described(broker).group_state == "Empty"
-    assert a.beat() is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_streams_group__a_member_leaves(broker: GroupBroker) -> None:
@@ -348,3 +351,80 @@ def test_streams_group__a_silent_member_is_removed_as_soon_as_that_can_be_writte
     broker.resume_follower()
     broker.at(broker.now_ms + 500)
     assert described(broker).members == []
+
+
+# ----------------------------------------------------------------------------------- since 4.4
+
+
+def test_static_member__comes_back_under_another_id_with_its_tasks(broker: GroupBroker) -> None:
+    a = StreamsThread(broker, "a", LINES, instance_id="i", process_id="p")
+    b = StreamsThread(broker, "b", LINES)
+    settled(broker, a, b)
+    assert a.take(broker.call(a._request(-2, instance_id="i"))) is ErrorCode.NONE
+    assert described(broker).members[0].member_epoch == -2
+    broker = a.broker = b.broker = restarted(broker)
+    assert b.beat() is ErrorCode.NONE
+    back = StreamsThread(broker, "a2", LINES, instance_id="i", process_id="p")
+    assert back.join() is ErrorCode.NONE
+    assert (back.epoch, back.active) == (b.epoch, ["0_0", "0_2"])
+    assert [one.member_id for one in described(broker).members] == ["b", "a2"]
+    assert a.beat(instance_id="i") is ErrorCode.FENCED_INSTANCE_ID
+    assert back.leave(instance_id="i") is ErrorCode.NONE
+    assert [one.member_id for one in described(broker).members] == ["b"]
+
+
+def test_static_member__has_its_instance_id_alone(broker: GroupBroker) -> None:
+    a = StreamsThread(broker, "a", LINES, instance_id="i")
+    settled(broker, a)
+    b = StreamsThread(broker, "b", LINES, instance_id="i")
+    assert b.join() is ErrorCode.UNRELEASED_INSTANCE_ID
+    assert a.beat(instance_id="other") is ErrorCode.UNKNOWN_MEMBER_ID
+    assert a.beat(instance_id="i") is ErrorCode.NONE
+
+
+def test_static_member__comes_back_to_a_full_group_and_is_removed_if_it_does_not() -> None:
+    broker = streams_broker(group_streams_max_size=1)
+    a = StreamsThread(broker, "a", LINES, instance_id="i")
+    settled(broker, a)
+    broker.call(a._request(-2, instance_id="i"))
+    back = StreamsThread(broker, "a2", LINES, instance_id="i")
+    assert back.join() is ErrorCode.NONE
+    broker.call(back._request(-2, instance_id="i"))
+    broker.at(broker.now_ms + 46_000)
+    assert described(broker).group_state == "Empty"
+    assert described(broker).assignment_epoch == described(broker).group_epoch
+
+
+def test_tags__that_are_missing_are_told_to_clients_that_know_of_them(broker: GroupBroker) -> None:
+    name = "streams.rack.aware.assignment.tags"
+    broker.publish([ConfigRecord(GROUP_RESOURCE, "g", name, "zone,row")])
+    tag = Heartbeat.KeyValue("zone", "1")
+    a = StreamsThread(broker, "a", LINES, client_tags=[tag])
+    a.join()
+    assert a.statuses[-1] == StreamsStatus.MISSING_CLIENT_TAGS
+    a.take(broker.call(a.heartbeat(), version=0))
+    assert a.statuses == [StreamsStatus.ASSIGNMENT_DELAYED]
+
+
+def test_offsets__decide_who_takes_a_task_over(broker: GroupBroker) -> None:
+    a, b, c = (StreamsThread(broker, name, LINES) for name in "abc")
+    settled(broker, a)
+    b.join()
+    c.join()
+    offsets = [Heartbeat.TaskOffset("0", partition, 100) for partition in range(3)]
+    assert c.beat(task_offsets=offsets * 2) is ErrorCode.INVALID_REQUEST
+    assert c.beat(task_offsets=offsets) is ErrorCode.NONE
+    a.leave()
+    broker.at(broker.now_ms + 2_000)
+    settle(b, c)
+    assert (len(b.active), len(c.active)) == (1, 2)
+
+
+def test_topology_description__is_not_kept_without_a_plugin(broker: GroupBroker) -> None:
+    StreamsThread(broker, "a", LINES).join()
+    update = m.StreamsGroupTopologyDescriptionUpdateRequest(group_id="g", member_id="a")
+    assert broker.call(update).error_code == ErrorCode.UNSUPPORTED_VERSION
+    asked = m.StreamsGroupDescribeRequest(["g"], include_topology_description=True)
+    (one,) = broker.call(asked).groups
+    assert (one.topology_description_status, one.topology_description) == (1, None)
+    assert one.assignor_name == "sticky"

@@ -408,7 +408,9 @@ class _StreamsHeartbeat:
         if progress.is_reconciled_to(target_epoch):
             return member, False
         process_id, holders = member.details.process_id, self._group.holders
-        after = next_step(progress, process_id, target_epoch, target, self._owned(), holders)
+        is_of_4_4 = self._group.is_of_4_4
+        owned = self._owned()
+        after = next_step(progress, process_id, target_epoch, target, owned, holders, is_of_4_4)
         if after is None:
             raise _Refusal(unknown_state())
         if after == progress:

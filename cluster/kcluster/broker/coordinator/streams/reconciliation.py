@@ -5,7 +5,9 @@ member or process, which may be assigned now.  Never: decides the target (assign
 record.  Kafka: CurrentAssignmentBuilder, MemberState; KIP-1071.
 
 The rule that keeps a task in one place: an active task is given out only when no process has it as
-active, and a process has a task in one role at a time, because its state directory is one.
+active, and a process has a task in one role at a time, because its state directory is one.  From
+4.4 on a member that changes its own role in a task keeps the state meanwhile: a standby stays one
+until the task is active there, and an active task that becomes a standby is one at once.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kcluster.broker.coordinator.streams.holders import Holders
 from kcluster.broker.coordinator.streams.tasks import HeldTasks, Tasks
@@ -47,6 +50,7 @@ def next_step(
     target: Tasks,
     owned: Tasks | None,
     holders: Holders,
+    is_of_4_4: bool,
 ) -> MemberProgress | None:
     """What the member is to have now; `owned`: what it reports to have, None if it does not.
 
@@ -65,7 +69,7 @@ def next_step(
             if owned is None or owned != Tasks():
                 return None
             epoch = target_epoch
-    return _towards(progress, epoch, process_id, target_epoch, target, owned, holders)
+    return _towards(progress, epoch, process_id, target_epoch, target, owned, holders, is_of_4_4)
 
 
 def _towards(
@@ -76,8 +80,10 @@ def _towards(
     target: Tasks,
     owned: Tasks | None,
     holders: Holders,
+    is_of_4_4: bool,
 ) -> MemberProgress:
     current = progress.assigned
+    own = current if is_of_4_4 else HeldTasks()  # what changes its role without being given back
     kept = HeldTasks(
         {task: since for task, since in current.active.items() if task in target.active},
         current.standby & target.standby,
@@ -97,20 +103,31 @@ def _towards(
         {
             task: target_epoch
             for task in wanted.active
-            if holders.active(task) is None and not holders.has_copy(process_id, task)
+            if holders.active(task) is None
+            and (task in own.standby or not holders.has_copy(process_id, task))
         },
-        frozenset(task for task in wanted.standby if not holders.has(process_id, task)),
+        frozenset(
+            task
+            for task in wanted.standby
+            if not holders.has_copy(process_id, task)
+            and (task in own.active or holders.active(task) != process_id)
+        ),
         frozenset(task for task in wanted.warmup if not holders.has(process_id, task)),
     )
-    if to_revoke and (owned is None or to_revoke.intersects(owned)):
-        return MemberProgress(
-            epoch, progress.member_epoch, StreamsMemberState.UNREVOKED_TASKS, kept, to_revoke
-        )
     is_complete = not (
         wanted.active - free.active.keys()
         or wanted.standby - free.standby
         or wanted.warmup - free.warmup
     )
+    promoted = own.standby & target.active
+    to_revoke = replace(to_revoke, standby=to_revoke.standby - promoted)
+    kept = replace(kept, standby=kept.standby | (free.standby & own.active.keys()))
+    if to_revoke and (owned is None or to_revoke.intersects(owned)):
+        kept = replace(kept, standby=kept.standby | promoted)
+        return MemberProgress(
+            epoch, progress.member_epoch, StreamsMemberState.UNREVOKED_TASKS, kept, to_revoke
+        )
+    kept = replace(kept, standby=kept.standby | (promoted - free.active.keys()))
     state = StreamsMemberState.STABLE if is_complete else StreamsMemberState.UNRELEASED_TASKS
     return MemberProgress(
         target_epoch, progress.member_epoch, state, kept.with_more(free), HeldTasks()
