@@ -74,37 +74,6 @@ CHANGES: Final[tuple[Change, ...]] = (
     ),
     Change(
         "Configs and quotas",
-        "The new configs can be set, within their ranges. 4.3 refuses those of topics and groups as"
-        " unknown (INVALID_CONFIG). Those of brokers it takes with any value, as they may be a"
-        " plugin's, and describes without the value.",
-        (
-            *(
-                f"alter_configs: topic: {what}*"
-                for what in ("decompressed size", "dead letters", "copied")
-            ),
-            *(
-                f"alter_configs: broker: {what}*"
-                for what in (
-                    "decompressed size",
-                    "dead letters",
-                    "copied",
-                    "streams assignors",
-                    "tags",
-                    "description plugin",
-                    "warm-ups",
-                    "any audience",
-                    "offload",
-                )
-            ),
-            "describe_configs: group, internal keys",
-            "alter_configs: streams: *",
-            "alter_configs: share: *dead letters*",
-            "topics: create: config max.decompressed.message.bytes=*",
-            "topics: create: config errors.deadletterqueue.group.enable=*",
-        ),
-    ),
-    Change(
-        "Configs and quotas",
         "A quota must be a finite number. 4.3 takes NaN, and an infinite request_percentage.",
         ("quotas: quotas, * nan", "quotas: quotas, * inf"),
     ),
