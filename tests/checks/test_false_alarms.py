@@ -168,6 +168,25 @@ steps:
   - {at: 800ms, rule: {api: ShareFetch, drop: reply, close: true}, for: 300ms}
 checks: {verdict: invalid, anomalies: {passed-over: some}}
 """
+PASSED_OVER_TO_DEAD_LETTERS = """
+# As above, for a group with a dead letter queue: that is where the records are.
+topology:
+  brokers: 1
+  profile: fast
+  topics:
+    orders: {partitions: 1}
+    dlq.orders: {config: {errors.deadletterqueue.group.enable: true}}
+  config: {group.share.delivery.count.limit: 2}
+workload:
+  producers: {topic: orders, name: shop, rate: 50/s, stop: 1200ms}
+  consumers: {topics: orders, name: packer, group: packing, share: true}
+duration: 1500ms
+steps:
+  - at: 1ms
+    set_config: {groups: packing, config: {errors.deadletterqueue.topic.name: dlq.orders}}
+  - {at: 800ms, rule: {api: ShareFetch, drop: reply, close: true}, for: 300ms}
+checks: {verdict: invalid, anomalies: {passed-over: some}}
+"""
 OWNED_TWICE_BY_POWER = """
 # A coordinator loses power before its disk has the group: it gives all partitions to the first
 # member that joins again, while the other one is cut off.
@@ -235,6 +254,16 @@ def test_passed_over__is_allowed_by_the_delivery_count_limit() -> None:
     assert {str(one.allowed) for one in result.verdict.anomalies} == {
         "group.share.delivery.count.limit"
     }
+
+
+def test_passed_over__names_the_dead_letter_queue_that_has_the_records() -> None:
+    result = run_scenario(Scenario.parse(PASSED_OVER_TO_DEAD_LETTERS), "virtual")
+    assert result.passed, "\n".join(result.verdict.lines())
+    (found,) = result.verdict.anomalies
+    assert str(found.allowed) == "group.share.delivery.count.limit"
+    assert "went to the dead letter queue dlq.orders-0" in "\n".join(
+        result.verdict.lines(verbose=True)
+    )
 
 
 def test_owned_twice__is_allowed_where_power_was_lost_with_the_group() -> None:

@@ -8,6 +8,7 @@ Kafka: kafka-dump-log and kafka-replica-verification, over all disks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from msgspec import Struct
 
@@ -26,6 +27,9 @@ from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.status import controller_image
 from kcluster.partition.log.log import Log
 from kcluster.protocol.names import TRANSACTION_STATE_TOPIC, has_internal_prefix
+
+DEAD_LETTERS_ENABLED: Final = "errors.deadletterqueue.group.enable"
+"""The config of a topic that share groups may use as their dead letter queue (KIP-1191)."""
 
 
 class Finals(Struct):
@@ -50,9 +54,11 @@ def read_finals(recorder: Recorder, names: Names) -> Finals:
         if log is not None:
             read_owners(log.batches_from(log.log_start_offset), owners)
     for topic in sorted(image.topics):
+        is_queue = image.topic_configs(topic).get(DEAD_LETTERS_ENABLED) == "true"
+        is_brokers_own = has_internal_prefix(topic) or is_queue
         for registration in image.topics[topic].partitions:
             partition = (topic, registration.partition)
-            _read(recorder, finals, partition, registration, names, owners)
+            _read(recorder, finals, partition, registration, names, owners, is_brokers_own)
     return finals
 
 
@@ -63,7 +69,9 @@ def _read(
     registration: PartitionRegistration,
     names: Names,
     owners: Owners,
+    is_brokers_own: bool,
 ) -> None:
+    """`is_brokers_own`: brokers write the topic, so its records are not judged one by one."""
     key = (registration.topic_id, registration.partition)
     logs = _logs(recorder, registration)
     name = f"{partition[0]}-{partition[1]}"
@@ -81,7 +89,7 @@ def _read(
             for broken, text in _differing(observed, log, other, registration.leader):
                 found = violation(broken, now_ms, observed, text, broker)
                 finals.violations.append(found)
-    if has_internal_prefix(partition[0]):
+    if is_brokers_own:
         return
     if log.log_start_offset > 0:
         finals.deleted.append((partition, 0, log.log_start_offset - 1))

@@ -18,7 +18,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.errors import error_of
 
 TIMEOUT_MS: Final = 30_000
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, GROUP = 2, 4, 32
 """ConfigResource.Type."""
 SET, DELETE = 0, 1
 """AlterConfigOp.OpType."""
@@ -64,7 +64,7 @@ class Admin:
     def set_configs(
         self, kind: int, name: str, configs: Mapping[str, str | None], on_end: OnEnd
     ) -> None:
-        """Set configs of a topic or broker (`""`: all brokers); a None value restores the
+        """Set configs of a topic, group or broker (`""`: all brokers); a None value restores the
         default."""
         ask = m.IncrementalAlterConfigsRequest
         changes = [

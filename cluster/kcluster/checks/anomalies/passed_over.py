@@ -23,7 +23,11 @@ from kcluster.checks.settings import Setting
 from kcluster.checks.stories.reads import changes_between
 from kcluster.clients.ledger import SharedRecord
 from kcluster.contract import Note
-from kcluster.events.share_groups import SharePartitionLoaded
+from kcluster.events.share_groups import (
+    DeadLettersDropped,
+    DeadLettersWritten,
+    SharePartitionLoaded,
+)
 from kcluster.events.words.base import counted
 from kcluster.evidence.group_history import archived_records
 from kcluster.evidence.history import Link
@@ -73,7 +77,9 @@ class PassedOver(PartitionAnomaly):
         now_ms = facts.recorder.dispatcher.now_ms
         links = [*changes_between(facts, anomaly.partition, anomaly.at_ms, now_ms)]
         if exhausted := _exhausted(facts, anomaly):
-            return Explanation([*links, exhausted], Setting.DELIVERY_LIMIT)
+            return Explanation(
+                [*links, exhausted, *_dead_letters(facts, anomaly)], Setting.DELIVERY_LIMIT
+            )
         reset = _reset(facts, anomaly)
         if reset is None:
             return Explanation(links)
@@ -93,6 +99,20 @@ def _exhausted(facts: Facts, anomaly: Anomaly) -> Link | None:
             text = f"share group {anomaly.client}: archived after {times}; answers were lost"
             return Link(one.at_ms, text)
     return None
+
+
+def _dead_letters(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
+    """What went to the group's dead letter queue of these records, or could not."""
+    for note in facts.notes:
+        letters = note.event
+        if (
+            isinstance(letters, DeadLettersWritten | DeadLettersDropped)
+            and letters.group == anomaly.client
+            and (letters.topic, letters.partition) == anomaly.partition
+            and letters.first_offset <= anomaly.last
+            and letters.last_offset >= anomaly.first
+        ):
+            yield link(note)
 
 
 def _reset(facts: Facts, anomaly: Anomaly) -> Note | None:

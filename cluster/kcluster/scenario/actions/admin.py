@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 from kcluster.config.topology.specs import TopicSpec
-from kcluster.operations.admin import BROKER, TOPIC
+from kcluster.operations.admin import BROKER, GROUP, TOPIC
 from kcluster.operations.names import PartitionName
 from kcluster.operations.targets import Targets
 from kcluster.scenario.actions.base import Action, Undo, action
@@ -127,7 +127,8 @@ class Reassign(Action, frozen=True):
 
 @action("set_config", example="set_config: {topics: orders, config: {min.insync.replicas: 2}}")
 class SetConfig(Action, frozen=True):
-    """Change configs of topics or brokers while they run.  Undone by restoring the old values."""
+    """Change configs of topics, groups or brokers while they run.  Undone by restoring the old
+    values."""
 
     IS_FAULT = False
     config: Annotated[dict[str, str], ANY_CONFIG, "The new values by Kafka's names."]
@@ -135,15 +136,19 @@ class SetConfig(Action, frozen=True):
         tuple[str, ...], ListOf(text(), "topics"), "The topics whose configs change."
     ] = ()
     brokers: Annotated[Targets | None, BROKERS, "The brokers whose configs change."] = None
+    groups: Annotated[
+        tuple[str, ...], ListOf(text(), "groups"), "The groups whose configs change."
+    ] = ()
 
     def do(self, stage: Stage) -> Undo:
         resources = [(TOPIC, topic) for topic in self.topics]
+        resources += [(GROUP, group) for group in self.groups]
         if self.brokers is not None:
             resources += [(BROKER, str(node)) for node in stage.nodes(self.brokers)]
         for topic in self.topics:
             stage.verbs.partition(topic, 0)
         if not resources:
-            stage.refuse("set_config needs topics or brokers")
+            stage.refuse("set_config needs topics, groups or brokers")
         known = stage.verbs.settled.image.configs
         before = {
             resource: {key: known.get(resource, {}).get(key) for key in self.config}
