@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from compare.cases import families
-from compare.changes import CHANGES, Change
+from compare.changes import CHANGES, NEW_VERSIONS, Change
 from compare.checking import CONVERSATIONS
 from compare.conversations import conversations
 from compare.differences import shown, unequal_values
@@ -69,14 +69,16 @@ class Answers:
     def __init__(self, recordings: Recordings) -> None:
         self.pairs: dict[str, dict[int, tuple[Any, Any]]] = {}
         """`family: case` -> version -> the older release's outcome and the newer one's."""
-        names = {family: [case.name for case in cases] for family, cases in _both().items()}
-        names[CONVERSATIONS] = list(conversations())
-        for family, in_family in names.items():
+        for family, in_family in _asked().items():
             before, now = (recordings.load(family, one) for one in (OLDER, NEWEST))
             head = "conversation" if family == CONVERSATIONS else family
-            for name in in_family:
+            for name, versions in in_family.items():
                 a, b = before.get(name, {}), now.get(name, {})
-                self.pairs[f"{head}: {name}"] = {v: (a[v], b[v]) for v in a if v in b}
+                self.pairs[f"{head}: {name}"] = {
+                    version: (a[version], b[version])
+                    for version in versions
+                    if version in a and version in b
+                }
 
     def count(self) -> int:
         return sum(len(pairs) for pairs in self.pairs.values())
@@ -93,13 +95,18 @@ class Answers:
         return before["answer"], now["answer"]
 
 
-def _both() -> dict[str, list[Any]]:
-    """The cases of each family that can be asked of both releases."""
-    older = {family: {one.name for one in cases} for family, cases in families(OLDER).items()}
-    return {
-        family: [one for one in cases if one.name in older.get(family, ())]
-        for family, cases in families(NEWEST).items()
-    }
+def _asked() -> dict[str, dict[str, list[int]]]:
+    """The cases of each family that both releases were asked, with their versions."""
+    both: dict[str, dict[str, list[int]]] = {}
+    for family, cases in families(NEWEST).items():
+        older = {one.name: one.each_version(OLDER) for one in families(OLDER).get(family, ())}
+        both[family] = {
+            one.name: [v for v in one.each_version(NEWEST) if v in older[one.name]]
+            for one in cases
+            if one.name in older
+        }
+    both[CONVERSATIONS] = {name: [0] for name in conversations()}
+    return both
 
 
 def document(answers: Answers) -> str:
@@ -150,11 +157,18 @@ def _apis(answers: Answers) -> list[str]:
         for one in answers.newest(VERSIONS)
     )
     rows = [
-        f"| {APIS[key].name} ({key}) | {before.get(key, '-')} | {now[key]} |"
+        f"| {APIS[key].name} ({key}) | {before.get(key, '-')} | {now[key]} | {NEW_VERSIONS[key]} |"
         for key in sorted(now)
         if before.get(key) != now[key]
     ]
-    return ["## APIs and versions", "", *_table("API", rows), ""]
+    return [
+        "## APIs and versions",
+        "",
+        f"| API | {OLDER.version} | {NEWEST.version} | what is new |",
+        "|---|---|---|---|",
+        *rows,
+        "",
+    ]
 
 
 def _versions(row: dict[str, Any]) -> str:
@@ -185,7 +199,7 @@ def _configs(answers: Answers) -> list[str]:
     rows = []
     for resource, case in CONFIGS.items():
         before, now = (
-            {row["name"]: row.get("value") for row in one["results"][0]["configs"]}
+            {row["name"]: row.get("value", "") for row in one["results"][0]["configs"]}
             for one in answers.newest(case)
         )
         rows += [

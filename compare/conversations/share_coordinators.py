@@ -124,7 +124,9 @@ def story(verb: str) -> tuple[Step, ...]:
         Wait(2_000),
         ELECTED,
         Wait(2_000),
-        at_heir(state("at the successor, which is none any more")),
+        structs.replace(
+            at_heir(state("at the successor, which is none any more")), until="NOT_COORDINATOR"
+        ),
         structs.replace(state("the state where it began"), retry=MOVING),
         at_leader(acknowledges("anna", 3, "anna accepts her last", (3, 3, [ACCEPT]))),
         state("all is settled"),

@@ -75,14 +75,14 @@ def test_receive__an_unserved_api_closes_the_connection(
         receive(channel, memoryview(bytearray(struct.pack(">hhih", *header, 7, -1))))
 
 
-@pytest.mark.parametrize("version", [5, 99, -1])
+@pytest.mark.parametrize("version", [6, 99, -1])
 def test_receive__an_unserved_api_versions_version_is_answered_as_0(
     channel: Channel, version: int
 ) -> None:
-    # Bytes of 4.3.1.
+    # Bytes of 4.4.0.
     frame = struct.pack(">hhih", ApiKey.API_VERSIONS, version, 7, -1) + b"\0"
     answer = receive(channel, memoryview(bytearray(frame)))
-    assert b"".join(answer).hex() == "0000001000000007002300000001001200000004"
+    assert b"".join(answer).hex() == "0000001000000007002300000001001200000005"
 
 
 def test_receive__bytes_behind_the_body_are_ignored_as_4_3_1_does(channel: Channel) -> None:

@@ -9,7 +9,7 @@ from compare.cases import families
 from compare.checking import CONVERSATIONS, check, check_conversation
 from compare.conversations import conversations
 from compare.recorded import Recordings
-from compare.references import REFERENCES, Reference
+from compare.references import NEWEST, REFERENCES, Reference
 from compare.running import Runner
 from compare.virtual import Virtual
 from compare.what_changed import DOCUMENT, Answers, document, unused_changes
@@ -44,11 +44,16 @@ def test_compare__answers_each_step_of_a_conversation_as_kafka_does(
 
 
 @pytest.mark.parametrize("reference", REFERENCES, ids=name_of)
-def test_recordings__have_no_case_that_does_not_exist(reference: Reference) -> None:
-    asked = {family: {case.name for case in cases} for family, cases in families(reference).items()}
-    asked[CONVERSATIONS] = set(conversations())
-    for family, names in asked.items():
-        assert not Recordings().load(family, reference).keys() - names, family
+def test_recordings__have_no_case_and_no_version_that_is_not_asked(reference: Reference) -> None:
+    asked = {
+        family: {case.name: {*case.each_version(reference)} for case in cases}
+        for family, cases in families(reference).items()
+    }
+    asked[CONVERSATIONS] = {name: {0} for name in conversations()}
+    for family, versions in asked.items():
+        for name, outcomes in Recordings().load(family, reference).items():
+            assert name in versions, family
+            assert reference != NEWEST or outcomes.keys() <= versions[name], f"{family}: {name}"
 
 
 def test_what_changed__every_change_between_the_releases_has_its_words_on_the_page() -> None:

@@ -28,8 +28,8 @@ def check_releases(
     releases: Sequence[Release],
 ) -> None:
     """`features`: the levels that `top` sets; `releases`: of the brokers, in their order.  What is
-    set for all of them, or of a topic, needs one broker that has it: the controller has the newest
-    release."""
+    set for all of them, or of a topic, needs one broker that has it: the controller is of the
+    newest release."""
     newest = max(releases, key=lambda release: release.number)
     _check_features(reading, top.get("features"), features, releases)
     _check(reading, top.get("config"), "config", broker_catalog(), newest)
