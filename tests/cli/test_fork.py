@@ -38,6 +38,10 @@ def test_fork__of_a_scenario_shows_both_verdicts(scenario: str, kcluster: Verb) 
     left, right = (" ".join(part.split()) for part in shown(answer, 160)[0].split("|"))
     assert (left, right) == ("with nothing more done:", "with kill: leader(orders-0):")
     assert shown(answer, 80)[0] == left, "a narrow terminal shows one after the other"
+    code, out, _ = kcluster("fork", *words, "--quiet")
+    here, there = out.splitlines()
+    assert here.startswith("with nothing more done: valid: ")
+    assert there.startswith("with kill: leader(orders-0): invalid: ")
 
 
 def test_fork__wrong_words(scenario: str, kcluster: Verb) -> None:

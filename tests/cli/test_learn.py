@@ -61,6 +61,8 @@ def test_exercise__from_its_task_to_its_points(run: Callable[..., Result]) -> No
     assert "missed in 2 of 2 runs; seed 1: writes_resume: after" in result.output
     assert "replay: kcluster scenario run exercise-1.yaml --clock virtual --seed 1" in result.output
     assert Path(result.output.rpartition("timeline: ")[2].strip()).exists()
+    result = run("exercise", "check", "1", "exercise-1.yaml", "--seeds", "1", "--quiet")
+    assert (result.exit_code, result.output) == (1, "4 of 10 points, 1 run\n")
     mine.write_text(mine.read_text("utf-8").replace("[[1, 2, 3]]", "[[1, 2, 4]]"), "utf-8")
     result = run("exercise", "check", "1", "exercise-1.yaml", "--seeds", "1,2", "--json")
     assert result.exit_code == 0

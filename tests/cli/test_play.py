@@ -52,6 +52,18 @@ def test_play__the_whole_run_is_served_until_a_signal(tmp_path: Path) -> None:
         assert process.wait(PATIENCE_S) == 0
 
 
+def test_play__quiet_is_the_ready_line_alone(tmp_path: Path) -> None:
+    (tmp_path / "failover.yaml").write_text(SCENARIO)
+    words = [sys.executable, "-m", "kcluster", "play", "failover.yaml", "-q"]
+    with subprocess.Popen(
+        words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": CODE}, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(b"ready: http://")
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.read() == b""
+
+
 def test_play__a_wrong_name_has_its_nearest(kcluster: Verb) -> None:
     code, _, err = kcluster("play", "zombie_leadr")
     assert (code, "zombie_leader" in err) == (2, True)

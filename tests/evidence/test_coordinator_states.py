@@ -8,7 +8,8 @@ import pytest
 
 from kcluster.broker.node import BrokerNode
 from kcluster.config.topology.model import Topology
-from kcluster.evidence.coordinator_states import CoordinatorStates
+from kcluster.evidence.coordinator_states import LARGE_GROUP, CoordinatorStates
+from kcluster.evidence.sampling import LOOK_MS, SamplingRecorder
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from tests.rig.cluster import TOPIC, VirtualRig
@@ -83,3 +84,21 @@ def test_look__sees_each_change_once():
     group.heartbeat(1, -1)
     group.look()
     assert [one.id for one in group.states.groups.newest["g"].members] == ["member-2"]
+
+
+@pytest.mark.pure_python  # compiled functions are not counted
+def test_recorder__sees_members_of_a_large_group_that_join_one_by_one_together():
+    group = LargeGroup()
+    recorder = SamplingRecorder(group.t.dispatcher, group.t.plan)
+
+    def join_until(count: int) -> None:
+        while group.joined < count:
+            group.join()
+
+    costs = []
+    for size in (LARGE_GROUP, 2 * LARGE_GROUP):
+        join_until(size)
+        costs.append(calls_of(lambda until=size + 10: join_until(until)))
+    assert costs[1] - costs[0] <= 10, "no member reads all others again"
+    group.t.run_for(LOOK_MS)
+    assert len(recorder.states.groups.newest["g"].members) == group.joined

@@ -15,6 +15,7 @@ from msgspec import structs
 from kcluster.config.topology.model import Topology
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.drivers.live import prepare_watcher
+from kcluster.events.partitions import LeaderElected
 from kcluster.handle.cluster import Cluster
 from kcluster.handle.world_cluster import WorldCluster
 from kcluster.operations.errors import ClusterError
@@ -116,6 +117,28 @@ def test_move__to_a_broker_outside_the_isr_is_refused(cluster: Cluster) -> None:
     cluster.kill(3)
     with pytest.raises(ClusterError, match=r"broker 3 is not in the ISR of orders-0 \(1, 2\)"):
         cluster.move("orders", 0, 3)
+
+
+def test_wait_for__a_condition_may_hold_for_a_moment_only(cluster: Cluster) -> None:
+    is_over = threading.Event()
+
+    def move_back(entry: NoteEntry) -> None:
+        event = entry.note.event
+        if isinstance(event, LeaderElected) and event.new_leader == 2:
+            cluster.driver.call(lambda: cluster._verbs.move("orders", 0, 1))
+
+    def move_again_and_again() -> None:
+        while not is_over.wait(0.01):
+            cluster.move("orders-0", to=2, wait=False)
+
+    cluster.subscribe(move_back)
+    moving = threading.Thread(target=move_again_and_again)
+    moving.start()
+    try:
+        cluster.wait_for("leader(orders-0) = 2", within="5s")
+    finally:
+        is_over.set()
+        moving.join()
 
 
 def test_wait_for__the_timeout_error_names_the_condition(cluster: Cluster) -> None:

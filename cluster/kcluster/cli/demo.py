@@ -57,7 +57,12 @@ class DemoResult(Struct):
 
 
 def run(
-    file: str | None, topology_file: str | None, profile: str, with_spark: bool, as_json: bool
+    file: str | None,
+    topology_file: str | None,
+    profile: str,
+    with_spark: bool,
+    quiet: bool,
+    as_json: bool,
 ) -> bool:
     """The whole demo; returns whether nothing was lost."""
     version = require_clients().__version__
@@ -68,7 +73,7 @@ def run(
     from kcluster.handle.cluster import Cluster
 
     topology, topic = set_the_stage(topology_file, profile)
-    say = (lambda text: None) if as_json else print
+    say = (lambda text: None) if quiet or as_json else print
     part, no_spark = start_spark(say) if with_spark else (None, "")
     began = time.monotonic()
     cluster = Cluster(topology, record=False)
@@ -95,10 +100,10 @@ def run(
         if part is not None:
             part.start(topic)
             before_kill = part.wait_for_rows
-        count, moments = tell_the_story(cluster, topic, lines, before_kill, quiet=as_json)
+        count, moments = tell_the_story(cluster, topic, lines, before_kill, quiet or as_json)
         audited = None if part is None else part.finish(count.acked, lines)
     result = DemoResult(count, moments, audited, no_spark)
-    show(result, as_json)
+    show(result, quiet, as_json)
     return result.nothing_was_lost
 
 
@@ -145,11 +150,20 @@ def tell_the_story(
     return ledger.count(), moments
 
 
-def show(result: DemoResult, as_json: bool) -> None:
-    """Print the result, as lines or as one JSON object."""
+def show(result: DemoResult, quiet: bool, as_json: bool) -> None:
+    """Print the result, as lines or as one JSON object; `quiet`: the answer alone."""
     if as_json:
         print_result(result)
         return
+    if not quiet:
+        show_story(result)
+    print("nothing acked was lost" if result.nothing_was_lost else "ACKED RECORDS WERE LOST")
+    if result.no_spark:
+        print(f"without Spark: {result.no_spark}")
+
+
+def show_story(result: DemoResult) -> None:
+    """Print the timeline and the counts."""
     from kcluster.events.timeline import timeline_lines
 
     for line in ("", *timeline_lines(result.moments), "", *count_lines(result.count)):
@@ -159,9 +173,6 @@ def show(result: DemoResult, as_json: bool) -> None:
 
         for line in ("", *audited_lines(result.audited), ""):
             print(line)
-    print("nothing acked was lost" if result.nothing_was_lost else "ACKED RECORDS WERE LOST")
-    if result.no_spark:
-        print(f"without Spark: {result.no_spark}")
 
 
 def read_lines(file: str | None) -> list[str]:

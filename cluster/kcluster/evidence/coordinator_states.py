@@ -6,7 +6,8 @@ Kafka: no counterpart; kafka-consumer-groups and kafka-transactions show the lat
 
 A look costs a comparison per group and per transaction, however many members a consumer group has.
 It happens from time to time, and when an event or an answer of a coordinator says that something
-has changed.
+has changed.  A row has all members of its group, so members of a large one that come or go wait for
+the next look from time to time (sampling.py): row by row, they would cost the square of the size.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from kcluster.protocol.apis import ApiKey
 MAX_GROUP_WEIGHT: Final = 100_000
 """Rows of groups that are kept, and members in them, together."""
 MAX_TRANSACTION_ROWS: Final = 30_000
+LARGE_GROUP: Final = 100
+"""From so many members on a row is too much for each single member that comes or goes."""
 DEAD: Final = "Dead"
 
 CHANGING_APIS: Final = frozenset(
@@ -103,6 +106,11 @@ class CoordinatorStates:
             for transactional in node.transactions.shards.values():
                 self._look_at_transactions(now_ms, node, transactional)
             self._bury_transactions(now_ms, node)
+
+    def is_large(self, group: str) -> bool:
+        """Whether this group had many members when it was last read."""
+        newest = self.groups.newest.get(group)
+        return newest is not None and len(newest.members) >= LARGE_GROUP
 
     def trim(self) -> None:
         """Keep within the bounds."""

@@ -30,6 +30,7 @@ from kcluster.clients.ledger import Partition
 from kcluster.contract import Note, Reply, Request
 from kcluster.deaths import ProcessState
 from kcluster.events.brokers import BrokerDown, BrokerEvent
+from kcluster.events.clients import GroupMemberExpired, GroupMemberJoined, GroupMemberLeft
 from kcluster.events.partitions import PartitionEvent
 from kcluster.events.topics import TopicDeleted
 from kcluster.evidence.contents import Contents
@@ -67,6 +68,7 @@ SLOW_MS: Final = 100
 UNKNOWN_CLIENT: Final = "(unanswered)"
 """The sender of a batch whose request was never answered: acks=0, or its broker died."""
 
+_OF_A_MEMBER: Final = (GroupMemberJoined, GroupMemberLeft, GroupMemberExpired)
 _URGENT: Final = (PartitionEvent, BrokerEvent)
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _FETCH: Final = int(ApiKey.FETCH)
@@ -172,8 +174,12 @@ class SamplingRecorder(Recorder):
 
     def _on_note(self, note: Note) -> None:
         self.notes.append(note)
-        self._look_at_coordinator_of(note)
         event = note.event
+        if isinstance(event, _OF_A_MEMBER) and self.states.is_large(event.group):
+            if not self._is_due:
+                self._look_later(note.at_ms)
+        else:
+            self._look_at_coordinator_of(note)
         if (self._is_urgent and isinstance(event, PartitionEvent)) or event.is_internal:
             return
         if isinstance(event, BrokerDown):

@@ -236,9 +236,10 @@ class ClusterVerbs(WaitingVerbs, NetworkVerbs, ClockVerbs, RecordVerbs):
         return self._do(self._settled.is_settled)
 
     def wait_until_settled(self, *, timeout_s: float | None = None) -> bool:
-        """Wait until `is_settled()`, by default `settle_limit_s` at most; returns whether it is."""
-        self._wait(self._settled.is_settled, timeout_s or self.settle_limit_s, None)
-        return self.is_settled()
+        """Wait until `is_settled()`, by default `settle_limit_s` at most; returns whether it was:
+        what follows may unsettle it at once."""
+        limit_s = timeout_s or self.settle_limit_s
+        return self._wait(self._settled.is_settled, limit_s, None) or self.is_settled()
 
     def _wait_down(self, chosen: tuple[int, ...], timeout_s: float | None) -> None:
         down = self._settled.is_down

@@ -180,8 +180,8 @@ class WaitingVerbs:
 
         end = self._do(begin)
         try:
-            self._wait(lambda: wanted.holds(facts), limit_ms / 1000, None)
-            if not self._do(lambda: wanted.holds(facts)):
+            held = self._wait(lambda: wanted.holds(facts), limit_ms / 1000, None)
+            if not held and not self._do(lambda: wanted.holds(facts)):
                 if self.driver.is_clock_paused:
                     limit_ms = 0
                 raise NotInTime(self._do(lambda: not_held(wanted, facts, limit_ms)))
@@ -204,11 +204,12 @@ class WaitingVerbs:
     def _do(self, function: Callable[[], T]) -> T:
         return self._result(self.driver.call(function), None, "")
 
-    def _wait(self, condition: Callable[[], bool], timeout_s: float, failure: str | None) -> None:
-        """Wait for a condition, by the cluster's clock; not if that is paused.  With `failure` None
-        a timeout is not an error."""
+    def _wait(self, condition: Callable[[], bool], timeout_s: float, failure: str | None) -> bool:
+        """Wait for a condition, by the cluster's clock; not if that is paused.  Returns whether it
+        held: perhaps for a moment only, and no longer when this thread runs again.  With `failure`
+        None a timeout is not an error."""
         if self.driver.is_clock_paused:
-            return
+            return False
         driver = self.driver
         future = self._do(lambda: driver.when(condition))
         until_ms = driver.clock_ms() + timeout_s * 1000
@@ -216,7 +217,8 @@ class WaitingVerbs:
         try:
             while True:
                 try:
-                    return self._result(future, left_s / driver.clock.speed, failure or "")
+                    self._result(future, left_s / driver.clock.speed, failure or "")
+                    return True
                 except ClusterError:
                     if future.done():
                         raise
@@ -231,11 +233,11 @@ class WaitingVerbs:
                     driver.call(lambda: driver.forget_condition(future))
         if failure is not None:
             raise NotInTime(f"{failure} within {timeout_s:g} s")
+        return False
 
     def _wait_until(self, condition: Callable[[], bool], timeout_s: float, failure: str) -> None:
         """The same, but if the clock is paused and the condition does not hold, it is an error."""
-        self._wait(condition, timeout_s, failure)
-        if self.driver.is_clock_paused and not self._do(condition):
+        if not self._wait(condition, timeout_s, failure) and not self._do(condition):
             raise ClusterError(f"{failure}, and the clock is paused")
 
     def _result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:

@@ -30,9 +30,10 @@ from kcluster.cli.control.protocol import ControlError
     help="fast: time constants 100 times shorter than Kafka's. kafka: the real ones, about 20 s.",
 )
 @click.option("--spark", is_flag=True, help="Spark ingests the topic meanwhile, and audits it.")
+@click.option("-q", "--quiet", is_flag=True, help="Show only whether records were lost.")
 @click.option("--json", "as_json", is_flag=True, help="Print timeline and count as a JSON object.")
 def command(
-    file: str | None, topology: str | None, profile: str, spark: bool, as_json: bool
+    file: str | None, topology: str | None, profile: str, spark: bool, quiet: bool, as_json: bool
 ) -> None:
     """Kill a leader under load, and count: no acked record is lost.
 
@@ -43,7 +44,7 @@ def command(
     from kcluster.operations.errors import ClusterError
 
     try:
-        nothing_was_lost = run(file, topology, profile, spark, as_json)
+        nothing_was_lost = run(file, topology, profile, spark, quiet, as_json)
     except TopologyError as error:
         print(error, file=sys.stderr)
         sys.exit(2)

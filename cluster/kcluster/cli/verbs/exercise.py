@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -99,9 +100,16 @@ def start(exercise: str, file: str | None) -> None:
 @click.option(
     "--out", metavar="DIR", help="Write the first run that misses a goal to a directory below DIR."
 )
+@click.option("-q", "--quiet", is_flag=True, help="Show only the points.")
 @click.option("--json", "as_json", is_flag=True, help="Print the grade as one JSON object.")
 def check(
-    exercise: str, file: str, seeds: str | None, secret: str, out: str | None, as_json: bool
+    exercise: str,
+    file: str,
+    seeds: str | None,
+    secret: str,
+    out: str | None,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Grade the answer in FILE over hidden seeds.
 
@@ -130,7 +138,7 @@ def check(
     if as_json:
         print_json({**grade.values(), "timeline": None if page is None else str(page)})
     else:
-        print("\n".join(grade_lines(grade)))
+        print("\n".join(islice(grade_lines(grade), 1 if quiet else None)))
         if page is not None:
             print(f"timeline: {page}")
     if unwritten is not None:
@@ -168,11 +176,13 @@ def task_lines(exercise: Exercise) -> Iterator[str]:
 
 def grade_lines(grade: Grade) -> Iterator[str]:
     """The points, and the first run that missed a goal."""
-    yield f"{grade.points} of {grade.of} points, {len(grade.seeds)} runs"
+    from kcluster.events.words.base import counted
+
+    yield f"{grade.points} of {grade.of} points, {counted(len(grade.seeds), 'run')}"
     for goal in grade.goals:
         yield f"  {goal.points} of {goal.of}  {goal.text}"
         if not goal.reached:
-            runs = f"{goal.failed_runs} of {len(grade.seeds)} runs"
+            runs = f"{goal.failed_runs} of {counted(len(grade.seeds), 'run')}"
             yield f"          missed in {runs}; seed {goal.first_failing_seed}: {goal.why}"
     if grade.first_failing is None:
         return

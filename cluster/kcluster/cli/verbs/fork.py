@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from kcluster.scenario.play.fork import Future, Futures
 
 
+FUTURES: Final = ("here", "there")
+"""Without the action, and with it."""
 SIDE_BY_SIDE: Final = 100
 """A terminal that is narrower shows the futures one after the other."""
 
@@ -53,6 +55,7 @@ class ForkRequest(ControlRequest, verb="fork"):
 )
 @click.option("--play", metavar="SCENARIO", help="Fork a scenario instead of the running cluster.")
 @click.option("--seed", type=click.IntRange(0), help="With --play: the seed of its run.")
+@click.option("-q", "--quiet", is_flag=True, help="Show only the answer of each future.")
 @control_options
 def command(
     actions: tuple[str, ...],
@@ -60,6 +63,7 @@ def command(
     duration: str,
     play: str | None,
     seed: int | None,
+    quiet: bool,
     name: str | None,
     as_json: bool,
 ) -> None:
@@ -81,6 +85,8 @@ def command(
             answer = conversation.ask(request, timeout_s=None)
     if as_json:
         print_json(answer)
+    elif quiet:
+        print("\n".join(answers(answer)))
     else:
         print("\n".join(shown(answer, shutil.get_terminal_size((160, 50)).columns)))
 
@@ -173,12 +179,23 @@ def fork_values(futures: Futures, actions: list[str]) -> dict[str, Any]:
     }
 
 
+def answers(answer: dict[str, Any]) -> list[str]:
+    """A line for each future: the last of its own."""
+    return [f"{title(answer, future)} {answer[future]['lines'][-1]}" for future in FUTURES]
+
+
+def title(answer: dict[str, Any], future: str) -> str:
+    """What begins a future."""
+    return (
+        "with nothing more done:" if future == "here" else f"with {'; '.join(answer['actions'])}:"
+    )
+
+
 def shown(answer: dict[str, Any], width: int) -> list[str]:
     """Both futures side by side, `width` characters wide; one after the other if that is narrow."""
     from kcluster.cli.table import side_by_side
 
-    left = ["with nothing more done:", *answer["here"]["lines"]]
-    right = [f"with {'; '.join(answer['actions'])}:", *answer["there"]["lines"]]
+    left, right = ([title(answer, each), *answer[each]["lines"]] for each in FUTURES)
     lines = [*left, "", *right] if width < SIDE_BY_SIDE else side_by_side(left, right, width)
     if answer["assumptions"]:
         lines += ["", "How the played past differs:", *answer["assumptions"]]

@@ -29,8 +29,9 @@ PLAY_ID = "play"
     default=0,
     help="Serve the page on this port.  [default: a free one]",
 )
+@click.option("-q", "--quiet", is_flag=True, help="Print the ready line alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print the ready line as JSON.")
-def command(scenario: str, seed: int | None, port: int, as_json: bool) -> None:
+def command(scenario: str, seed: int | None, port: int, quiet: bool, as_json: bool) -> None:
     """Run a scenario in virtual time and show the whole run on the page.
 
     SCENARIO is a file, or the name of one that ships with kcluster (kcluster scenario list). The
@@ -64,7 +65,8 @@ def command(scenario: str, seed: int | None, port: int, as_json: bool) -> None:
             "seed": result.seed, "outcome": result.verdict.outcome,
         })  # fmt: skip
     else:
-        print(head_line(result))
+        if not quiet:
+            print(head_line(result))
         print(f"ready: {page}  (Ctrl-C stops)")
     sys.stdout.flush()
     stopped.get()
