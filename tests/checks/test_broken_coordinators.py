@@ -202,8 +202,10 @@ def writes_of_old_leaders_are_stored(patch: pytest.MonkeyPatch) -> None:
     """The share coordinator does not compare leader epochs."""
     sound = ShareStateShard.write
 
-    def write(self: Any, partition: Any, state_epoch: int, _leader_epoch: int, *more: Any) -> None:
-        sound(self, partition, state_epoch, -1, *more)
+    def write(self: Any, partition: Any, state_epoch: int, leader_epoch: int, *more: Any) -> None:
+        entry = self.entries.get(partition)
+        newest = leader_epoch if entry is None else max(leader_epoch, entry.leader_epoch)
+        sound(self, partition, state_epoch, newest, *more)
 
     patch.setattr(ShareStateShard, "write", write)
 

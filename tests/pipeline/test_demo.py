@@ -27,7 +27,7 @@ def test_demo__spark_ingests_while_the_leader_dies_and_its_audit_finds_no_loss_e
     text = tmp_path / "text.txt"
     # Some lines are equal: the audit distinguishes them as the run does.
     text.write_text("".join(f"line {number % 900} of the text\n" for number in range(1_000)))
-    assert run(str(text), None, "fast", with_spark=True, as_json=True)
+    assert run(str(text), None, "fast", with_spark=True, as_json=True, quiet=False)
     shown = json.loads(capsys.readouterr().out)
     assert "killed" in [moment["label"] for moment in shown["timeline"]]
     found = shown["spark"]

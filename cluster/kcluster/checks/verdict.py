@@ -37,7 +37,7 @@ from kcluster.events.words.base import counted
 from kcluster.evidence.client_names import keeps_a_ledger
 from kcluster.evidence.contents import Unreadable
 from kcluster.evidence.finals import read_finals
-from kcluster.evidence.group_history import share_leaderships
+from kcluster.evidence.group_history import delivery_limits, share_leaderships
 from kcluster.evidence.history import FinalLog, shown
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.outside import FROM_THE_START, IsInside, outside_ledger
@@ -160,7 +160,7 @@ def judge(
     whole = _joined(ledger, outside)
     finals = read_finals(recorder, names)
     facts = Facts(recorder, whole, clients, names)
-    whole.share_leaderships = share_leaderships(recorder)
+    _add_share_groups(whole, recorder)
     anomalies = _anomalies(facts, finals.logs, drained, since_ms)
     broken = (*recorder.invariants.violations, *finals.violations)
     violations = explained_violations(facts, [x for x in broken if x.at_ms >= since_ms])
@@ -242,6 +242,12 @@ def _inside_test(ledger: Ledger) -> IsInside:
         return inside
 
     return is_inside
+
+
+def _add_share_groups(ledger: Ledger, recorder: Recorder) -> None:
+    """Add what brokers know of the share groups that were delivered something."""
+    ledger.share_leaderships = share_leaderships(recorder)
+    ledger.delivery_limits = delivery_limits(recorder, {one.group for one in ledger.deliveries})
 
 
 def _windows(facts: Facts, patience_ms: int | None) -> list[Window]:

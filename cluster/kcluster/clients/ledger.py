@@ -202,6 +202,17 @@ class ClientError(Struct, frozen=True):
     partition: Partition | None = None
 
 
+class DeliveryLimits(NamedTuple):
+    """How often a record may be delivered to a share group: the lowest and the highest limit that
+    were in force during the run (share.delivery.count.limit)."""
+
+    lowest: int = 5
+    highest: int = 5
+
+
+UNCHANGED_LIMITS: Final = DeliveryLimits()
+
+
 class Ledger:
     """All sends and reads of a run, in order."""
 
@@ -217,8 +228,8 @@ class Ledger:
         """The consumers with isolation level read_committed."""
         self.deliveries: list[SharedRecord] = []
         """What share consumers received, in order."""
-        self.delivery_limit = 5
-        """How often a record may be delivered to a share group."""
+        self.delivery_limits: dict[str, DeliveryLimits] = {}
+        """By share group."""
         self.lock_duration_ms = 30_000
         """How long a member of a share group may keep a record."""
         self.share_leaderships: list[ShareLeadership] = []
@@ -257,7 +268,7 @@ class Ledger:
         other.read_committed = dict(self.read_committed)
         other.unowned = self.unowned
         other.deliveries = self.deliveries
-        other.delivery_limit = self.delivery_limit
+        other.delivery_limits = self.delivery_limits
         other.lock_duration_ms = self.lock_duration_ms
         other.share_leaderships = self.share_leaderships
         other.present_share_groups = self.present_share_groups

@@ -8,7 +8,6 @@ Kafka: kafka-dump-log and kafka-replica-verification, over all disks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from msgspec import Struct
 
@@ -17,7 +16,7 @@ from kcluster.broker.node import BrokerNode
 from kcluster.clients.ledger import Partition
 from kcluster.deaths import ProcessState
 from kcluster.evidence.history import FinalLog
-from kcluster.evidence.outside import Names
+from kcluster.evidence.outside import Names, is_dead_letter_queue
 from kcluster.evidence.recorder import Recorder
 from kcluster.evidence.transactions import Owners, hidden_records, open_transactions, read_owners
 from kcluster.invariants.invariants import Violation, violation
@@ -27,9 +26,6 @@ from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.status import controller_image
 from kcluster.partition.log.log import Log
 from kcluster.protocol.names import TRANSACTION_STATE_TOPIC, has_internal_prefix
-
-DEAD_LETTERS_ENABLED: Final = "errors.deadletterqueue.group.enable"
-"""The config of a topic that share groups may use as their dead letter queue (KIP-1191)."""
 
 
 class Finals(Struct):
@@ -54,8 +50,7 @@ def read_finals(recorder: Recorder, names: Names) -> Finals:
         if log is not None:
             read_owners(log.batches_from(log.log_start_offset), owners)
     for topic in sorted(image.topics):
-        is_queue = image.topic_configs(topic).get(DEAD_LETTERS_ENABLED) == "true"
-        is_brokers_own = has_internal_prefix(topic) or is_queue
+        is_brokers_own = has_internal_prefix(topic) or is_dead_letter_queue(image, topic)
         for registration in image.topics[topic].partitions:
             partition = (topic, registration.partition)
             _read(recorder, finals, partition, registration, names, owners, is_brokers_own)

@@ -19,7 +19,7 @@ from kcluster.broker.coordinator.group_log import OffsetRecord
 from kcluster.broker.coordinator.group_records import decode_batch
 from kcluster.broker.coordinator.share_state.share_state_log import decode_states
 from kcluster.broker.share.in_flight import RecordState
-from kcluster.clients.ledger import Partition, ShareLeadership
+from kcluster.clients.ledger import DeliveryLimits, Partition, ShareLeadership
 from kcluster.contract import Note, Request
 from kcluster.events.clients import (
     GroupAssigned,
@@ -32,7 +32,8 @@ from kcluster.evidence.client_names import client_name
 from kcluster.evidence.exchanges import error_codes
 from kcluster.evidence.recorder import Answer, Recorder
 from kcluster.metadata.placement import coordinator_partition
-from kcluster.operations.status import controller_image
+from kcluster.metadata.records import BROKER_RESOURCE, GROUP_RESOURCE, ConfigRecord
+from kcluster.operations.status import controller_image, metadata_log
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC
@@ -40,6 +41,7 @@ from kcluster.protocol.names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPI
 LATEST: Final = -1
 EARLIEST: Final = -2
 """Timestamps that a client gives in ListOffsets to find the end or the start of a log."""
+DELIVERY_LIMIT: Final = "share.delivery.count.limit"
 EXPECTED: Final = (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED)
 """Answers that are no refusals: a new member is always sent away for its id first (KIP-394)."""
 
@@ -219,6 +221,29 @@ def archived_records(
                 for first, last, state, count in record.stored_batches:
                     if state == RecordState.ARCHIVED:
                         yield ArchivedRecords(append.at_ms, first, last, count)
+
+
+def delivery_limits(recorder: Recorder, groups: Iterable[str]) -> dict[str, DeliveryLimits]:
+    """The limits of these share groups: of the topology, and as configs of brokers or of the group
+    were changed since."""
+    of_group: dict[str, set[int]] = {group: set() for group in groups}
+    if not of_group:
+        return {}
+    topology = recorder.plan.topology
+    of_brokers = {
+        topology.broker_config(broker.id).group_share_delivery_count_limit
+        for broker in topology.brokers
+    }
+    for record in metadata_log(recorder.dispatcher).records:
+        if not isinstance(record, ConfigRecord) or record.value is None:
+            continue
+        at = record.resource_type, record.name
+        if at == (BROKER_RESOURCE, f"group.{DELIVERY_LIMIT}"):
+            of_brokers.add(int(record.value))
+        elif at == (GROUP_RESOURCE, DELIVERY_LIMIT) and record.resource_name in of_group:
+            of_group[record.resource_name].add(int(record.value))
+    every = {group: of_brokers | own for group, own in of_group.items()}
+    return {group: DeliveryLimits(min(limits), max(limits)) for group, limits in every.items()}
 
 
 def share_leaderships(recorder: Recorder) -> list[ShareLeadership]:

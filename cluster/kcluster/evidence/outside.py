@@ -29,11 +29,15 @@ from kcluster.evidence.attempts import (
 )
 from kcluster.evidence.recorder import Answer, PartitionAnswer, Recorder
 from kcluster.invariants.observed import Append, ObservedPartition
+from kcluster.metadata.image import MetadataImage
+from kcluster.operations.status import controller_image
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.records.batches import CRC_AT, CRC_START, Batch, InvalidRecords
 
 FROM_THE_START: Final = -(1 << 62)
+DEAD_LETTERS_ENABLED: Final = "errors.deadletterqueue.group.enable"
+"""The config of a topic that share groups may use as their dead letter queue (KIP-1191)."""
 
 Names = dict[Batch, list[bytes]]
 """By batch, the name of each of its records."""
@@ -43,6 +47,12 @@ Taken = dict[tuple[Partition, bytes], int]
 
 IsInside = Callable[[str | None], bool]
 """Whether a client id is of a client that keeps its own ledger."""
+
+
+def is_dead_letter_queue(image: MetadataImage, topic: str) -> bool:
+    """Whether share groups may use a topic as their dead letter queue (KIP-1191): brokers write
+    it."""
+    return image.topic_configs(topic).get(DEAD_LETTERS_ENABLED) == "true"
 
 
 def outside_ledger(
@@ -57,8 +67,10 @@ def outside_ledger(
     _attribute_verified(recorder)
     asked = _Asked(recorder, is_inside)
     taken: Taken = dict.fromkeys(((send.partition, send.value) for send in inside.sends), 1)
+    image = controller_image(recorder.dispatcher)
     for observed in recorder.partitions.values():
-        _add_sends(recorder, observed, asked, ledger, names, taken)
+        if not is_dead_letter_queue(image, observed.topic):
+            _add_sends(recorder, observed, asked, ledger, names, taken)
     for answer in asked.answers:
         if answer.error_code:
             _add_error(ledger, answer, "Produce")

@@ -196,7 +196,8 @@ def test_reassignment__executed_verified_and_listed(kafka: Tool, tmp_path: Path)
 def test_cluster__its_id_features_quorum_logs_versions_and_acls(kafka: Tool) -> None:
     assert "Cluster ID: " in kafka(f"{TOOLS}.ClusterTool", "cluster-id")
     features = kafka(f"{TOOLS}.FeatureCommand", "describe")
-    assert re.search(r"Feature: metadata.version\s.*FinalizedVersionLevel: 4\.3-IV\d", features)
+    # It is of 4.3.1, and has no name for the levels of 4.4.
+    assert re.search(r"Feature: metadata.version\s.*FinalizedVersionLevel: UNKNOWN 33\s", features)
     quorum = kafka(f"{TOOLS}.MetadataQuorumCommand", "describe", "--status")
     assert re.search(r"LeaderId:\s+3000", quorum)
     replication = kafka(f"{TOOLS}.MetadataQuorumCommand", "describe", "--replication")
@@ -206,5 +207,5 @@ def test_cluster__its_id_features_quorum_logs_versions_and_acls(kafka: Tool) -> 
     assert [broker["broker"] for broker in found["brokers"]] == [1, 2, 3]
     versions = kafka(f"{TOOLS}.BrokerApiVersionsCommand")
     assert versions.count("(id: ") == 3
-    assert "UNKNOWN" not in versions
+    assert versions.count("UNKNOWN") == 3 * len((93, 94))  # what 4.4 added
     assert "No Authorizer is configured" in kafka(f"{TOOLS}.AclCommand", "--list", code=1)

@@ -20,7 +20,9 @@ from msgspec import Struct
 
 from kcluster.checks.settings import Setting
 from kcluster.clients.ledger import (
+    UNCHANGED_LIMITS,
     ClientTransaction,
+    DeliveryLimits,
     Ledger,
     Partition,
     ReadRecord,
@@ -105,13 +107,16 @@ class PartitionHistory(Struct, frozen=True):
     """To members of share groups."""
     present_share_groups: Mapping[str, None] = {}
     """Those that had members to the end."""
-    delivery_limit: int = 0
+    delivery_limits: Mapping[str, DeliveryLimits] = {}
+    """By share group."""
 
     def is_settled(self, deliveries: Sequence[SharedRecord]) -> bool:
         """Whether a share group is done with a record, or may be: an acceptance was sent that was
         not refused, or it was delivered as often as it may be."""
         return any(
-            one.count >= self.delivery_limit or one.is_acknowledged or one.may_be_acknowledged
+            one.count >= self.delivery_limits.get(one.group, UNCHANGED_LIMITS).lowest
+            or one.is_acknowledged
+            or one.may_be_acknowledged
             for one in deliveries
         )
 

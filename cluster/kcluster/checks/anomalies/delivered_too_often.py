@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from kcluster.checks.anomalies.base import Finding, anomaly
 from kcluster.checks.anomalies.delivery import DeliveryAnomaly, Leaderships
-from kcluster.clients.ledger import Ledger, Partition, SharedRecord
+from kcluster.clients.ledger import UNCHANGED_LIMITS, Ledger, Partition, SharedRecord
 
 
 @anomaly("delivered-too-often", "a share group's record was delivered more often than allowed")
@@ -24,7 +24,7 @@ class DeliveredTooOften(DeliveryAnomaly):
 
     def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
         released: dict[tuple[str, Partition, int], SharedRecord] = {}
-        leaders, limit = Leaderships(ledger), ledger.delivery_limit
+        leaders = Leaderships(ledger)
         for delivery in ledger.deliveries:
             key = (delivery.group, delivery.partition, delivery.offset)
             before = released.get(key)
@@ -36,6 +36,7 @@ class DeliveredTooOften(DeliveryAnomaly):
             )
             if delivery.is_released and (before is None or before.count < delivery.count):
                 released[key] = delivery
+            limit = ledger.delivery_limits.get(delivery.group, UNCHANGED_LIMITS).highest
             if delivery.count <= limit and not stands:
                 continue
             again = "again " if stands else ""

@@ -21,7 +21,7 @@ from kcluster.checks.anomalies.base import (
 from kcluster.checks.anomalies.wording import place_of, records_of, were
 from kcluster.checks.settings import Setting
 from kcluster.checks.stories.reads import changes_between
-from kcluster.clients.ledger import SharedRecord
+from kcluster.clients.ledger import UNCHANGED_LIMITS, SharedRecord
 from kcluster.contract import Note
 from kcluster.events.share_groups import (
     DeadLettersDropped,
@@ -89,7 +89,7 @@ class PassedOver(PartitionAnomaly):
 def _exhausted(facts: Facts, anomaly: Anomaly) -> Link | None:
     """When the last of the records was archived, if each was delivered as often as it may be,
     although its members received it less often."""
-    limit = facts.ledger.delivery_limit
+    limit = facts.ledger.delivery_limits.get(anomaly.client, UNCHANGED_LIMITS).lowest
     left = set(range(anomaly.first, anomaly.last + 1))
     for one in archived_records(facts.recorder, anomaly.client, anomaly.partition):
         if one.count >= limit:

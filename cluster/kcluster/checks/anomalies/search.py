@@ -61,7 +61,7 @@ def find_anomalies(
             read_committed=ledger.read_committed,
             deliveries=deliveries.get(partition, ()),
             present_share_groups=ledger.present_share_groups,
-            delivery_limit=ledger.delivery_limit,
+            delivery_limits=ledger.delivery_limits,
         )
         for kind in ANOMALIES.values():
             if isinstance(kind, PartitionAnomaly):

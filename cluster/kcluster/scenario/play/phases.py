@@ -162,9 +162,6 @@ class ScenarioRun:
                 continue
             key = consumer.settings.group_id or f"consumer {consumer.name}"
             self._readers.setdefault(key, []).append(consumer)
-        limit = self.scenario.topology.config.get("group.share.delivery.count.limit")
-        if limit is not None:
-            self.stage.ledger.delivery_limit = int(limit)
         self.stage.ledger.lock_duration_ms = self.stage.lock_duration_ms()
         clients: list[WorkloadProducer | WorkloadConsumer] = [*self._producers, *self._consumers]
         for client in clients:
