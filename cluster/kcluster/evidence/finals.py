@@ -13,10 +13,11 @@ from msgspec import Struct
 
 from kcluster.broker.coordinator.transactions.transaction import Transaction
 from kcluster.broker.node import BrokerNode
+from kcluster.broker.share.configs import is_dead_letter_queue
 from kcluster.clients.ledger import Partition
 from kcluster.deaths import ProcessState
 from kcluster.evidence.history import FinalLog
-from kcluster.evidence.outside import Names, is_dead_letter_queue
+from kcluster.evidence.outside import Names
 from kcluster.evidence.recorder import Recorder
 from kcluster.evidence.transactions import Owners, hidden_records, open_transactions, read_owners
 from kcluster.invariants.invariants import Violation, violation

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from kcluster.broker.serving.reading import READ_COMMITTED
+from kcluster.broker.share.configs import is_dead_letter_queue
 from kcluster.clients.consumer.completed_fetch import AbortedTransactions
 from kcluster.clients.ledger import ClientError, Ledger, Outcome, Partition, ReadRecord, SentRecord
 from kcluster.contract import Request
@@ -29,15 +30,12 @@ from kcluster.evidence.attempts import (
 )
 from kcluster.evidence.recorder import Answer, PartitionAnswer, Recorder
 from kcluster.invariants.observed import Append, ObservedPartition
-from kcluster.metadata.image import MetadataImage
 from kcluster.operations.status import controller_image
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.records.batches import CRC_AT, CRC_START, Batch, InvalidRecords
 
 FROM_THE_START: Final = -(1 << 62)
-DEAD_LETTERS_ENABLED: Final = "errors.deadletterqueue.group.enable"
-"""The config of a topic that share groups may use as their dead letter queue (KIP-1191)."""
 
 Names = dict[Batch, list[bytes]]
 """By batch, the name of each of its records."""
@@ -47,12 +45,6 @@ Taken = dict[tuple[Partition, bytes], int]
 
 IsInside = Callable[[str | None], bool]
 """Whether a client id is of a client that keeps its own ledger."""
-
-
-def is_dead_letter_queue(image: MetadataImage, topic: str) -> bool:
-    """Whether share groups may use a topic as their dead letter queue (KIP-1191): brokers write
-    it."""
-    return image.topic_configs(topic).get(DEAD_LETTERS_ENABLED) == "true"
 
 
 def outside_ledger(

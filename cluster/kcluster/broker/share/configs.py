@@ -16,11 +16,14 @@ from msgspec import Struct
 from kcluster.broker.coordinator.interface import CoordinatorBroker
 from kcluster.broker.coordinator.modern.configs import group_config, group_time_ms
 from kcluster.broker.share.window import ShareLimits
+from kcluster.metadata.image import MetadataImage
 from kcluster.protocol.features import SHARE_VERSION
 
 LATEST: Final = "latest"
 EARLIEST: Final = "earliest"
 READ_COMMITTED: Final = "read_committed"
+DEAD_LETTERS_ENABLED: Final = "errors.deadletterqueue.group.enable"
+"""The config of a topic that share groups may use as their dead letter queue (KIP-1191)."""
 DEAD_LETTERS_SINCE: Final = 2
 """share.version."""
 _PART: Final = re.compile(r"\+?([0-9]+)(?:[.,]([0-9]*))?([DHMS])")
@@ -81,6 +84,11 @@ class ShareConfigs:
             dead_letter_topic=topic,
             copies_dead_letters=bool(value_of("errors.deadletterqueue.copy.record.enable")),
         )
+
+
+def is_dead_letter_queue(image: MetadataImage, topic: str) -> bool:
+    """Whether share groups may use a topic as their dead letter queue: brokers write it."""
+    return image.topic_configs(topic).get(DEAD_LETTERS_ENABLED) == "true"
 
 
 def reset_duration_ms(reset: str) -> int:

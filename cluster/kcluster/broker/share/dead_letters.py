@@ -24,7 +24,7 @@ from msgspec import Struct
 from kcluster.broker.coordinator.interface import CoordinatorBroker
 from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.serving.appends import ACKS_ALL
-from kcluster.broker.share.configs import ShareConfigs
+from kcluster.broker.share.configs import DEAD_LETTERS_ENABLED, ShareConfigs, is_dead_letter_queue
 from kcluster.broker.share.in_flight import DeadLetterBatch, DeadLetterCause
 from kcluster.events.share_groups import DeadLetterProblem, DeadLettersDropped, DeadLettersWritten
 from kcluster.partition.replica import Replica
@@ -48,7 +48,6 @@ _MAX_BACKOFFS: Final = 30
 # DIFFERS: the backoff has no jitter.
 
 _RESERVED: Final = "__"
-_GROUP_ENABLE: Final = "errors.deadletterqueue.group.enable"
 _READ_BYTES: Final = 1 << 20
 """How much of the log is read at once for copies.  Kafka: DLQ_MAX_FETCH_BYTES."""
 
@@ -137,7 +136,7 @@ class DeadLetters:
         if name.startswith(_RESERVED):
             return DeadLetterProblem.RESERVED_NAME
         if name in image.topics:
-            if image.topic_configs(name).get(_GROUP_ENABLE) != "true":
+            if not is_dead_letter_queue(image, name):
                 return DeadLetterProblem.NOT_ENABLED
         elif not config.errors_deadletterqueue_auto_create_topics_enable:
             return DeadLetterProblem.NOT_CREATED
@@ -159,7 +158,8 @@ class DeadLetters:
             self._enqueue(leader, letters, now_ms)
 
     def _find_leader(self, letters: _Letters) -> int | None:
-        """Choose the partition of the queue by that of the records; its leader, if one is up."""
+        """Choose the queue's partition by the number of the records' own.  Returns its leader,
+        None if that is not up."""
         image = self._broker.image
         name = self._configs.of(letters.key.group_id).dead_letter_topic
         topic = image.topics.get(name)
@@ -173,7 +173,7 @@ class DeadLetters:
     def _create(self, letters: _Letters, now_ms: int) -> None:
         name = self._configs.of(letters.key.group_id).dead_letter_topic
         kind = m.CreateTopicsRequest
-        configs = {_GROUP_ENABLE: "true", "message.timestamp.type": "CreateTime"}
+        configs = {DEAD_LETTERS_ENABLED: "true", "message.timestamp.type": "CreateTime"}
         topic = kind.CreatableTopic(
             name=name,
             num_partitions=-1,

@@ -23,7 +23,7 @@ from kcluster.broker.coordinator.classic_calls import (
 )
 from kcluster.broker.coordinator.consumer.change import MemberChange, refuse_if_full
 from kcluster.broker.coordinator.consumer.group import ConsumerGroup
-from kcluster.broker.coordinator.consumer.heartbeat import known_member, known_static_member
+from kcluster.broker.coordinator.consumer.heartbeat import known_member
 from kcluster.broker.coordinator.consumer.member import (
     ConsumerMember,
     ConsumerMemberState,
@@ -40,6 +40,7 @@ from kcluster.broker.coordinator.consumer.migration import (
 )
 from kcluster.broker.coordinator.consumer.regexes import RegexChange, change_regex
 from kcluster.broker.coordinator.modern.group import GroupRefusal
+from kcluster.broker.coordinator.modern.refusals import known_static_member
 from kcluster.contract import Request
 from kcluster.events.clients import Departure
 from kcluster.protocol import messages as m
@@ -189,7 +190,9 @@ class ConsumerGroupClassicSide:
         if instance_id is None:
             member = known_member(self.group, member_id)
         else:
-            member = known_static_member(self.group, instance_id, member_id)
+            member = known_static_member(
+                self.group.static_member(instance_id), instance_id, member_id
+            )
         if isinstance(member, GroupRefusal):
             return member.error
         if not member.is_classic:
@@ -224,7 +227,9 @@ class ConsumerGroupClassicSide:
         static = self.group.static_member(instance_id)
         if static is not None and not leaver.member_id:
             return static
-        return known_static_member(self.group, instance_id, leaver.member_id)
+        return known_static_member(
+            self.group.static_member(instance_id), instance_id, leaver.member_id
+        )
 
 
 class ClassicJoin(MemberChange):
@@ -249,7 +254,9 @@ class ClassicJoin(MemberChange):
         if call.instance_id is None:
             return group.members.get(member_id) or ConsumerMember(member_id)
         if call.member_id:
-            static = known_static_member(group, call.instance_id, member_id)
+            static = known_static_member(
+                group.static_member(call.instance_id), call.instance_id, member_id
+            )
             return static.error if isinstance(static, GroupRefusal) else static
         previous = group.static_member(call.instance_id)
         if previous is None:

@@ -29,7 +29,11 @@ from kcluster.broker.coordinator.consumer.member import (
 from kcluster.broker.coordinator.consumer.regexes import RegexChange, change_regex, resolve_if_due
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH, GroupRefusal
-from kcluster.broker.coordinator.modern.refusals import fenced_epoch, unknown_member
+from kcluster.broker.coordinator.modern.refusals import (
+    fenced_epoch,
+    known_static_member,
+    unknown_member,
+)
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
@@ -65,7 +69,9 @@ def decide_leave(
         if isinstance(found, GroupRefusal):
             return found
         return Decided([], answer, leaver=found)
-    static = known_static_member(group, body.instance_id, body.member_id)
+    static = known_static_member(
+        group.static_member(body.instance_id), body.instance_id, body.member_id
+    )
     if isinstance(static, GroupRefusal):
         return static
     if body.member_epoch != LEAVE_STATIC_EPOCH:
@@ -87,19 +93,6 @@ def known_member(group: ConsumerGroup, member_id: str) -> ConsumerMember | Group
     member = group.members.get(member_id)
     if member is None:
         return unknown_member(group.group_id, member_id)
-    return member
-
-
-def known_static_member(
-    group: ConsumerGroup, instance_id: str, member_id: str
-) -> ConsumerMember | GroupRefusal:
-    member = group.static_member(instance_id)
-    if member is None:
-        message = f"the group has no static member {instance_id}"
-        return GroupRefusal(ErrorCode.UNKNOWN_MEMBER_ID, message)
-    if member.member_id != member_id:
-        message = f"instance id {instance_id} is member {member.member_id} now, not {member_id}"
-        return GroupRefusal(ErrorCode.FENCED_INSTANCE_ID, message)
     return member
 
 
@@ -160,7 +153,9 @@ class Heartbeat(MemberChange):
             found = known_member(group, member_id)
             return found if isinstance(found, GroupRefusal) else self._check_epoch(found)
         if not joins:
-            static = known_static_member(group, body.instance_id, member_id)
+            static = known_static_member(
+                group.static_member(body.instance_id), body.instance_id, member_id
+            )
             return static if isinstance(static, GroupRefusal) else self._check_epoch(static)
         previous = group.static_member(body.instance_id)
         if previous is None:

@@ -1,16 +1,25 @@
 """Why a heartbeat is refused, for what all kinds of these groups refuse.
 
-Owns: those errors and their words.  Never: decides that a heartbeat is refused.
+Owns: those errors and their words, and whether a static member is whom it says.  Never: makes any
+other decision about a heartbeat.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from kcluster.broker.coordinator.modern.group import GroupRefusal
 from kcluster.protocol.errors import ErrorCode
 
 _JOIN_AGAIN: Final = "give up everything assigned and join again"
+
+
+class _Member(Protocol):
+    @property
+    def member_id(self) -> str: ...
+
+
+MemberT = TypeVar("MemberT", bound=_Member)
 
 
 def invalid(message: str) -> GroupRefusal:
@@ -34,6 +43,20 @@ def full_group(limit: int, config: str) -> GroupRefusal:
 
 def unknown_member(group_id: str, member_id: str) -> GroupRefusal:
     return GroupRefusal(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id} has no member {member_id}")
+
+
+def known_static_member(
+    holder: MemberT | None, instance_id: str, member_id: str
+) -> MemberT | GroupRefusal:
+    """`holder`: the member that has this instance id, None for none.  Returns it if that is the
+    member of `member_id`."""
+    if holder is None:
+        message = f"the group has no static member {instance_id}"
+        return GroupRefusal(ErrorCode.UNKNOWN_MEMBER_ID, message)
+    if holder.member_id != member_id:
+        message = f"instance id {instance_id} is member {holder.member_id} now, not {member_id}"
+        return GroupRefusal(ErrorCode.FENCED_INSTANCE_ID, message)
+    return holder
 
 
 def fenced_epoch(sent: int, known: int, previous: int) -> GroupRefusal:

@@ -24,6 +24,7 @@ from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, LEAVE_STATIC_EP
 from kcluster.broker.coordinator.modern.refusals import (
     fenced_epoch,
     full_group,
+    known_static_member,
     unknown_member,
     unknown_state,
 )
@@ -90,26 +91,13 @@ def decide_leave(
         if member_id not in group.members:
             return unknown_member(group.group_id, member_id)
         return StreamsDecision(group.without(member_id), response)
-    member = _known_static_member(group, instance_id, member_id)
+    member = known_static_member(group.static_member(instance_id), instance_id, member_id)
     if isinstance(member, GroupRefusal):
         return member
     if epoch != LEAVE_STATIC_EPOCH:
         return StreamsDecision(group.without(member_id), response)
     progress = away(member.progress, LEAVE_STATIC_EPOCH)
     return StreamsDecision([StreamsProgressRecord(group.group_id, member_id, progress)], response)
-
-
-def _known_static_member(
-    group: StreamsGroup, instance_id: str, member_id: str
-) -> StreamsMember | GroupRefusal:
-    member = group.static_member(instance_id)
-    if member is None:
-        message = f"the group has no static member {instance_id}"
-        return GroupRefusal(ErrorCode.UNKNOWN_MEMBER_ID, message)
-    if member.member_id != member_id:
-        message = f"instance id {instance_id} is member {member.member_id} now, not {member_id}"
-        return GroupRefusal(ErrorCode.FENCED_INSTANCE_ID, message)
-    return member
 
 
 def decide_heartbeat(
@@ -220,7 +208,7 @@ class _StreamsHeartbeat:
     def _static_member(self, instance_id: str, is_joining: bool) -> StreamsMember:
         group, member_id = self._group, self._body.member_id
         if not is_joining:
-            known = _known_static_member(group, instance_id, member_id)
+            known = known_static_member(group.static_member(instance_id), instance_id, member_id)
             if isinstance(known, GroupRefusal):
                 raise _Refusal(known)
             self._check_epoch(known)
