@@ -113,6 +113,14 @@ def test_a_rejected_record_goes_to_the_queue_with_headers_that_name_it():
     ]
 
 
+def test_a_topic_is_a_queue_however_its_config_is_spelt():
+    rig = with_queue(cluster(1))
+    enable(rig, value=" TRUE ")
+    rejecting(rig)
+    rig.run_for(100)
+    assert (problems(rig), len(letters(rig))) == ([], 1)
+
+
 def test_a_copy_has_the_key_and_the_value_and_no_header_of_the_record():
     rig = with_queue(cluster(2))
     configure_group(rig, "errors.deadletterqueue.copy.record.enable", "true")

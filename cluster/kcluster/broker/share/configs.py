@@ -16,6 +16,8 @@ from msgspec import Struct
 from kcluster.broker.coordinator.interface import CoordinatorBroker
 from kcluster.broker.coordinator.modern.configs import group_config, group_time_ms
 from kcluster.broker.share.window import ShareLimits
+from kcluster.config.kafka.definitions import TOPIC_CONFIGS
+from kcluster.config.kafka.values import parse_value
 from kcluster.metadata.image import MetadataImage
 from kcluster.protocol.features import SHARE_VERSION
 
@@ -88,7 +90,8 @@ class ShareConfigs:
 
 def is_dead_letter_queue(image: MetadataImage, topic: str) -> bool:
     """Whether share groups may use a topic as their dead letter queue: brokers write it."""
-    return image.topic_configs(topic).get(DEAD_LETTERS_ENABLED) == "true"
+    own = image.topic_configs(topic).get(DEAD_LETTERS_ENABLED)
+    return own is not None and parse_value(TOPIC_CONFIGS[DEAD_LETTERS_ENABLED], own) is True
 
 
 def reset_duration_ms(reset: str) -> int:
