@@ -58,8 +58,7 @@ BASE_LABELS: Final[dict[ProcessState, dict[IsrMembership, str]]] = {
         IsrMembership.OUT: "down",
     },
 }
-"""The label without the difference of the logs.  The page of a run has this table too, and
-completes it with the same two words."""
+"""The label without the difference of the logs."""
 AHEAD: Final = "ahead"
 BEHIND: Final = "behind"
 
