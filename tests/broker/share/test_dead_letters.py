@@ -12,7 +12,7 @@ from kcluster.metadata.records import TOPIC_RESOURCE
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.records.records import Record, parse_batches, read_records
-from tests.broker.coordinator.share_state_rig import ShareStateRig
+from tests.broker.coordinator.share_state.share_state_rig import ShareStateRig
 from tests.broker.share.share_rig import (
     ACCEPT,
     GAP,

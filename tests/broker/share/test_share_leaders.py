@@ -8,7 +8,7 @@ from kcluster.events.words import text_of
 from kcluster.evidence.recorder import Recorder
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from tests.broker.coordinator.share_state_rig import ShareStateRig
+from tests.broker.coordinator.share_state.share_state_rig import ShareStateRig
 from tests.broker.share.share_history import ShareDelivery, share_facts_of
 from tests.broker.share.share_rig import (
     ACCEPT,

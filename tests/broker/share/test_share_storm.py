@@ -10,7 +10,7 @@ import pytest
 
 from kcluster.evidence.recorder import Recorder
 from kcluster.protocol.names import SHARE_GROUP_STATE_TOPIC
-from tests.broker.coordinator.share_state_rig import ShareStateRig
+from tests.broker.coordinator.share_state.share_state_rig import ShareStateRig
 from tests.broker.share.share_history import ShareAcknowledgement, ShareDelivery, share_facts_of
 from tests.broker.share.share_rig import (
     ACCEPT,
