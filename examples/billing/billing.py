@@ -17,11 +17,11 @@ class BankError(Exception):
 class Bank:
     """Charges orders.  `answers_after_s()`: how long that takes; `fails()`: whether it fails."""
 
-    def __init__(self, billed, answers_after_s=lambda: 0.005, fails=lambda: False):
+    def __init__(self, billed, answers_after_s=lambda: 0.005, fails=lambda: False) -> None:
         self.orders = []
         self._billed, self._answers_after_s, self._fails = billed, answers_after_s, fails
 
-    def charge(self, record):
+    def charge(self, record) -> None:
         """Charge the order in a record, and report to the ledger that it was billed."""
         time.sleep(self._answers_after_s())
         if self._fails():
@@ -29,7 +29,7 @@ class Bank:
         self.orders.append(record.value)
         self._billed.add(record)
 
-    def wait_for(self, number, within_s=60):
+    def wait_for(self, number, within_s=60) -> None:
         """Wait until this many orders were charged, but no longer than this."""
         limit = time.monotonic() + within_s
         while len(set(self.orders)) < number and time.monotonic() < limit:
@@ -41,13 +41,13 @@ class Worker(threading.Thread):
 
     settings = {}
 
-    def __init__(self, bootstrap, bank, name="worker"):
+    def __init__(self, bootstrap, bank, name="worker") -> None:
         super().__init__(name=name)
         self.bank = bank
         self.is_stopping = threading.Event()
         self._servers = bootstrap.split(",")
 
-    def run(self):
+    def run(self) -> None:
         """Serve until `stop`; after a crash, begin again, as a supervisor would make it."""
         while not self.is_stopping.is_set():
             with suppress(BankError, CommitFailedError), closing(self._consumer()) as consumer:
@@ -55,7 +55,7 @@ class Worker(threading.Thread):
                     polled = consumer.poll(timeout_ms=500)
                     self.bill(consumer, [one for records in polled.values() for one in records])
 
-    def stop(self):
+    def stop(self) -> None:
         """End it as a deployment does."""
         self.is_stopping.set()
         self.join()

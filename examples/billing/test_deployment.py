@@ -11,7 +11,7 @@ from kafka import KafkaProducer
 
 
 class CommitsFirst(Worker):
-    def bill(self, consumer, records):
+    def bill(self, consumer, records) -> None:
         consumer.commit()
         for record in records:
             if self.is_stopping.is_set():
@@ -20,7 +20,7 @@ class CommitsFirst(Worker):
 
 
 class CommitsLast(Worker):
-    def bill(self, consumer, records):
+    def bill(self, consumer, records) -> None:
         for record in records:
             self.bank.charge(record)
         consumer.commit()
@@ -28,7 +28,7 @@ class CommitsLast(Worker):
 
 @pytest.mark.kafka_cluster(clock="virtual", seeds=200, topics={"orders": {}})
 @pytest.mark.parametrize("worker", [CommitsFirst, CommitsLast])
-def test_a_deployment_loses_no_order(kafka_cluster, worker):
+def test_a_deployment_loses_no_order(kafka_cluster, worker) -> None:
     billed = kafka_cluster.processed("orders")
     bank = Bank(billed)
     old, new = (worker(kafka_cluster.bootstrap, bank, name) for name in ("old", "new"))

@@ -16,7 +16,7 @@ IDEMPOTENT = {"acks": "all", "enable_idempotence": True}
     clock="virtual", seeds=200, topics={"orders": {}}, network={"default_latency_ms": 1}
 )
 @pytest.mark.parametrize("settings", [RETRIES, IDEMPOTENT], ids=["RETRIES", "IDEMPOTENT"])
-def test_a_failover_doubles_no_order(kafka_cluster, settings):
+def test_a_failover_doubles_no_order(kafka_cluster, settings) -> None:
     servers = kafka_cluster.bootstrap.split(",")
     producer = KafkaProducer(bootstrap_servers=servers, client_id="shop", **settings)
     killed_at = random.randrange(50)

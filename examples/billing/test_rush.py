@@ -13,7 +13,7 @@ from kafka import KafkaProducer
 class TakesAll(Worker):
     settings = {"max_poll_interval_ms": 30_000}
 
-    def bill(self, consumer, records):
+    def bill(self, consumer, records) -> None:
         for record in records:
             self.bank.charge(record)
         consumer.commit()
@@ -25,7 +25,7 @@ class TakesFew(TakesAll):
 
 @pytest.mark.kafka_cluster(clock="virtual", seeds=200, topics={"orders": {}})
 @pytest.mark.parametrize("worker", [TakesAll, TakesFew])
-def test_each_order_of_a_rush_is_billed_once(kafka_cluster, worker):
+def test_each_order_of_a_rush_is_billed_once(kafka_cluster, worker) -> None:
     billed = kafka_cluster.processed("orders")
     bank = Bank(billed, answers_after_s=lambda: random.expovariate(2))
     workers = [worker(kafka_cluster.bootstrap, bank, name) for name in ("left", "right")]

@@ -32,7 +32,7 @@ def begin(broker: OneBroker, *partitions: Any, **more: Any) -> int:
     return session_id
 
 
-def test_session__returns_only_changes():
+def test_session__returns_only_changes() -> None:
     broker = leader(partitions=3)
     session_id = begin(broker, fetch_partition(0), fetch_partition(1), fetch_partition(2))
     assert partition_results(broker.fetch(session_id=session_id, session_epoch=1)) == {}
@@ -42,7 +42,7 @@ def test_session__returns_only_changes():
     }
 
 
-def test_session__repeats_records_until_their_offset_is_passed():
+def test_session__repeats_records_until_their_offset_is_passed() -> None:
     broker = leader(partitions=2)
     session_id = begin(broker, fetch_partition(0), fetch_partition(1))
     broker.produce(batch(b"v"), partition=1)
@@ -53,7 +53,7 @@ def test_session__repeats_records_until_their_offset_is_passed():
     assert partition_results(after) == {}
 
 
-def test_session__records_above_the_limit_come_with_the_next_fetch():
+def test_session__records_above_the_limit_come_with_the_next_fetch() -> None:
     broker = leader(partitions=2)
     session_id = begin(broker, fetch_partition(0), fetch_partition(1))
     broker.produce(batch(b"v"), partition=0)
@@ -66,7 +66,7 @@ def test_session__records_above_the_limit_come_with_the_next_fetch():
     assert partition_results(second)[1] == ("NONE", ONE)
 
 
-def test_session__drops_forgotten_partitions():
+def test_session__drops_forgotten_partitions() -> None:
     broker = leader(partitions=2)
     session_id = begin(broker, fetch_partition(0), fetch_partition(1))
     body = fetch_body(session_id=session_id, session_epoch=1)
@@ -84,14 +84,14 @@ def test_session__drops_forgotten_partitions():
         ("FETCH_SESSION_TOPIC_ID_ERROR", 0, 1, 13),
     ],
 )
-def test_session__errors(error: str, other_id: int, epoch: int, version: int):
+def test_session__errors(error: str, other_id: int, epoch: int, version: int) -> None:
     broker = leader()
     session_id = begin(broker, fetch_partition()) + other_id
     response = broker.fetch(session_id=session_id, session_epoch=epoch, version=version)
     assert ErrorCode(response.error_code).name == error
 
 
-def test_session__is_closed_by_the_final_epoch():
+def test_session__is_closed_by_the_final_epoch() -> None:
     broker = leader()
     session_id = begin(broker, fetch_partition())
     assert broker.fetch(fetch_partition(), session_id=session_id, session_epoch=-1).session_id == 0
@@ -99,7 +99,7 @@ def test_session__is_closed_by_the_final_epoch():
     assert gone.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_session__a_full_cache_serves_the_fetch_without_a_session():
+def test_session__a_full_cache_serves_the_fetch_without_a_session() -> None:
     broker = leader(max_incremental_fetch_session_cache_slots=1)
     begin(broker, fetch_partition())
     second = broker.fetch(fetch_partition(), session_epoch=0)
@@ -107,7 +107,7 @@ def test_session__a_full_cache_serves_the_fetch_without_a_session():
     assert partition_results(second) == {0: ("NONE", 0)}
 
 
-def test_session__an_evicted_session_is_no_longer_notified():
+def test_session__an_evicted_session_is_no_longer_notified() -> None:
     broker = leader(max_incremental_fetch_session_cache_slots=1)
     session_id = begin(broker, fetch_partition())
     more = {"session_id": session_id, "session_epoch": 1, "min_bytes": 10 * ONE}
@@ -122,7 +122,7 @@ def test_session__an_evicted_session_is_no_longer_notified():
     assert len(replica.sessions) == 1
 
 
-def test_session__a_disconnected_client_is_not_answered():
+def test_session__a_disconnected_client_is_not_answered() -> None:
     broker = leader()
     session_id = begin(broker, fetch_partition())
     assert broker.fetch(session_id=session_id, session_epoch=1, max_wait_ms=500) is None
@@ -130,7 +130,7 @@ def test_session__a_disconnected_client_is_not_answered():
     assert broker.pass_time(500) is None
 
 
-def test_session__finds_a_partition_that_is_created_later():
+def test_session__finds_a_partition_that_is_created_later() -> None:
     broker = OneBroker(broker_records(1))
     unknown = broker.fetch(fetch_partition(), session_epoch=0)
     assert partition_results(unknown) == {0: ("UNKNOWN_TOPIC_OR_PARTITION", 0)}

@@ -46,7 +46,7 @@ def repaired_verdict(stage: Stage) -> Verdict:
     return stage.verdict()
 
 
-def test_verdict__a_run_without_anomalies_is_valid():
+def test_verdict__a_run_without_anomalies_is_valid() -> None:
     stage = Stage()
     hand = stage.hand()
     hand.produce(1, [b"a", b"b"])
@@ -58,11 +58,11 @@ def test_verdict__a_run_without_anomalies_is_valid():
     assert [*verdict.anomalies, *verdict.violations, *verdict.windows, *verdict.errors] == []
 
 
-def test_verdict__a_run_without_sends_is_unknown():
+def test_verdict__a_run_without_sends_is_unknown() -> None:
     assert Stage().verdict().outcome == UNKNOWN
 
 
-def test_verdict__a_cluster_that_was_not_repaired_is_unknown():
+def test_verdict__a_cluster_that_was_not_repaired_is_unknown() -> None:
     stage = Stage()
     stage.hand().produce(1, [b"a"])
     stage.run_for(100)
@@ -75,7 +75,7 @@ def test_verdict__a_cluster_that_was_not_repaired_is_unknown():
     assert (verdict.outcome, verdict.offline) == (UNKNOWN, ("orders-0",))
 
 
-def test_verdict__since_a_moment_ignores_earlier_anomalies():
+def test_verdict__since_a_moment_ignores_earlier_anomalies() -> None:
     stage = Stage()
     hand = stage.hand()
     with_lone_leader(stage)
@@ -94,7 +94,7 @@ def test_verdict__since_a_moment_ignores_earlier_anomalies():
     assert [*verdict.windows, *verdict.errors] == []
 
 
-def test_lost__acked_by_a_single_leader_that_died():
+def test_lost__acked_by_a_single_leader_that_died() -> None:
     stage = Stage()
     hand = stage.hand()
     stage.cut(1, 2)
@@ -118,7 +118,7 @@ def test_lost__acked_by_a_single_leader_that_died():
     )
 
 
-def test_lost__acked_by_a_single_leader_before_a_planned_move():
+def test_lost__acked_by_a_single_leader_before_a_planned_move() -> None:
     stage = Stage()
     hand = stage.hand()
     stage.cut(1, 2, one_way=True)
@@ -137,7 +137,7 @@ def test_lost__acked_by_a_single_leader_before_a_planned_move():
     assert verdict.anomalies[0].allowed == "acks=1"
 
 
-def test_lost__of_many_batches_the_first_and_the_last_are_reported():
+def test_lost__of_many_batches_the_first_and_the_last_are_reported() -> None:
     stage = Stage()
     hand = stage.hand()
     stage.cut(1, 2)
@@ -155,7 +155,7 @@ def test_lost__of_many_batches_the_first_and_the_last_are_reported():
     assert not any("offset 1 " in link.text for link in verdict.anomalies[0].chain)
 
 
-def test_lost__on_a_leader_that_did_not_know_it_was_replaced():
+def test_lost__on_a_leader_that_did_not_know_it_was_replaced() -> None:
     stage = Stage()
     hand = stage.hand()
     for other in (2, 3, 3_000):
@@ -174,7 +174,7 @@ def test_lost__on_a_leader_that_did_not_know_it_was_replaced():
     )
 
 
-def test_lost__acked_after_the_isr_shrank_to_the_leader():
+def test_lost__acked_after_the_isr_shrank_to_the_leader() -> None:
     stage = Stage(**{"min.insync.replicas": 1})
     hand = stage.hand()
     stage.cut(1, 2)
@@ -195,7 +195,7 @@ def test_lost__acked_after_the_isr_shrank_to_the_leader():
     )
 
 
-def test_lost__an_unclean_election_drops_records_only_the_old_leader_had():
+def test_lost__an_unclean_election_drops_records_only_the_old_leader_had() -> None:
     stage, _ = acked_by_a_lone_leader()
     stage.kill(1)
     stage.start(2)
@@ -218,7 +218,7 @@ def test_lost__an_unclean_election_drops_records_only_the_old_leader_had():
     )
 
 
-def test_lost__with_the_disk_of_the_only_isr_member():
+def test_lost__with_the_disk_of_the_only_isr_member() -> None:
     stage, _ = acked_by_a_lone_leader()
     stage.kill(1, "wipe")
     stage.run_for(4_000)
@@ -229,7 +229,7 @@ def test_lost__with_the_disk_of_the_only_isr_member():
     assert verdict.anomalies[0].allowed
 
 
-def test_lost__the_last_known_leader_is_elected_without_its_log_tail():
+def test_lost__the_last_known_leader_is_elected_without_its_log_tail() -> None:
     stage, _ = acked_by_a_lone_leader()
     stage.kill(1, "power")
     stage.run_for(15_000)
@@ -243,7 +243,7 @@ def test_lost__the_last_known_leader_is_elected_without_its_log_tail():
     )
 
 
-def test_lost__the_unflushed_tail_in_a_power_loss():
+def test_lost__the_unflushed_tail_in_a_power_loss() -> None:
     stage, _ = acked_by_a_lone_leader()
     stage.kill(1, "power")
     stage.run_for(4_000)
@@ -251,7 +251,7 @@ def test_lost__the_unflushed_tail_in_a_power_loss():
     assert_explained(verdict, "acked by broker 1 alone", "unflushed record lost")
 
 
-def test_lost__a_power_loss_does_not_explain_flushed_records():
+def test_lost__a_power_loss_does_not_explain_flushed_records() -> None:
     stage, hand = acked_by_a_lone_leader()
     stage.plan.disks[1].flush()
     hand.produce(1, [b"b"], acks=0)
@@ -267,7 +267,7 @@ def test_lost__a_power_loss_does_not_explain_flushed_records():
     assert not any("not flushed" in link.text for link in found[0].chain), found[0].chain
 
 
-def test_lost__sent_without_acks_to_a_broker_that_does_not_lead():
+def test_lost__sent_without_acks_to_a_broker_that_does_not_lead() -> None:
     stage = Stage()
     hand = stage.hand()
     hand.produce(2, [b"a"], acks=0)
@@ -277,7 +277,7 @@ def test_lost__sent_without_acks_to_a_broker_that_does_not_lead():
     assert_explained(verdict, "a was sent (acks=0); no broker has appended it")
 
 
-def test_duplicate__a_lost_answer_makes_the_client_send_again():
+def test_duplicate__a_lost_answer_makes_the_client_send_again() -> None:
     stage = Stage()
     hand = stage.hand()
     stage.cut(1, hand.wire.client_id, one_way=True)
@@ -302,7 +302,7 @@ def test_duplicate__a_lost_answer_makes_the_client_send_again():
     )
 
 
-def test_reordered__the_first_was_refused_and_the_second_accepted():
+def test_reordered__the_first_was_refused_and_the_second_accepted() -> None:
     stage = Stage()
     hand = stage.hand()
     hand.produce(2, [b"a"])
@@ -321,7 +321,7 @@ def test_reordered__the_first_was_refused_and_the_second_accepted():
     )
 
 
-def test_read__of_a_record_dropped_by_an_unclean_election_is_explained():
+def test_read__of_a_record_dropped_by_an_unclean_election_is_explained() -> None:
     stage, hand = acked_by_a_lone_leader()
     hand.read(1, 0)
     stage.run_for(600)
@@ -340,7 +340,7 @@ def test_read__of_a_record_dropped_by_an_unclean_election_is_explained():
     ] == ["a", "z"]
 
 
-def test_commit__lost_by_an_unclean_election():
+def test_commit__lost_by_an_unclean_election() -> None:
     stage = Stage(**{"min.insync.replicas": 1})
     hand = stage.hand()
     home = with_coordinator(stage, hand)
@@ -365,7 +365,7 @@ def test_commit__lost_by_an_unclean_election():
     assert any("UNCLEAN" in text and text.startswith(f"{home[0]}-{home[1]}") for text in links)
 
 
-def test_commit__taken_back_by_a_later_one():
+def test_commit__taken_back_by_a_later_one() -> None:
     """A commit that was under way for longer: its own answer is lost, and nothing else happened."""
     stage = Stage()
     hand = stage.hand()

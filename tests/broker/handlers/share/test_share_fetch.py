@@ -42,7 +42,7 @@ def with_records(*sizes: int, partitions: int = 1, **more: str) -> OneBroker:
 # ------------------------------------------------------------------------------------ delivery
 
 
-def test_records_go_to_one_member_each():
+def test_records_go_to_one_member_each() -> None:
     broker = with_records(2, 3)
     first, second = ShareMember(broker, "a"), ShareMember(broker, "b", connection=2)
     answer = first.fetch(0, max_records=2)
@@ -53,7 +53,7 @@ def test_records_go_to_one_member_each():
     assert second.fetch(max_wait_ms=100) is None, "nothing is left"
 
 
-def test_a_released_record_is_delivered_again_a_rejected_one_is_not():
+def test_a_released_record_is_delivered_again_a_rejected_one_is_not() -> None:
     broker = with_records(3)
     member = ShareMember(broker)
     member.fetch(0)
@@ -62,7 +62,7 @@ def test_a_released_record_is_delivered_again_a_rejected_one_is_not():
     assert acquired(answer) == [(1, 1, 2)]
 
 
-def test_a_lock_that_ends_gives_the_records_to_whoever_waits():
+def test_a_lock_that_ends_gives_the_records_to_whoever_waits() -> None:
     broker = with_records(2)
     ShareMember(broker, "a").fetch(0)
     other = ShareMember(broker, "b", connection=2)
@@ -71,7 +71,7 @@ def test_a_lock_that_ends_gives_the_records_to_whoever_waits():
     assert acquired(broker.answer(waiting)) == [(0, 1, 2)]
 
 
-def test_a_renewed_lock_holds_on():
+def test_a_renewed_lock_holds_on() -> None:
     broker = with_records(2)
     member = ShareMember(broker)
     member.fetch(0)
@@ -81,7 +81,7 @@ def test_a_renewed_lock_holds_on():
     assert acquired(ShareMember(broker, "b", connection=2).fetch(0)) == [(1, 1, 2)]
 
 
-def test_a_group_can_forbid_renewal():
+def test_a_group_can_forbid_renewal() -> None:
     broker = with_records(1)
     configure(broker, "share.renew.acknowledge.enable", "false")
     member = ShareMember(broker)
@@ -90,7 +90,7 @@ def test_a_group_can_forbid_renewal():
     assert errors(answer) == {0: "INVALID_RECORD_STATE"}
 
 
-def test_near_the_limit_of_deliveries_a_batch_is_halved_down_to_single_records():
+def test_near_the_limit_of_deliveries_a_batch_is_halved_down_to_single_records() -> None:
     broker = with_records(8, 1)
     member = ShareMember(broker)
     got = [acquired(member.fetch(0))]
@@ -102,7 +102,7 @@ def test_near_the_limit_of_deliveries_a_batch_is_halved_down_to_single_records()
     assert acquired(member.fetch(acks={0: [(0, 0, RELEASE)]})) == [(1, 1, 5)]
 
 
-def test_the_limit_of_records_in_flight_holds_until_the_start_offset_moves():
+def test_the_limit_of_records_in_flight_holds_until_the_start_offset_moves() -> None:
     """KAFKA-19227: the acknowledgement that makes room answers a fetch that waits for it."""
     broker = shared()
     configure(broker, "share.partition.max.record.locks", "100")
@@ -117,7 +117,7 @@ def test_the_limit_of_records_in_flight_holds_until_the_start_offset_moves():
     assert acquired(broker.answer(waiting)) == [(100, 119, 1)]
 
 
-def test_record_limit_divides_batches_batch_optimized_does_not():
+def test_record_limit_divides_batches_batch_optimized_does_not() -> None:
     broker = with_records(10)
     assert acquired(ShareMember(broker).fetch(0, max_records=3, share_acquire_mode=1)) == [
         (0, 2, 1)
@@ -126,7 +126,7 @@ def test_record_limit_divides_batches_batch_optimized_does_not():
     assert acquired(other.fetch(0, max_records=3)) == [(3, 9, 1)]
 
 
-def test_a_member_that_leaves_releases_its_part_of_a_batch():
+def test_a_member_that_leaves_releases_its_part_of_a_batch() -> None:
     """KAFKA-19953: the batch begins with records of another member."""
     broker = with_records(6)
     first, second = ShareMember(broker, "a"), ShareMember(broker, "b", connection=2)
@@ -136,7 +136,7 @@ def test_a_member_that_leaves_releases_its_part_of_a_batch():
     assert acquired(ShareMember(broker, "c", connection=3).fetch(0)) == [(2, 3, 2), (4, 5, 1)]
 
 
-def test_a_batch_of_the_log_is_acquired_around_what_was_stored_of_it():
+def test_a_batch_of_the_log_is_acquired_around_what_was_stored_of_it() -> None:
     """KAFKA-19954: its records are not acquired twice."""
     stored = StateBatch(5, 9, RecordState.ACKNOWLEDGED, 1)
     window = InFlightWindow.load(ReadState(0, 0, (stored,)), 0)
@@ -152,7 +152,7 @@ def test_a_batch_of_the_log_is_acquired_around_what_was_stored_of_it():
 # -------------------------------------------------------------------------------- beginnings
 
 
-def test_a_new_group_reads_from_the_end_unless_it_is_told_otherwise():
+def test_a_new_group_reads_from_the_end_unless_it_is_told_otherwise() -> None:
     broker = with_records(3, reset="")
     member = ShareMember(broker)
     assert acquired(member.fetch(0)) == []
@@ -160,7 +160,7 @@ def test_a_new_group_reads_from_the_end_unless_it_is_told_otherwise():
     assert acquired(member.fetch(0)) == [(3, 3, 1)]
 
 
-def test_a_duration_begins_with_the_records_of_that_time():
+def test_a_duration_begins_with_the_records_of_that_time() -> None:
     broker = shared(reset="by_duration:PT2S")
     broker.at(10_000)
     for timestamp_ms in (7_000, 8_000, 9_000):
@@ -171,7 +171,7 @@ def test_a_duration_begins_with_the_records_of_that_time():
 # ------------------------------------------------------------------------------ transactions
 
 
-def test_a_read_committed_group_sees_neither_open_nor_aborted_transactions():
+def test_a_read_committed_group_sees_neither_open_nor_aborted_transactions() -> None:
     broker = shared(**{"transaction.partition.verification.enable": False})
     configure(broker, "share.isolation.level", "read_committed")
     broker.produce(batch(b"v"))
@@ -198,7 +198,7 @@ def end_transaction(broker: OneBroker, is_commit: bool) -> None:
 # ---------------------------------------------------------------------------------- sessions
 
 
-def test_a_session_counts_its_requests():
+def test_a_session_counts_its_requests() -> None:
     broker = with_records(1)
     member = ShareMember(broker)
     assert error(member.fetch(0, epoch=3)) == "SHARE_SESSION_NOT_FOUND"
@@ -211,13 +211,13 @@ def test_a_session_counts_its_requests():
     assert error(member.fetch(epoch=2)) == "NONE"
 
 
-def test_acknowledgements_need_a_session():
+def test_acknowledgements_need_a_session() -> None:
     broker = with_records(1)
     answer = ShareMember(broker).fetch(0, acks={0: [(0, 0, ACCEPT)]})
     assert error(answer) == "INVALID_REQUEST"
 
 
-def test_the_final_epoch_and_a_closed_connection_release_what_a_member_holds():
+def test_the_final_epoch_and_a_closed_connection_release_what_a_member_holds() -> None:
     broker = with_records(2)
     first, second = ShareMember(broker, "a"), ShareMember(broker, "b", connection=2)
     second.fetch()
@@ -230,7 +230,7 @@ def test_the_final_epoch_and_a_closed_connection_release_what_a_member_holds():
     )
 
 
-def test_an_answer_names_what_is_new():
+def test_an_answer_names_what_is_new() -> None:
     broker = with_records(1, partitions=3)
     member = ShareMember(broker)
     assert errors(member.fetch(0, 1)) == {0: "NONE", 1: "NONE"}
@@ -240,7 +240,7 @@ def test_an_answer_names_what_is_new():
     assert errors(member.fetch(forget=(7,))) == {}
 
 
-def test_without_the_feature_there_are_no_share_groups():
+def test_without_the_feature_there_are_no_share_groups() -> None:
     broker = with_records(1)
     member = ShareMember(broker)
     member.fetch(0)
@@ -250,7 +250,7 @@ def test_without_the_feature_there_are_no_share_groups():
     assert error(member.acknowledge({0: [(0, 0, ACCEPT)]})) == "UNSUPPORTED_VERSION"
 
 
-def test_a_broker_without_metadata_is_asked_again():
+def test_a_broker_without_metadata_is_asked_again() -> None:
     member = ShareMember(leader())
     assert error(member.fetch(0)) == "SHARE_SESSION_NOT_FOUND"
     assert error(member.acknowledge({})) == "SHARE_SESSION_NOT_FOUND"
@@ -259,7 +259,7 @@ def test_a_broker_without_metadata_is_asked_again():
 # ------------------------------------------------------------------------------- bad requests
 
 
-def test_an_acknowledgement_of_what_a_member_does_not_hold_changes_nothing():
+def test_an_acknowledgement_of_what_a_member_does_not_hold_changes_nothing() -> None:
     broker = with_records(4)
     first, second = ShareMember(broker, "a"), ShareMember(broker, "b", connection=2)
     first.fetch(0)
