@@ -7,7 +7,7 @@ from kcluster.protocol.records.records import Record, build_batch, parse_batches
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_contents__values_equal_those_of_a_record_reader(compression) -> None:
+def test_contents__values_equal_those_of_a_record_reader(compression: str) -> None:
     records = [
         Record(0, 1_000_000, b"k" * (i % 150), None if i == 3 else b"v" * (i * 7), ())
         for i in range(200)

@@ -70,7 +70,7 @@ def test_unreadable__is_a_line_of_the_verdict(cluster: Cluster) -> None:
     assert '"unreadable":[' in verdict.to_json()
 
 
-def test_unreadable__runs_are_saved_and_explained(cluster: Cluster, tmp_path) -> None:
+def test_unreadable__runs_are_saved_and_explained(cluster: Cluster, tmp_path: Path) -> None:
     record, problems = read_run(cluster.save(tmp_path))
     assert not problems
     assert [found["first"] for found in record.verdict["unreadable"]] == [0, 12, 24]

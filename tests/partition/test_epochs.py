@@ -32,7 +32,9 @@ def test_assign__the_first_start_of_an_epoch_counts() -> None:
         ((0, 0), [(0, 0)]),
     ],
 )
-def test_assign__entries_that_contradict_the_new_one_are_removed(new, left) -> None:
+def test_assign__entries_that_contradict_the_new_one_are_removed(
+    new: tuple[int, int], left: list[tuple[int, int]]
+) -> None:
     epochs = cache((1, 5), (2, 10))
     assert epochs.assign(*new)
     assert epochs.entries == left
@@ -51,7 +53,9 @@ def test_assign__entries_that_contradict_the_new_one_are_removed(new, left) -> N
         (7, (-1, -1)),
     ],
 )
-def test_end_offset__of_the_greatest_epoch_not_above_the_requested(requested, answer) -> None:
+def test_end_offset__of_the_greatest_epoch_not_above_the_requested(
+    requested: int, answer: tuple[int, int]
+) -> None:
     assert cache((2, 5), (4, 9), (6, 20)).end_offset_for(requested, 33) == answer
 
 
@@ -63,7 +67,7 @@ def test_end_offset__of_an_empty_cache_is_undefined() -> None:
 @pytest.mark.parametrize(
     ("offset", "epoch"), [(4, -1), (5, 2), (8, 2), (9, 4), (19, 4), (20, 6), (99, 6)]
 )
-def test_epoch_for_offset(offset, epoch) -> None:
+def test_epoch_for_offset(offset: int, epoch: int) -> None:
     assert cache((2, 5), (4, 9), (6, 20)).epoch_for_offset(offset) == epoch
 
 
@@ -77,7 +81,7 @@ def test_epoch_for_offset(offset, epoch) -> None:
         (0, []),
     ],
 )
-def test_truncate_from_end__drops_epochs_that_start_there_or_later(end_offset, left) -> None:
+def test_truncate_from_end__drops_epochs_that_start_there_or_later(end_offset: int, left) -> None:
     epochs = cache((2, 5), (4, 9), (6, 20))
     epochs.truncate_from_end(end_offset)
     assert epochs.entries == left
@@ -95,7 +99,9 @@ def test_truncate_from_end__drops_epochs_that_start_there_or_later(end_offset, l
         (99, [(6, 99)]),
     ],
 )
-def test_truncate_from_start__the_epoch_of_the_new_start_starts_there(start_offset, left) -> None:
+def test_truncate_from_start__the_epoch_of_the_new_start_starts_there(
+    start_offset: int, left: list[tuple[int, int]]
+) -> None:
     epochs = cache((2, 5), (4, 9), (6, 20))
     epochs.truncate_from_start(start_offset)
     assert epochs.entries == left

@@ -60,7 +60,7 @@ def test_check__the_next_sequence_is_accepted() -> None:
 
 
 @pytest.mark.parametrize("sequence", [7, 11])
-def test_check__the_last_five_batches_are_recognized_as_duplicates(sequence) -> None:
+def test_check__the_last_five_batches_are_recognized_as_duplicates(sequence: int) -> None:
     known = check(FIVE_TO_ELEVEN, batch(sequence))
     assert known == AppendedBatch(sequence, sequence, sequence - 5, sequence - 5, 1_000)
 
@@ -78,7 +78,7 @@ def test_check__the_last_five_batches_are_recognized_as_duplicates(sequence) -> 
         (batch(12, epoch=-5), ErrorCode.INVALID_PRODUCER_EPOCH),
     ],
 )
-def test_check__refuses(sent, error) -> None:
+def test_check__refuses(sent, error: ErrorCode) -> None:
     refusal = check(FIVE_TO_ELEVEN, sent)
     assert isinstance(refusal, SequenceRefusal)
     assert refusal.error == error
@@ -167,7 +167,9 @@ def test_states__truncation_opens_a_transaction_again() -> None:
         (1, 4, 2, False, ErrorCode.TRANSACTION_COORDINATOR_FENCED),
     ],
 )
-def test_check_marker__epochs_decide(epoch, coordinator, version, is_open, error) -> None:
+def test_check_marker__epochs_decide(
+    epoch: int, coordinator: int, version: int, is_open: bool, error: ErrorCode | None
+) -> None:
     states = ProducerStates()
     states.update(batch(0, transactional=True))
     states.update(marker(offset=1, coordinator=5))

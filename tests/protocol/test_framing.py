@@ -95,7 +95,7 @@ def test_frame_reader__memory_grows_with_received_bytes_not_with_the_claimed_siz
 
 
 @pytest.mark.parametrize("size", [-1, -(1 << 31), 101, (1 << 31) - 1])
-def test_frame_reader__a_bad_length_is_an_error_after_the_frames_before_it(size) -> None:
+def test_frame_reader__a_bad_length_is_an_error_after_the_frames_before_it(size: int) -> None:
     frames = []
     with pytest.raises(ProtocolError, match=f"frame of {size} bytes, limit 100"):
         FrameReader(100).feed(framed(b"good") + struct.pack(">i", size) + b"rest", frames)
@@ -111,7 +111,7 @@ def test_frame_reader__the_greatest_size_is_allowed() -> None:
 
 
 @pytest.mark.parametrize("client_id", [None, "", "producer-1", "ä€"])
-def test_headers__every_api_and_version_round_trip(client_id) -> None:
+def test_headers__every_api_and_version_round_trip(client_id: str | None) -> None:
     for key, line in APIS.items():
         for version in range(line.all_versions[0], line.all_versions[1] + 1):
             request = getattr(m, line.name + "Request")()
@@ -188,7 +188,7 @@ def test_headers__tagged_fields_of_a_header_are_skipped() -> None:
     ],
 )
 def test_headers__a_malformed_request_header_is_reported_with_its_position(
-    frame, position, path
+    frame: bytes, position: int, path: str
 ) -> None:
     with pytest.raises(ProtocolError) as caught:
         decode_request_header(frame)
@@ -196,7 +196,7 @@ def test_headers__a_malformed_request_header_is_reported_with_its_position(
 
 
 @pytest.mark.parametrize("frame", [b"", b"\0\0\0", b"\0\0\0\1", b"\0\0\0\1\1", b"\0\0\0\1\1\1\x09"])
-def test_headers__a_malformed_response_header_is_a_protocol_error(frame) -> None:
+def test_headers__a_malformed_response_header_is_a_protocol_error(frame: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_response_frame(12, 4, frame)
 

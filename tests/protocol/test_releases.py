@@ -27,7 +27,9 @@ def test_releases__are_in_order_and_end_with_the_latest() -> None:
         ("4.0", ApiKey.FETCH, (4, 17)),
     ],
 )
-def test_releases__have_the_versions_that_brokers_listed(version, api_key, versions) -> None:
+def test_releases__have_the_versions_that_brokers_listed(
+    version: str, api_key: ApiKey, versions: tuple[int, int]
+) -> None:
     assert releases()[version].listed[api_key] == versions
 
 
@@ -39,7 +41,7 @@ def test_releases__have_the_versions_that_brokers_listed(version, api_key, versi
         ("3.9", ApiKey.LEADER_AND_ISR),
     ],
 )
-def test_releases__do_not_list_apis_of_later_releases(version, api_key) -> None:
+def test_releases__do_not_list_apis_of_later_releases(version: str, api_key: ApiKey) -> None:
     assert api_key not in releases()[version].listed
 
 
@@ -98,6 +100,6 @@ def test_releases__every_version_ever_listed_has_a_codec() -> None:
         ("v2.8", None),
     ],
 )
-def test_find_release__finds_the_release_of_a_patch(text, name) -> None:
+def test_find_release__finds_the_release_of_a_patch(text: str, name: str | None) -> None:
     found = find_release(text)
     assert (found and found.name) == name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -94,7 +95,11 @@ def test_tasks__leave_nothing_that_a_look_at_every_replica_would_find(policy: st
 
 
 def test_write_back__finds_what_an_earlier_life_has_not_written() -> None:
-    topology = {"brokers": 1, "topics": {"orders": {"partitions": 2}}, "write_back": "10s"}
+    topology: dict[str, Any] = {
+        "brokers": 1,
+        "topics": {"orders": {"partitions": 2}},
+        "write_back": "10s",
+    }
     t = VirtualRig(Topology.of(**topology))
     t.open()
     t.run_for(1_000)

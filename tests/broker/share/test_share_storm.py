@@ -45,7 +45,7 @@ class Worker:
             return
         acks: Acks = {0: [(first, last, self.rng.choice(kinds)) for first, last in self.held]}
         self.held = []
-        limits = {
+        limits: dict[str, Any] = {
             "max_wait_ms": 200,
             "max_records": self.rng.randrange(1, 9),
             "share_acquire_mode": self.rng.randrange(2),

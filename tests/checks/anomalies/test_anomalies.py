@@ -174,7 +174,7 @@ OF_PROCESSORS = [
 COMMITTED_BACK = "committed-offset-back: orders-0: group g committed 5 and fetched 3 later"
 
 
-def check(sends, reads, log, drained=False):
+def check(sends, reads, log, drained: bool = False):
     ledger = Ledger()
     ledger.sends, ledger.reads = sends, reads
     return find_anomalies(ledger, {P: log}, drained)
@@ -231,7 +231,9 @@ def test_anomalies__a_commit_acked_after_the_fetch_was_sent_may_be_missing_from_
     assert find_anomalies(ledger, {}) == []
 
 
-def delivered(name, count, accepted=True, acknowledged=True, step=1, broker=1):
+def delivered(
+    name, count, accepted: bool = True, acknowledged: bool = True, step: int = 1, broker: int = 1
+):
     """A delivery of offset 3, asked for in a step of the ledger, which is also a millisecond; its
     acknowledgement is sent in the next one, and answered in the one after that."""
     return SharedRecord(
@@ -242,7 +244,7 @@ def delivered(name, count, accepted=True, acknowledged=True, step=1, broker=1):
     )  # fmt: skip
 
 
-def led(broker, epoch, at_ms=0):
+def led(broker, epoch, at_ms: int = 0):
     return ShareLeadership("g", P, broker, epoch, at_ms)
 
 
@@ -272,7 +274,7 @@ BOTH_ACCEPTED = "accepted-twice: orders-0: group g: a and b both accepted offset
 PASSED_OVER = "passed-over: orders-0: b, acked at offset 1, was settled by no member of group g"
 
 
-def found_in(*deliveries, leaders=(), lock_ms=30_000):
+def found_in(*deliveries, leaders=(), lock_ms: int = 30_000):
     ledger = Ledger()
     ledger.deliveries = list(deliveries)
     ledger.share_leaderships = list(leaders)

@@ -19,11 +19,15 @@ BOTH = pytest.mark.parametrize("version", [1, 2], ids=["v1", "v2"])
 
 
 def transactional(story: Story, name: str = "p", version: int = 2, **more: Any) -> Any:
-    settings = {"transactional_id": more.pop("id", name)} | more.pop("settings", {})
+    settings: dict[str, Any] = {"transactional_id": more.pop("id", name)} | more.pop("settings", {})
     transactions = TransactionPlan(
         every=more.pop("every", 5), abort_share=more.pop("abort", 0.0), max_version=version
     )
-    values = {"topics": (TOPIC,), "rate_per_s": 100.0, "transactions": transactions} | more
+    values: dict[str, Any] = {
+        "topics": (TOPIC,),
+        "rate_per_s": 100.0,
+        "transactions": transactions,
+    } | more
     producer = TransactionalProducer(
         name, story.ledger, ProducerPlan(**values), ProducerSettings(**settings)
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -63,7 +65,7 @@ def produce(data, config: TopicConfig = CONFIG, **more) -> Appended:
         (patched(TOO_LARGE, ">q", 0, 5), E.INVALID_RECORD, 0),
     ],
 )
-def test_append__refuses(data, error, log_start_offset) -> None:
+def test_append__refuses(data, error, log_start_offset: int) -> None:
     log = new_log()
     appended = log.append_as_leader(data, 0, NOW_MS, CONFIG)
     assert appended.error == error
@@ -154,7 +156,7 @@ def test_append__a_compacted_topic_needs_keys() -> None:
 
 @pytest.mark.parametrize("wanted", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
 @pytest.mark.parametrize("codec", CODEC_NAMES)
-def test_append__a_topic_has_its_own_codec(wanted, codec) -> None:
+def test_append__a_topic_has_its_own_codec(wanted: str, codec) -> None:
     data = sent(3, compression=codec, producer_id=5, producer_epoch=1, base_sequence=0)
     (batch,) = append(new_log(), data, config=TopicConfig(compression_type=wanted))
     assert batch.codec == CODEC_IDS.get(wanted, 0)
@@ -186,7 +188,7 @@ def test_append__the_broker_itself_may_write_control_batches_and_offsets() -> No
 
 def test_append__a_duplicate_is_answered_as_it_was_and_not_appended() -> None:
     log = new_log()
-    first = {"producer_id": 5, "producer_epoch": 0}
+    first: dict[str, Any] = {"producer_id": 5, "producer_epoch": 0}
     append(log, sent(2, base_sequence=0, timestamp=77, **first))
     append(log, sent(1, base_sequence=2, **first))
     again = log.append_as_leader(sent(2, base_sequence=0, timestamp=78, **first), 0, NOW_MS, CONFIG)
@@ -199,7 +201,7 @@ def test_append__a_duplicate_is_answered_as_it_was_and_not_appended() -> None:
 
 def test_append__a_transactional_batch_needs_an_ongoing_transaction() -> None:
     log = new_log()
-    data = {"producer_id": 5, "producer_epoch": 0, "transactional": True}
+    data: dict[str, Any] = {"producer_id": 5, "producer_epoch": 0, "transactional": True}
     refused = log.append_as_leader(sent(base_sequence=0, **data), 0, NOW_MS, CONFIG)
     assert refused.error == E.INVALID_TXN_STATE
     append(log, sent(base_sequence=0, **data), transaction_verified=True)
@@ -243,7 +245,7 @@ def test_append__reads_the_records_of_every_batch(codec) -> None:
 @pytest.mark.parametrize("stored", ["producer", "lz4"])
 @pytest.mark.parametrize("codec", CODEC_NAMES)
 def test_append__a_record_in_a_compressed_batch_has_at_most_its_decompressed_size(
-    codec, stored
+    codec, stored: str
 ) -> None:
     """Observed of 4.4.0: the size is what the record's length says, which is not part of it."""
     bytes_besides_value = 7
@@ -285,7 +287,7 @@ def test_append__the_newest_timestamp_is_that_of_the_records() -> None:
     TopicConfig(compression_type="lz4"),
     TopicConfig(cleanup_policy=("compact",)),
 ])  # fmt: skip
-def test_append__takes_or_refuses_any_timestamp(base_ms, config) -> None:
+def test_append__takes_or_refuses_any_timestamp(base_ms: int, config) -> None:
     log = new_log()
     appended = log.append_as_leader(patched(MANY, ">q", 27, base_ms), 0, NOW_MS, config)
     if not appended.error:
@@ -294,7 +296,7 @@ def test_append__takes_or_refuses_any_timestamp(base_ms, config) -> None:
 
 
 @pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
-def test_append__a_request_has_one_allowance_for_all_its_batches(codec) -> None:
+def test_append__a_request_has_one_allowance_for_all_its_batches(codec: str) -> None:
     number = CODEC_IDS[codec]
     bomb = with_payload(compress(number, bytes(12_000_000)), 1, number)
     assert len(bomb) < 100_000

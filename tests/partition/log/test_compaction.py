@@ -165,7 +165,7 @@ def test_compact__is_independent_of_expire() -> None:
 
 
 @pytest.mark.parametrize("codec", ["gzip", "zstd"])
-def test_compact__keeps_the_codec(codec) -> None:
+def test_compact__keeps_the_codec(codec: str) -> None:
     log = log_of([("a", "1"), ("b", "1")], [("a", "2")], compression=codec)
     compact(log, NOW_MS, CONFIG, 3)
     assert contents(log) == [(1, "b", "1"), (2, "a", "2")]

@@ -47,7 +47,7 @@ def following(leader: Log, config: TopicConfig = CONFIG) -> Log:
         (9, []),
     ],
 )
-def test_read__starts_with_the_batch_that_holds_the_offset(config, offset, found) -> None:
+def test_read__starts_with_the_batch_that_holds_the_offset(config, offset: int, found) -> None:
     log = filled(3, 1, 5, config=config)
     assert ranges(log.read(offset, EVERYTHING, 9)) == found
 
@@ -55,7 +55,9 @@ def test_read__starts_with_the_batch_that_holds_the_offset(config, offset, found
 @pytest.mark.parametrize(
     ("end_offset", "found"), [(9, [(0, 2), (3, 8)]), (8, [(0, 2)]), (3, [(0, 2)]), (2, []), (0, [])]
 )
-def test_read__returns_nothing_of_a_batch_that_reaches_the_end_offset(end_offset, found) -> None:
+def test_read__returns_nothing_of_a_batch_that_reaches_the_end_offset(
+    end_offset: int, found
+) -> None:
     assert ranges(filled(3, 6).read(0, EVERYTHING, end_offset)) == found
     assert ranges(filled(9).read(5, EVERYTHING, 8)) == []
 
@@ -139,7 +141,7 @@ def test_roll__by_size() -> None:
 
 
 @pytest.mark.parametrize(("later_ms", "segments"), [(1_000, 1), (1_001, 2)])
-def test_roll__by_the_time_between_timestamps(later_ms, segments) -> None:
+def test_roll__by_the_time_between_timestamps(later_ms: int, segments: int) -> None:
     config = TopicConfig(segment_ms=1_000)
     log = filled(1, config=config)
     append(log, sent(timestamp=NOW_MS + later_ms), config=config)
@@ -147,7 +149,9 @@ def test_roll__by_the_time_between_timestamps(later_ms, segments) -> None:
 
 
 @pytest.mark.parametrize(("later_ms", "segments"), [(1_000, 1), (1_001, 2)])
-def test_roll__by_the_segments_age_where_there_are_no_timestamps(later_ms, segments) -> None:
+def test_roll__by_the_segments_age_where_there_are_no_timestamps(
+    later_ms: int, segments: int
+) -> None:
     config = TopicConfig(segment_ms=1_000)
     log = filled(1, config=config, timestamp=-1)
     append(log, sent(timestamp=-1), config=config, now_ms=NOW_MS + later_ms)
@@ -170,7 +174,7 @@ def test_roll__by_the_segments_age_where_there_are_no_timestamps(later_ms, segme
         (0, 0, []),
     ],
 )
-def test_truncate__drops_whole_batches(config, offset, end_offset, epochs) -> None:
+def test_truncate__drops_whole_batches(config, offset: int, end_offset: int, epochs) -> None:
     log = filled(1, 2, config=config)
     append(log, sent(2), epoch=2, config=config)
     append(log, sent(1), epoch=2, config=config)
@@ -188,7 +192,7 @@ def idempotent(log: Log, sequence: int, config: TopicConfig = CONFIG) -> None:
 
 @pytest.mark.parametrize("config", [CONFIG, SMALL_SEGMENTS])
 @pytest.mark.parametrize("offset", [1, 2, 7, 19])
-def test_truncate__producer_states_are_those_at_that_offset(config, offset) -> None:
+def test_truncate__producer_states_are_those_at_that_offset(config, offset: int) -> None:
     log, expected = new_log(), new_log()
     for sequence in range(20):
         idempotent(log, sequence, config)
@@ -270,7 +274,9 @@ def timed(*batches: list[int], config: TopicConfig = CONFIG) -> Log:
         (51, None),
     ],
 )
-def test_time__first_record_not_older(config, timestamp, answer) -> None:
+def test_time__first_record_not_older(
+    config, timestamp: int, answer: tuple[int, int, int] | None
+) -> None:
     assert (
         timed([10, 30, 20], [15, 50], [50], config=config).offset_for_timestamp(timestamp) == answer
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.partition.log.log import Log
 from kcluster.partition.log.retention import expire
 from tests.partition.records_for_tests import EVERYTHING, NOW_MS, append, new_log, ranges, sent
 
 BATCH_BYTES = len(sent())
-ONE_BATCH = {"internal_segment_bytes": BATCH_BYTES}
+ONE_BATCH: dict[str, Any] = {"internal_segment_bytes": BATCH_BYTES}
 """Each batch gets a segment of its own."""
 
 

@@ -246,7 +246,7 @@ def test_ingest__a_log_truncated_by_an_unclean_election_is_reported_by_range(
     spark: SparkSession, cluster: TestedCluster, source: str, tmp_path: Path
 ) -> None:
     name, out = f"cut-{source}", tmp_path / "t"
-    config = {"unclean_leader_election_enable": "true", "min_insync_replicas": "1"}
+    config: dict[str, Any] = {"unclean_leader_election_enable": "true", "min_insync_replicas": "1"}
     cluster.new_topic(name, replication_factor=2, **config)
     cluster.wait_for(isr=(name, 0, 2))
     first = cluster.leader(name, 0)

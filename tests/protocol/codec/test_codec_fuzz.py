@@ -109,7 +109,7 @@ def test_fuzz__stored_offsets_found_by_hypothesis(data, version) -> None:
 # ------------------------------------------------------------------------------ error messages
 
 
-def failure(api_key, version, data, kind="request"):
+def failure(api_key, version, data, kind: str = "request"):
     found = codec(api_key, version)
     with pytest.raises(ProtocolError) as caught:
         (found.decode_request if kind == "request" else found.decode_response)(data)
@@ -145,7 +145,9 @@ START = b"\x00\xff\xff\x00\x00\x00\x64"  # Produce v9: no transactional id, acks
         (START + b"\x01\x01\x00\x09a", ("tag 0 of 9 bytes, 1 left", 11, "tags")),
     ],
 )
-def test_protocol_error__names_the_mistake_its_position_and_its_field(data, expected) -> None:
+def test_protocol_error__names_the_mistake_its_position_and_its_field(
+    data: bytes, expected: tuple[str, int, str]
+) -> None:
     assert failure(0, 9, data) == expected
 
 

@@ -39,7 +39,7 @@ def test_compression__output_is_bounded(codec) -> None:
 
 @pytest.mark.parametrize("codec", PACKED)
 @pytest.mark.parametrize("damage", ["cut", "garbage"])
-def test_compression__damage_is_one_error(codec, damage) -> None:
+def test_compression__damage_is_one_error(codec, damage: str) -> None:
     packed = compress(codec, PLAIN)
     data = packed[: len(packed) // 2] if damage == "cut" else b"\x01garbage" * 9
     with pytest.raises(CompressionError):
@@ -51,7 +51,7 @@ def test_snappy__raw_blocks_are_read_too() -> None:
 
 
 @pytest.mark.parametrize("block_length", [b"\x00", b"\x00\x00\x01\x00abc", b"\xff\xff\xff\xff"])
-def test_snappy__broken_block_lengths_are_reported(block_length) -> None:
+def test_snappy__broken_block_lengths_are_reported(block_length: bytes) -> None:
     with pytest.raises(CompressionError):
         decompress(SNAPPY, compress(SNAPPY, b"")[:16] + block_length)
 

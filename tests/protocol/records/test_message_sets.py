@@ -260,7 +260,7 @@ def test_down_convert__ends_where_the_fetch_has_opened_enough() -> None:
 
 
 @pytest.mark.parametrize("allowed_bytes", [90_000, 250_000])
-def test_read__all_wrappers_of_a_set_have_one_allowance(allowed_bytes) -> None:
+def test_read__all_wrappers_of_a_set_have_one_allowance(allowed_bytes: int) -> None:
     one = build_message_set([Record(0, 5, b"k", bytes(50_000))] * 4, 1, compression.GZIP)
     allowance = Allowance(0)
     allowance.left_bytes = allowed_bytes

@@ -68,7 +68,7 @@ def test_parse__slices_share_the_memory_of_the_buffer() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 5, 11, 12, 16, 17, 30, 60, 61, len(ONE) - 1])
-def test_parse__a_batch_cut_off_at_the_end_is_left_out(size) -> None:
+def test_parse__a_batch_cut_off_at_the_end_is_left_out(size: int) -> None:
     assert parse_batches(ONE[:size]) == []
     assert [batch.size_bytes for batch in parse_batches(TWO + ONE[:size])] == [len(TWO)]
 
@@ -87,7 +87,7 @@ def test_parse__a_batch_cut_off_at_the_end_is_left_out(size) -> None:
         (bytearray(100), ErrorCode.CORRUPT_MESSAGE),
     ],
 )
-def test_parse__bytes_that_are_no_batch_are_refused_as_by_kafka(data, error) -> None:
+def test_parse__bytes_that_are_no_batch_are_refused_as_by_kafka(data, error: ErrorCode) -> None:
     for before in (bytearray(), TWO):
         with pytest.raises(InvalidRecords) as caught:
             parse_batches(before + data)
@@ -177,7 +177,9 @@ def test_read__log_append_time_replaces_the_records_timestamps() -> None:
 
 
 @pytest.mark.parametrize(("layout", "at", "value"), [(">i", 57, 1), (">i", 57, 3), (">B", 61, 3)])
-def test_read__records_that_contradict_the_header_are_invalid(layout, at, value) -> None:
+def test_read__records_that_contradict_the_header_are_invalid(
+    layout: str, at: int, value: int
+) -> None:
     batch = one(patched(TWO, layout, at, value))
     with pytest.raises(InvalidRecords) as caught:
         read_records(batch)

@@ -41,7 +41,7 @@ def many(count: int) -> list[Record]:
         (many(9_000), 8_999 // 7),
     ],
 )
-def test_walk__records_as_clients_write_them(records, newest) -> None:
+def test_walk__records_as_clients_write_them(records, newest: int) -> None:
     data = payload(records)
     assert fast(data, len(records)) == newest
     read = careful(data, len(records))

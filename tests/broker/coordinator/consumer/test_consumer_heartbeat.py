@@ -117,7 +117,7 @@ def test_heartbeat__the_previous_epoch_is_taken_from_a_member_that_missed_the_an
     a.beat()
     assert a.epoch == before[0] + 1
     a.epoch, a.owned = before
-    full = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": ["orders"]}
+    full: dict[str, Any] = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": ["orders"]}
     assert a.beat(**full) is ErrorCode.NONE
     assert a.owned == {"orders": ALL}
 

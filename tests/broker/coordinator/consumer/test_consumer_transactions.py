@@ -3,6 +3,8 @@ group that follows its coordinator, on three brokers."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kcluster.protocol import messages as m
@@ -16,7 +18,9 @@ BOTH = pytest.mark.parametrize("v2", [False, True], ids=["v1", "v2"])
 
 def beat(rig: TransactionRig, epoch: int) -> m.ConsumerGroupHeartbeatResponse:
     """A heartbeat of the only member; with epoch 0 it joins."""
-    first = {"rebalance_timeout_ms": 1_000, "subscribed_topic_names": [TOPIC]} if not epoch else {}
+    first: dict[str, Any] = (
+        {"rebalance_timeout_ms": 1_000, "subscribed_topic_names": [TOPIC]} if not epoch else {}
+    )
     body = m.ConsumerGroupHeartbeatRequest(
         group_id=GROUP,
         member_id="a",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kcluster.broker.coordinator.share_state.state import ReadState, StateBatch
 from kcluster.broker.share.acquisition import Acquirer, acquire
 from kcluster.broker.share.in_flight import RecordState
@@ -175,7 +177,7 @@ def test_a_read_committed_group_sees_neither_open_nor_aborted_transactions() -> 
     broker = shared(**{"transaction.partition.verification.enable": False})
     configure(broker, "share.isolation.level", "read_committed")
     broker.produce(batch(b"v"))
-    in_transaction = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
+    in_transaction: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
     body = produce_body(batch(b"x", b"y", base_sequence=0, **in_transaction))
     body.transactional_id = "t"
     broker.ask(ApiKey.PRODUCE, 9, body)
