@@ -28,7 +28,7 @@ def framed(*bodies: bytes) -> bytes:
 # ------------------------------------------------------------------------------------- frames
 
 
-def fed(reader, chunk):
+def fed(reader: FrameReader, chunk: bytes) -> list[memoryview]:
     """The frames that `chunk` completes."""
     frames = []
     reader.feed(chunk, frames)
@@ -36,7 +36,7 @@ def fed(reader, chunk):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_frame_reader__any_cut_of_the_stream_gives_the_same_frames(seed) -> None:
+def test_frame_reader__any_cut_of_the_stream_gives_the_same_frames(seed: int) -> None:
     rng = Random(seed)
     bodies = [rng.randbytes(rng.choice((0, 1, 3, 10, 1000, 40_000))) for _ in range(20)]
     stream = framed(*bodies)
