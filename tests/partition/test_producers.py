@@ -10,6 +10,7 @@ from kcluster.partition.producers import (
     NO_STATE,
     SNAPSHOT_INTERVAL_BATCHES,
     AppendedBatch,
+    ProducerState,
     ProducerStates,
     SequenceRefusal,
     advance,

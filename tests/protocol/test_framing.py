@@ -28,9 +28,9 @@ def framed(*bodies: bytes) -> bytes:
 # ------------------------------------------------------------------------------------- frames
 
 
-def fed(reader: FrameReader, chunk: bytes) -> list[memoryview]:
+def fed(reader: FrameReader, chunk: bytes | bytearray) -> list[memoryview]:
     """The frames that `chunk` completes."""
-    frames = []
+    frames: list[memoryview] = []
     reader.feed(chunk, frames)
     return frames
 
@@ -96,7 +96,7 @@ def test_frame_reader__memory_grows_with_received_bytes_not_with_the_claimed_siz
 
 @pytest.mark.parametrize("size", [-1, -(1 << 31), 101, (1 << 31) - 1])
 def test_frame_reader__a_bad_length_is_an_error_after_the_frames_before_it(size: int) -> None:
-    frames = []
+    frames: list[memoryview] = []
     with pytest.raises(ProtocolError, match=f"frame of {size} bytes, limit 100"):
         FrameReader(100).feed(framed(b"good") + struct.pack(">i", size) + b"rest", frames)
     assert [bytes(frame) for frame in frames] == [b"good"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kcluster.broker.node import BrokerNode
 from kcluster.config.topology.model import Topology
 from kcluster.deaths import DeathKind
 from kcluster.drivers.virtual import VirtualDriver
@@ -405,6 +406,7 @@ def test_unanswered_fetches__name_what_the_follower_follows_by_then() -> None:
     t.create_topic("late", [[1, 2, 3]])
     t.run_for(2_000)
     follower = t.dispatcher.processes[2].node
+    assert isinstance(follower, BrokerNode)
     assert {replica.topic for replica in follower.replicas.all()} == {"orders", "late"}
     t.heal()
     in_orders = t.produce(b"m2")

@@ -200,12 +200,15 @@ def test_anomalies__of_processors_are_named(ledger: Ledger, printed: str) -> Non
     outputs = FinalLog(0, [(1, b"o1"), (2, b"o2"), (3, b"o3")])
     found = find_anomalies(ledger, {P: FinalLog(0, AB), OUT: outputs})
     names = {"processed-twice", "never-processed"}
-    found = [str(anomaly) for anomaly in found if anomaly.name in names]
-    assert found == ([printed] if printed else [])
+    assert [str(anomaly) for anomaly in found if anomaly.name in names] == (
+        [printed] if printed else []
+    )
 
 
 @pytest.mark.parametrize(("ledger", "log", "printed"), OF_TRANSACTIONS)
-def test_anomalies__of_transactions_are_named(ledger: Ledger, log: FinalLog, printed: str) -> None:
+def test_anomalies__of_transactions_are_named(
+    ledger: Ledger, log: FinalLog, printed: list[str]
+) -> None:
     assert [str(anomaly) for anomaly in find_anomalies(ledger, {P: log})] == printed
 
 
@@ -401,7 +404,7 @@ def test_anomalies__every_anomaly_has_an_example_and_its_class_shows_one() -> No
     examples += [line for *_, printed in OF_TRANSACTIONS for line in printed]
     assert {printed.split(":")[0] for printed in examples} == set(ANOMALIES)
     for name, kind in ANOMALIES.items():
-        documented = inspect.getdoc(type(kind))
+        documented = inspect.getdoc(type(kind)) or ""
         assert any(printed in documented for printed in examples if printed.startswith(name)), name
 
 

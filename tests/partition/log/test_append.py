@@ -27,7 +27,7 @@ GOOD = sent(2)
 TOO_LARGE = build_batch([Record(0, NOW_MS, b"k", bytes(1_100_000))])
 
 
-def produce(data: bytes, config: TopicConfig = CONFIG, **more: Any) -> Appended:
+def produce(data: bytes | bytearray, config: TopicConfig = CONFIG, **more: Any) -> Appended:
     return new_log().append_as_leader(data, 0, NOW_MS, config, **more)
 
 
@@ -65,7 +65,7 @@ def produce(data: bytes, config: TopicConfig = CONFIG, **more: Any) -> Appended:
         (patched(TOO_LARGE, ">q", 0, 5), E.INVALID_RECORD, 0),
     ],
 )
-def test_append__refuses(data: bytes, error: E, log_start_offset: int) -> None:
+def test_append__refuses(data: bytearray, error: E, log_start_offset: int) -> None:
     log = new_log()
     appended = log.append_as_leader(data, 0, NOW_MS, CONFIG)
     assert appended.error == error
@@ -86,7 +86,7 @@ def test_append__refuses(data: bytes, error: E, log_start_offset: int) -> None:
         patched(sent(), ">q", 43, -2),
     ],
 )
-def test_append__accepts(data: bytes) -> None:
+def test_append__accepts(data: bytearray) -> None:
     appended = produce(data)
     assert (appended.error, appended.base_offset) == (E.NONE, 0)
 

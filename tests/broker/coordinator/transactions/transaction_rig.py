@@ -41,7 +41,7 @@ class TransactionRig(Simulated):
     @property
     def coordinator(self) -> int:
         """The broker that coordinates transactions."""
-        return self.partition(TRANSACTION_STATE_TOPIC).leader
+        return self.leader_of(TRANSACTION_STATE_TOPIC)
 
     @property
     def topic_id(self) -> bytes:
@@ -52,7 +52,7 @@ class TransactionRig(Simulated):
 
     @property
     def group_coordinator(self) -> int:
-        return self.partition(GROUP_METADATA_TOPIC).leader
+        return self.leader_of(GROUP_METADATA_TOPIC)
 
     def producer(self, transactional_id: str = "t", v2: bool = False) -> RawProducer:
         return RawProducer(self, transactional_id, v2)
