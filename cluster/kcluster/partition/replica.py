@@ -151,8 +151,7 @@ class Replica:
         self.config = config
         """The topic's configs in force."""
         self.brokers = brokers
-        """All registered brokers according to this broker's image: who is fenced, and their
-        epochs."""
+        """All registered brokers in this broker's image, with their epochs and fences."""
 
         # Decisions of the controller.
         self.registration = registration
@@ -171,8 +170,7 @@ class Replica:
         self.high_watermark = max(
             log.log_start_offset, min(log.high_watermark_checkpoint, log.log_end_offset)
         )
-        """The offset below which every in-sync replica has all records; a follower learns it one
-        fetch later."""
+        """Every in-sync replica has all records below it; followers learn it a fetch later."""
 
         # Fields of a leader.
         self.leader_epoch_start_offset = 0
@@ -182,7 +180,7 @@ class Replica:
         self.proposal: IsrProposal | None = None
         """The ISR that was requested from the controller, until its answer."""
         self.last_fetches = last_fetches
-        """The time of each follower's last fetch of anything from this broker, by broker id."""
+        """The time of each follower's last fetch from this broker, by broker id."""
         self.lag_time_max_ms = lag_time_max_ms
 
         # Of a follower only; the broker's fetcher writes it.
