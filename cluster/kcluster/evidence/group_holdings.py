@@ -19,7 +19,6 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from kcluster.broker.node import BrokerNode
 from kcluster.clients.ledger import Partition
 from kcluster.contract import Reply, Request
 from kcluster.events.clients import GroupMemberExpired, GroupMemberLeft
@@ -231,9 +230,9 @@ class _Words:
     def __init__(self, recorder: Recorder) -> None:
         self._names = controller_image(recorder.dispatcher).topic_names
         configs = [
-            process.last_node.config
+            node.config
             for process in recorder.dispatcher.processes.values()
-            if isinstance(process.last_node, BrokerNode)
+            if (node := process.last_broker) is not None
         ]
         of_consumers = [config.group_consumer_session_timeout_ms for config in configs]
         of_streams = [config.group_streams_session_timeout_ms for config in configs]

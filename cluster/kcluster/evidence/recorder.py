@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from kcluster.broker.node import BrokerNode
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.contract import Note, Reply, Request
 from kcluster.events.clients import GroupEvent, GroupMemberExpired, GroupMemberLeft
@@ -174,16 +173,15 @@ class Recorder(Watch):
             self._look_at_coordinator(note.note_id[0], note.at_ms)
 
     def _look_at_coordinator(self, node_id: int, now_ms: int) -> None:
-        process = self._processes.get(node_id)
-        if process is not None and isinstance(process.node, BrokerNode):
-            self.states.look(now_ms, process.node)
+        node = self._dispatcher.broker(node_id)
+        if node is not None:
+            self.states.look(now_ms, node)
 
     def look_at_coordinators(self) -> None:
         """See what has changed at any of them."""
         now_ms = self._dispatcher.now_ms
-        for process in self._processes.values():
-            if isinstance(process.node, BrokerNode):
-                self.states.look(now_ms, process.node)
+        for node in self._dispatcher.brokers():
+            self.states.look(now_ms, node)
 
     @property
     def dispatcher(self) -> Dispatcher:
