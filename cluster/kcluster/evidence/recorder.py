@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -28,6 +28,7 @@ from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.livelock import StepsAtOnce
 from kcluster.invariants.observed import ObservedPartition, PartitionKey
 from kcluster.invariants.watch import Watch
+from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.records.batches import Batch
 from kcluster.runtime.build import Plan
@@ -76,7 +77,7 @@ class PartitionAnswer(Struct, frozen=True, gc=False):
     first: int = -1
     last: int = -1
     batches: tuple[Batch, ...] = ()
-    aborted: Sequence[Any] = ()
+    aborted: Sequence[m.FetchResponse.AbortedTransaction] = ()
     """Of a fetch with read_committed: the aborted transactions in the response."""
 
     @property
@@ -309,7 +310,7 @@ class Recorder(Watch):
 
 
 def _fetched(
-    at_ms: int, broker: int, reply: Reply, partition: Partition, data: Any
+    at_ms: int, broker: int, reply: Reply, partition: Partition, data: m.FetchResponse.PartitionData
 ) -> PartitionAnswer:
     batches = data.records
     if not batches or isinstance(batches, bytes | bytearray | memoryview):

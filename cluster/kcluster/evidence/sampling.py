@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -395,7 +395,7 @@ class SamplingRecorder(Recorder):
     def unanswered(self) -> list[ExchangeRow]:
         return []  # they are among the exchanges
 
-    def _claim(self, broker: int, request: Request, body: Any) -> int:
+    def _claim(self, broker: int, request: Request, body: m.ProduceResponse) -> int:
         """Give the appends that a Produce response acks their request.  Returns the last offset of
         the first of them, -1 if it is not known."""
         last = -1
