@@ -14,11 +14,11 @@ from functools import partial
 from msgspec import Struct
 
 from kcluster.clients.ledger import Ledger, Outcome
+from kcluster.config.files.fields import fields_of
 from kcluster.contract import Note
 from kcluster.evidence.rows import ExchangeRow
 from kcluster.learn.lesson import Choice, Lesson, LessonPart
 from kcluster.operations.logs import PartitionLogs, partition_logs
-from kcluster.scenario.language.fields import fields_of
 from kcluster.scenario.language.model import Checks
 from kcluster.scenario.outcome import failed_checks
 from kcluster.scenario.play.phases import RunResult

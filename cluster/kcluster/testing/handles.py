@@ -13,6 +13,7 @@ from typing import Any
 
 from kcluster.checks.verdict import LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.clients.ledger import Ledger
+from kcluster.config.files.fields import read_struct
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
 from kcluster.config.topology.model import Topology
@@ -23,7 +24,6 @@ from kcluster.handle.cluster import START_TIMEOUT_S, Cluster
 from kcluster.handle.since import since_ms_of
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
-from kcluster.scenario.language.fields import read_struct
 from kcluster.scenario.language.loader import ScenarioError, action_of
 from kcluster.scenario.language.model import ConsumerSpec, ProducerSpec
 from kcluster.scenario.play.runner import repair_all

@@ -16,12 +16,12 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kcluster.actions.base import Undo
 from kcluster.config.files.problems import Place
 from kcluster.events.steps import StepSkipped
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
-from kcluster.scenario.actions.base import Undo
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.words import MomentRange

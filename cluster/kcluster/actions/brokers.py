@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
+from kcluster.actions.base import Action, Undo, action
+from kcluster.actions.kinds import BROKERS
+from kcluster.actions.site import Site
+from kcluster.config.files.fields import OneOf
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.operations.states import StateVerb
 from kcluster.operations.targets import Targets
-from kcluster.scenario.actions.base import Action, Undo, action
-from kcluster.scenario.language.fields import OneOf
-from kcluster.scenario.language.words import BROKERS
-from kcluster.scenario.play.stage import Stage
 
 _WAYS: Final = OneOf("way to die", tuple(DeathKind))
 
@@ -24,8 +24,8 @@ class _OnBrokers(Action, frozen=True):
 
     brokers: Annotated[Targets, BROKERS, "The brokers; the controller may be named too."]
 
-    def affected(self, stage: Stage) -> tuple[int, ...]:
-        return stage.nodes(self.brokers)
+    def affected(self, site: Site) -> tuple[int, ...]:
+        return site.nodes(self.brokers)
 
 
 @action("kill", short="brokers", example="kill: {brokers: leader(orders-0), how: power}")
@@ -39,61 +39,61 @@ class KillBrokers(_OnBrokers, frozen=True):
         " unflushed records are lost; wipe: they return with an empty disk.",
     ] = "kill"
 
-    def do(self, stage: Stage) -> Undo:
-        death, kill = DeathKind(self.how), stage.verbs.kill
-        found = stage.nodes(self.brokers)
-        chosen = stage.verbs.on_each(StateVerb.KILL, found, lambda node: kill(node, death))
-        return lambda: _start(stage, chosen)
+    def do(self, site: Site) -> Undo:
+        death, kill = DeathKind(self.how), site.verbs.kill
+        found = site.nodes(self.brokers)
+        chosen = site.verbs.on_each(StateVerb.KILL, found, lambda node: kill(node, death))
+        return lambda: _start(site, chosen)
 
 
 @action("stop", short="brokers", example="stop: 1")
 class StopBrokers(_OnBrokers, frozen=True):
     """Stop brokers cleanly: SIGTERM, controlled shutdown.  Undone by starting them again."""
 
-    def do(self, stage: Stage) -> Undo:
-        return KillBrokers(self.brokers, "clean").do(stage)
+    def do(self, site: Site) -> Undo:
+        return KillBrokers(self.brokers, "clean").do(site)
 
 
 @action("start", short="brokers", example="start: down")
 class StartBrokers(_OnBrokers, frozen=True):
     """Start brokers that are down, on the disks that they had."""
 
-    def do(self, stage: Stage) -> None:
-        stage.verbs.on_each(StateVerb.START, self.affected(stage), stage.verbs.start)
+    def do(self, site: Site) -> None:
+        site.verbs.on_each(StateVerb.START, self.affected(site), site.verbs.start)
 
-    def affected(self, stage: Stage) -> tuple[int, ...]:
-        return stage.nodes(self.brokers, may_be_none=True)
+    def affected(self, site: Site) -> tuple[int, ...]:
+        return site.nodes(self.brokers, may_be_none=True)
 
 
 @action("pause", short="brokers", example="pause: any followers(orders-0)")
 class PauseBrokers(_OnBrokers, frozen=True):
     """Pause brokers, as by SIGSTOP or a long garbage collection.  Undone by resuming them."""
 
-    def do(self, stage: Stage) -> Undo:
-        found = stage.nodes(self.brokers)
-        chosen = stage.verbs.on_each(StateVerb.PAUSE, found, stage.verbs.pause)
-        return lambda: _resume(stage, chosen)
+    def do(self, site: Site) -> Undo:
+        found = site.nodes(self.brokers)
+        chosen = site.verbs.on_each(StateVerb.PAUSE, found, site.verbs.pause)
+        return lambda: _resume(site, chosen)
 
 
 @action("resume", short="brokers", example="resume: 2")
 class ResumeBrokers(_OnBrokers, frozen=True):
     """Resume paused brokers."""
 
-    def do(self, stage: Stage) -> None:
-        stage.verbs.on_each(StateVerb.RESUME, stage.nodes(self.brokers), stage.verbs.resume)
+    def do(self, site: Site) -> None:
+        site.verbs.on_each(StateVerb.RESUME, site.nodes(self.brokers), site.verbs.resume)
 
 
-def _start(stage: Stage, chosen: tuple[int, ...]) -> None:
+def _start(site: Site, chosen: tuple[int, ...]) -> None:
     """Start those that are still down, or shutting down: another step may have started some."""
     for broker_id in chosen:
-        process = stage.dispatcher.processes[broker_id]
+        process = site.dispatcher.processes[broker_id]
         if process.state is ProcessState.DOWN and not process.is_removed:
-            stage.verbs.start(broker_id)
-        elif stage.dispatcher.is_shutting_down(broker_id):
-            stage.dispatcher.start_after_shutdown(broker_id)
+            site.verbs.start(broker_id)
+        elif site.dispatcher.is_shutting_down(broker_id):
+            site.dispatcher.start_after_shutdown(broker_id)
 
 
-def _resume(stage: Stage, chosen: tuple[int, ...]) -> None:
+def _resume(site: Site, chosen: tuple[int, ...]) -> None:
     for broker_id in chosen:
-        if stage.dispatcher.processes[broker_id].state is ProcessState.PAUSED:
-            stage.verbs.resume(broker_id)
+        if site.dispatcher.processes[broker_id].state is ProcessState.PAUSED:
+            site.verbs.resume(broker_id)

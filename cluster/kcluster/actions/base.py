@@ -1,4 +1,4 @@
-"""What an action is: a Struct whose fields are its keys, performed on a stage.
+"""What an action is: a Struct whose fields are its keys, performed on a site.
 
 Owns: Action, the table of actions by name.  Never: performs one.
 Kafka: Trogdor's FaultSpec and TaskSpec.
@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from msgspec import Struct
 
-from kcluster.scenario.play.stage import Stage
+from kcluster.actions.site import Site
 
 Undo = Callable[[], None]
 
@@ -35,7 +35,7 @@ class Action(Struct, frozen=True):
     EXAMPLE: ClassVar[str] = ""
     """A step of a scenario with this action, for the reference; a test plays it."""
 
-    def do(self, stage: Stage) -> Undo | None:
+    def do(self, site: Site) -> Undo | None:
         """Perform it now; returns the function that undoes it, None if it cannot be undone."""
         raise AssertionError(f"{type(self).__name__} cannot be performed")
 
@@ -44,17 +44,17 @@ class Action(Struct, frozen=True):
         reason."""
         yield from ()
 
-    def affected(self, stage: Stage) -> tuple[int, ...]:
+    def affected(self, site: Site) -> tuple[int, ...]:
         """The nodes to which `as` gives a name; it may draw them."""
         return ()
 
-    def about_to_affect(self, stage: Stage) -> tuple[int, ...]:
+    def about_to_affect(self, site: Site) -> tuple[int, ...]:
         """The nodes on which `do`, called next, acts: what is drawn here, `do` draws again."""
-        state = stage.rng.getstate()
+        state = site.rng.getstate()
         try:
-            return self.affected(stage)
+            return self.affected(site)
         finally:
-            stage.rng.setstate(state)
+            site.rng.setstate(state)
 
 
 ACTIONS: Final[dict[str, type[Action]]] = {}

@@ -5,13 +5,13 @@ Owns: `wait`.  Never: changes the cluster.
 
 from __future__ import annotations
 
-from kcluster.scenario.actions.base import Action, action
-from kcluster.scenario.play.stage import Stage
+from kcluster.actions.base import Action, action
+from kcluster.actions.site import Site
 
 
 @action("wait", example="{when: isr(orders-0) = 3, wait: }")
 class Wait(Action, frozen=True):
     """Do nothing: the following steps wait until this step's trigger has fired."""
 
-    def do(self, stage: Stage) -> None:
+    def do(self, site: Site) -> None:
         """Nothing."""

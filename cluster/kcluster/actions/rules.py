@@ -8,25 +8,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
+from kcluster.actions.base import Action, Undo, action
+from kcluster.actions.kinds import BROKERS, PARTITION
+from kcluster.actions.site import Site
+from kcluster.config.files.fields import Flag, ListOf, OneOf, Whole, Words, duration, fraction, text
 from kcluster.faults.rules import Rule, RuleError, rule
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.names import PartitionName
 from kcluster.operations.targets import Targets
 from kcluster.protocol.apis import APIS
 from kcluster.protocol.errors import ErrorCode
-from kcluster.scenario.actions.base import Action, Undo, action
-from kcluster.scenario.language.fields import (
-    Flag,
-    ListOf,
-    OneOf,
-    Whole,
-    Words,
-    duration,
-    fraction,
-    text,
-)
-from kcluster.scenario.language.words import BROKERS, PARTITION
-from kcluster.scenario.play.stage import Stage
 
 _API: Final = OneOf("API", tuple(line.name for line in APIS.values()))
 _ERRORS: Final = tuple(name for name in ErrorCode.__members__ if name != "NONE")
@@ -135,18 +126,18 @@ class AddRule(Action, frozen=True):
             **words,
         )
 
-    def do(self, stage: Stage) -> Undo:
-        brokers = () if self.broker is None else stage.nodes(self.broker)
-        number = stage.client_ids().get(self.client)
+    def do(self, site: Site) -> Undo:
+        brokers = () if self.broker is None else site.nodes(self.broker)
+        number = site.client_ids().get(self.client)
         client = self.client if number is None else f"client-{number}"
         try:
-            name = stage.verbs.add_rule(self.to_rule(brokers, client))
+            name = site.verbs.add_rule(self.to_rule(brokers, client))
         except RuleError as error:
             raise ClusterError(str(error)) from None
 
         def undo() -> None:
-            if any(found.name == name for found in stage.verbs.rules()):
-                stage.verbs.remove_rule(name)
+            if any(found.name == name for found in site.verbs.rules()):
+                site.verbs.remove_rule(name)
 
         return undo
 
@@ -155,5 +146,5 @@ class AddRule(Action, frozen=True):
 class ClearRules(Action, frozen=True):
     """Remove all rules."""
 
-    def do(self, stage: Stage) -> None:
-        stage.verbs.clear_rules()
+    def do(self, site: Site) -> None:
+        site.verbs.clear_rules()

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from kcluster.actions.base import Action, action
+from kcluster.actions.kinds import BROKERS, PARTITION
+from kcluster.actions.site import Site
+from kcluster.config.files.fields import Flag
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.names import PartitionName
 from kcluster.operations.targets import Targets
-from kcluster.scenario.actions.base import Action, action
-from kcluster.scenario.language.fields import Flag
-from kcluster.scenario.language.words import BROKERS, PARTITION
-from kcluster.scenario.play.stage import Stage
 
 
 @action("move", example="move: {partition: orders-0, to: 2}")
@@ -24,11 +24,11 @@ class MoveLeaderAction(Action, frozen=True):
     partition: Annotated[PartitionName, PARTITION, "The partition."]
     to: Annotated[Targets, BROKERS, "Its new leader."]
 
-    def affected(self, stage: Stage) -> tuple[int, ...]:
-        return stage.nodes(self.to)[:1]
+    def affected(self, site: Site) -> tuple[int, ...]:
+        return site.nodes(self.to)[:1]
 
-    def do(self, stage: Stage) -> None:
-        stage.verbs.move(*self.partition, to=stage.nodes(self.to)[0])
+    def do(self, site: Site) -> None:
+        site.verbs.move(*self.partition, to=site.nodes(self.to)[0])
 
 
 @action("elect", short="partition", example="elect: orders-0")
@@ -40,13 +40,13 @@ class Elect(Action, frozen=True):
         bool, Flag(), "Elect any live replica, if the partition has no leader; may lose records."
     ] = False
 
-    def do(self, stage: Stage) -> None:
+    def do(self, site: Site) -> None:
         topic, number = self.partition
 
         def on_answer(answer: Any) -> None:
             try:
-                stage.verbs.check_elected(topic, number, answer)
+                site.verbs.check_elected(topic, number, answer)
             except ClusterError as error:
-                stage.refuse(f"elect: {error}")
+                site.refuse(f"elect: {error}")
 
-        stage.verbs.elect(topic, number, self.unclean, on_answer)
+        site.verbs.elect(topic, number, self.unclean, on_answer)
