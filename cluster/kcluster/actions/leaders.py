@@ -10,8 +10,11 @@ from typing import Annotated, Any
 
 from kcluster.actions.base import Action, action
 from kcluster.actions.kinds import BROKERS, PARTITION
+from kcluster.actions.recording import Recording, these
 from kcluster.actions.site import Site
 from kcluster.config.files.fields import Flag
+from kcluster.events.partitions import LeaderElected
+from kcluster.events.reasons import ElectionKind, Requested
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.names import PartitionName
 from kcluster.operations.targets import Targets
@@ -29,6 +32,14 @@ class MoveLeaderAction(Action, frozen=True):
 
     def do(self, site: Site) -> None:
         site.verbs.move(*self.partition, to=site.nodes(self.to)[0])
+
+    RECORDED_FROM = (LeaderElected,)
+
+    @classmethod
+    def record(cls, event: LeaderElected, recording: Recording) -> None:
+        if _was_requested(event) and event.election is ElectionKind.REQUESTED:
+            partition = event.topic, event.partition
+            recording.add(cls(partition, these([event.new_leader])), event)
 
 
 @action("elect", short="partition", example="elect: orders-0")
@@ -50,3 +61,15 @@ class Elect(Action, frozen=True):
                 site.refuse(f"elect: {error}")
 
         site.verbs.elect(topic, number, self.unclean, on_answer)
+
+    RECORDED_FROM = (LeaderElected,)
+
+    @classmethod
+    def record(cls, event: LeaderElected, recording: Recording) -> None:
+        if _was_requested(event) and event.election is not ElectionKind.REQUESTED:
+            partition = event.topic, event.partition
+            recording.add(cls(partition, unclean=not event.clean), event)
+
+
+def _was_requested(event: LeaderElected) -> bool:
+    return isinstance(event.reason, Requested)
