@@ -15,7 +15,7 @@ from kcluster.actions.base import Action, Undo, action
 from kcluster.actions.kafka_configs import ANY_CONFIG, TOPIC_CONFIG
 from kcluster.actions.kinds import BROKERS, PARTITION
 from kcluster.actions.recording import Recording, these
-from kcluster.actions.site import Site
+from kcluster.actions.stage import Stage
 from kcluster.config.files.fields import ListOf, Whole, text
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.events.brokers import BrokerFenced, BrokerRegistered
@@ -34,13 +34,13 @@ from kcluster.operations.targets import ALL, Targets
 
 
 def _refused(
-    site: Site, what: str, then: Callable[[], None] | None = None
+    stage: Stage, what: str, then: Callable[[], None] | None = None
 ) -> Callable[[str], None]:
     """A callback for the end of a request: it fails the run, or calls `then`."""
 
     def on_end(refusal: str) -> None:
         if refusal:
-            site.refuse(f"{what}: {refusal}")
+            stage.refuse(f"{what}: {refusal}")
         elif then is not None:
             then()
 
@@ -64,11 +64,11 @@ class CreateTopic(Action, frozen=True):
     ] = None
     config: Annotated[dict[str, str], TOPIC_CONFIG, "Configs of the topic by Kafka's names."] = {}
 
-    def do(self, site: Site) -> None:
+    def do(self, stage: Stage) -> None:
         spec = TopicSpec(
             self.name, self.partitions, self.replication_factor or -1, config=self.config
         )
-        site.verbs.admin.create_topic(spec, _refused(site, "create_topic"))
+        stage.verbs.admin.create_topic(spec, _refused(stage, "create_topic"))
 
     RECORDED_FROM = (TopicCreated,)
 
@@ -85,9 +85,9 @@ class DeleteTopic(Action, frozen=True):
 
     name: Annotated[str, text(), "The topic's name."]
 
-    def do(self, site: Site) -> None:
-        topic = site.verbs.partition(self.name, 0)
-        site.verbs.admin.delete_topic(self.name, topic.topic_id, _refused(site, "delete_topic"))
+    def do(self, stage: Stage) -> None:
+        topic = stage.verbs.partition(self.name, 0)
+        stage.verbs.admin.delete_topic(self.name, topic.topic_id, _refused(stage, "delete_topic"))
 
     RECORDED_FROM = (TopicDeleted,)
 
@@ -102,24 +102,24 @@ class RecreateTopic(Action, frozen=True):
 
     name: Annotated[str, text(), "The topic's name."]
 
-    def do(self, site: Site) -> None:
-        image = site.verbs.settled.image
-        topic_id = site.verbs.partition(self.name, 0).topic_id
+    def do(self, stage: Stage) -> None:
+        image = stage.verbs.settled.image
+        topic_id = stage.verbs.partition(self.name, 0).topic_id
         partitions = image.topics[self.name].partitions
         spec = TopicSpec(
             self.name,
             assignment=tuple(tuple(found.replicas) for found in partitions),
             config={key: str(value) for key, value in image.topic_configs(self.name).items()},
         )
-        admin = site.verbs.admin
+        admin = stage.verbs.admin
 
         def create() -> None:
-            admin.create_topic(spec, _refused(site, "recreate_topic"))
+            admin.create_topic(spec, _refused(stage, "recreate_topic"))
 
         def deleted() -> None:
-            site.at(site.now_ms, create)  # the answer arrives within a dispatch
+            stage.at(stage.now_ms, create)  # the answer arrives within a dispatch
 
-        admin.delete_topic(self.name, topic_id, _refused(site, "recreate_topic", deleted))
+        admin.delete_topic(self.name, topic_id, _refused(stage, "recreate_topic", deleted))
 
 
 @action("add_partitions", example="add_partitions: {topic: orders, to: 6}")
@@ -129,9 +129,9 @@ class AddPartitions(Action, frozen=True):
     topic: Annotated[str, text(), "The topic's name."]
     to: Annotated[int, Whole(2), "The number of partitions that it then has."]
 
-    def do(self, site: Site) -> None:
-        site.verbs.partition(self.topic, 0)
-        site.verbs.admin.add_partitions(self.topic, self.to, _refused(site, "add_partitions"))
+    def do(self, stage: Stage) -> None:
+        stage.verbs.partition(self.topic, 0)
+        stage.verbs.admin.add_partitions(self.topic, self.to, _refused(stage, "add_partitions"))
 
     RECORDED_FROM = (PartitionsAdded,)
 
@@ -148,12 +148,12 @@ class Reassign(Action, frozen=True):
     partition: Annotated[PartitionName, PARTITION, "The partition that is moved."]
     to: Annotated[Targets, BROKERS, "Its new replicas, the preferred leader first."]
 
-    def do(self, site: Site) -> Undo:
+    def do(self, stage: Stage) -> Undo:
         topic, number = self.partition
-        before = tuple(site.verbs.partition(topic, number).replicas)
-        admin = site.verbs.admin
-        admin.reassign(topic, number, site.nodes(self.to), _refused(site, "reassign"))
-        return lambda: admin.reassign(topic, number, before, _refused(site, "reassign back"))
+        before = tuple(stage.verbs.partition(topic, number).replicas)
+        admin = stage.verbs.admin
+        admin.reassign(topic, number, stage.nodes(self.to), _refused(stage, "reassign"))
+        return lambda: admin.reassign(topic, number, before, _refused(stage, "reassign back"))
 
     RECORDED_FROM = (ReassignmentStarted,)
 
@@ -177,28 +177,28 @@ class SetConfig(Action, frozen=True):
         tuple[str, ...], ListOf(text(), "groups"), "The groups whose configs change."
     ] = ()
 
-    def do(self, site: Site) -> Undo:
+    def do(self, stage: Stage) -> Undo:
         resources = [(TOPIC, topic) for topic in self.topics]
         resources += [(GROUP, group) for group in self.groups]
         if self.brokers is not None:
-            resources += [(BROKER, str(node)) for node in site.nodes(self.brokers)]
+            resources += [(BROKER, str(node)) for node in stage.nodes(self.brokers)]
         for topic in self.topics:
-            site.verbs.partition(topic, 0)
+            stage.verbs.partition(topic, 0)
         if not resources:
-            site.refuse("set_config needs topics, groups or brokers")
-        known = site.verbs.settled.image.configs
+            stage.refuse("set_config needs topics, groups or brokers")
+        known = stage.verbs.settled.image.configs
         before = {
             resource: {key: known.get(resource, {}).get(key) for key in self.config}
             for resource in resources
         }
         for kind, name in resources:
-            refused = _refused(site, f"set_config of {name}")
-            site.verbs.admin.set_configs(kind, name, self.config, refused)
+            refused = _refused(stage, f"set_config of {name}")
+            stage.verbs.admin.set_configs(kind, name, self.config, refused)
 
         def undo() -> None:
             for (kind, name), configs in before.items():
-                refused = _refused(site, f"set_config of {name} back")
-                site.verbs.admin.set_configs(kind, name, configs, refused)
+                refused = _refused(stage, f"set_config of {name} back")
+                stage.verbs.admin.set_configs(kind, name, configs, refused)
 
         return undo
 
@@ -224,8 +224,8 @@ class AddBroker(Action, frozen=True):
     id: Annotated[int, Whole(0, 999), "Its id, which no broker has."]
     rack: Annotated[str | None, text(), "Its rack (broker.rack)."] = None
 
-    def do(self, site: Site) -> None:
-        site.verbs.add_broker(self.id, self.rack)
+    def do(self, stage: Stage) -> None:
+        stage.verbs.add_broker(self.id, self.rack)
 
     RECORDED_FROM = (BrokerRegistered,)
 
@@ -242,9 +242,9 @@ class RemoveBroker(Action, frozen=True):
 
     broker: Annotated[Targets, BROKERS, "The broker; it must be down."]
 
-    def do(self, site: Site) -> None:
-        for broker_id in site.nodes(self.broker):
-            site.verbs.remove_broker(broker_id, _refused(site, "remove_broker"))
+    def do(self, stage: Stage) -> None:
+        for broker_id in stage.nodes(self.broker):
+            stage.verbs.remove_broker(broker_id, _refused(stage, "remove_broker"))
 
     RECORDED_FROM = (BrokerFenced,)
 

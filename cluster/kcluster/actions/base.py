@@ -1,4 +1,4 @@
-"""What an action is: a Struct whose fields are its keys, performed on a site.
+"""What an action is: a Struct whose fields are its keys, performed on a stage.
 
 Owns: Action, the table of actions by name.  Never: performs one.
 Kafka: Trogdor's FaultSpec and TaskSpec.
@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from kcluster.actions.kinds import BROKERS, PARTITION, TARGETS
 from kcluster.actions.recording import Recording
-from kcluster.actions.site import Site
+from kcluster.actions.stage import Stage
 from kcluster.config.files.fields import Kind, Quantity, Words, fields_of, key_of
 from kcluster.contract import Event
 from kcluster.operations.verbs import Verbs
@@ -40,7 +40,7 @@ class Action(Struct, frozen=True):
     EXAMPLE: ClassVar[str] = ""
     """A step of a scenario with this action, for the reference; a test plays it."""
 
-    def do(self, site: Site) -> Undo | None:
+    def do(self, stage: Stage) -> Undo | None:
         """Perform it now; returns the function that undoes it, None if it cannot be undone."""
         raise AssertionError(f"{type(self).__name__} cannot be performed")
 
@@ -72,17 +72,17 @@ class Action(Struct, frozen=True):
         reasons why something cannot be undone."""
         yield from ()
 
-    def affected(self, site: Site) -> tuple[int, ...]:
+    def affected(self, stage: Stage) -> tuple[int, ...]:
         """The nodes to which `as` gives a name; it may draw them."""
         return ()
 
-    def about_to_affect(self, site: Site) -> tuple[int, ...]:
+    def about_to_affect(self, stage: Stage) -> tuple[int, ...]:
         """The nodes on which `do`, called next, acts: what is drawn here, `do` draws again."""
-        state = site.rng.getstate()
+        state = stage.rng.getstate()
         try:
-            return self.affected(site)
+            return self.affected(stage)
         finally:
-            site.rng.setstate(state)
+            stage.rng.setstate(state)
 
 
 def repair_all(verbs: Verbs) -> list[str]:

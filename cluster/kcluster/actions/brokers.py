@@ -12,7 +12,7 @@ from typing import Annotated, Final
 from kcluster.actions.base import Action, Undo, action
 from kcluster.actions.kinds import BROKERS
 from kcluster.actions.recording import Recording, these
-from kcluster.actions.site import Site
+from kcluster.actions.stage import Stage
 from kcluster.config.files.fields import OneOf
 from kcluster.contract import CONTROLLER_ID, Event
 from kcluster.deaths import DeathKind, ProcessState
@@ -38,8 +38,8 @@ class _OnBrokers(Action, frozen=True):
 
     brokers: Annotated[Targets, BROKERS, "The brokers; the controller may be named too."]
 
-    def affected(self, site: Site) -> tuple[int, ...]:
-        return site.nodes(self.brokers)
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return stage.nodes(self.brokers)
 
 
 @action("kill", short="brokers", example="kill: {brokers: leader(orders-0), how: power}")
@@ -53,11 +53,11 @@ class KillBrokers(_OnBrokers, frozen=True):
         " unflushed records are lost; wipe: they return with an empty disk.",
     ] = "kill"
 
-    def do(self, site: Site) -> Undo:
-        death, kill = DeathKind(self.how), site.verbs.kill
-        found = site.nodes(self.brokers)
-        chosen = site.verbs.on_each(StateVerb.KILL, found, lambda node: kill(node, death))
-        return lambda: _start(site, chosen)
+    def do(self, stage: Stage) -> Undo:
+        death, kill = DeathKind(self.how), stage.verbs.kill
+        found = stage.nodes(self.brokers)
+        chosen = stage.verbs.on_each(StateVerb.KILL, found, lambda node: kill(node, death))
+        return lambda: _start(stage, chosen)
 
     RECORDED_FROM = (BrokerDown, ControllerDown)
 
@@ -81,8 +81,8 @@ class KillBrokers(_OnBrokers, frozen=True):
 class StopBrokers(_OnBrokers, frozen=True):
     """Stop brokers cleanly: SIGTERM, controlled shutdown.  Undone by starting them again."""
 
-    def do(self, site: Site) -> Undo:
-        return KillBrokers(self.brokers, "clean").do(site)
+    def do(self, stage: Stage) -> Undo:
+        return KillBrokers(self.brokers, "clean").do(stage)
 
     RECORDED_FROM = (ControlledShutdown,)
 
@@ -97,11 +97,11 @@ class StopBrokers(_OnBrokers, frozen=True):
 class StartBrokers(_OnBrokers, frozen=True):
     """Start brokers that are down, on the disks that they had."""
 
-    def do(self, site: Site) -> None:
-        site.verbs.on_each(StateVerb.START, self.affected(site), site.verbs.start)
+    def do(self, stage: Stage) -> None:
+        stage.verbs.on_each(StateVerb.START, self.affected(stage), stage.verbs.start)
 
-    def affected(self, site: Site) -> tuple[int, ...]:
-        return site.nodes(self.brokers, may_be_none=True)
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return stage.nodes(self.brokers, may_be_none=True)
 
     RECORDED_FROM = (BrokerStarted, ControllerElected)
 
@@ -125,10 +125,10 @@ class StartBrokers(_OnBrokers, frozen=True):
 class PauseBrokers(_OnBrokers, frozen=True):
     """Pause brokers, as by SIGSTOP or a long garbage collection.  Undone by resuming them."""
 
-    def do(self, site: Site) -> Undo:
-        found = site.nodes(self.brokers)
-        chosen = site.verbs.on_each(StateVerb.PAUSE, found, site.verbs.pause)
-        return lambda: _resume(site, chosen)
+    def do(self, stage: Stage) -> Undo:
+        found = stage.nodes(self.brokers)
+        chosen = stage.verbs.on_each(StateVerb.PAUSE, found, stage.verbs.pause)
+        return lambda: _resume(stage, chosen)
 
     RECORDED_FROM = (BrokerPaused,)
 
@@ -141,8 +141,8 @@ class PauseBrokers(_OnBrokers, frozen=True):
 class ResumeBrokers(_OnBrokers, frozen=True):
     """Resume paused brokers."""
 
-    def do(self, site: Site) -> None:
-        site.verbs.on_each(StateVerb.RESUME, site.nodes(self.brokers), site.verbs.resume)
+    def do(self, stage: Stage) -> None:
+        stage.verbs.on_each(StateVerb.RESUME, stage.nodes(self.brokers), stage.verbs.resume)
 
     RECORDED_FROM = (BrokerResumed,)
 
@@ -151,17 +151,17 @@ class ResumeBrokers(_OnBrokers, frozen=True):
         recording.add(cls(these([event.broker])), event)
 
 
-def _start(site: Site, chosen: tuple[int, ...]) -> None:
+def _start(stage: Stage, chosen: tuple[int, ...]) -> None:
     """Start those that are still down, or shutting down: another step may have started some."""
     for broker_id in chosen:
-        process = site.dispatcher.processes[broker_id]
+        process = stage.dispatcher.processes[broker_id]
         if process.state is ProcessState.DOWN and not process.is_removed:
-            site.verbs.start(broker_id)
-        elif site.dispatcher.is_shutting_down(broker_id):
-            site.dispatcher.start_after_shutdown(broker_id)
+            stage.verbs.start(broker_id)
+        elif stage.dispatcher.is_shutting_down(broker_id):
+            stage.dispatcher.start_after_shutdown(broker_id)
 
 
-def _resume(site: Site, chosen: tuple[int, ...]) -> None:
+def _resume(stage: Stage, chosen: tuple[int, ...]) -> None:
     for broker_id in chosen:
-        if site.dispatcher.processes[broker_id].state is ProcessState.PAUSED:
-            site.verbs.resume(broker_id)
+        if stage.dispatcher.processes[broker_id].state is ProcessState.PAUSED:
+            stage.verbs.resume(broker_id)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from kcluster.actions.base import Action, action
 from kcluster.actions.kinds import BROKERS, PARTITION
 from kcluster.actions.recording import Recording, these
-from kcluster.actions.site import Site
+from kcluster.actions.stage import Stage
 from kcluster.config.files.fields import Flag
 from kcluster.events.partitions import LeaderElected
 from kcluster.events.reasons import ElectionKind, Requested
@@ -27,11 +27,11 @@ class MoveLeaderAction(Action, frozen=True):
     partition: Annotated[PartitionName, PARTITION, "The partition."]
     to: Annotated[Targets, BROKERS, "Its new leader."]
 
-    def affected(self, site: Site) -> tuple[int, ...]:
-        return site.nodes(self.to)[:1]
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return stage.nodes(self.to)[:1]
 
-    def do(self, site: Site) -> None:
-        site.verbs.move(*self.partition, to=site.nodes(self.to)[0])
+    def do(self, stage: Stage) -> None:
+        stage.verbs.move(*self.partition, to=stage.nodes(self.to)[0])
 
     RECORDED_FROM = (LeaderElected,)
 
@@ -51,16 +51,16 @@ class Elect(Action, frozen=True):
         bool, Flag(), "Elect any live replica, if the partition has no leader; may lose records."
     ] = False
 
-    def do(self, site: Site) -> None:
+    def do(self, stage: Stage) -> None:
         topic, number = self.partition
 
         def on_answer(answer: Any) -> None:
             try:
-                site.verbs.check_elected(topic, number, answer)
+                stage.verbs.check_elected(topic, number, answer)
             except ClusterError as error:
-                site.refuse(f"elect: {error}")
+                stage.refuse(f"elect: {error}")
 
-        site.verbs.elect(topic, number, self.unclean, on_answer)
+        stage.verbs.elect(topic, number, self.unclean, on_answer)
 
     RECORDED_FROM = (LeaderElected,)
 

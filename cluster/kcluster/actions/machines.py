@@ -12,7 +12,7 @@ from typing import Annotated, Final
 from kcluster.actions.base import Action, Undo, action
 from kcluster.actions.kinds import BROKERS
 from kcluster.actions.recording import Recording, these
-from kcluster.actions.site import Site
+from kcluster.actions.stage import Stage
 from kcluster.config.files.fields import Flag, OneOf, duration
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import DiskFull
@@ -40,37 +40,37 @@ class Restart(Action, frozen=True):
         if self.new_address and any(target.is_controller for target in self.brokers):
             yield "new_address", _NO_ADDRESS
 
-    def affected(self, site: Site) -> tuple[int, ...]:
-        return site.nodes(self.brokers)
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return stage.nodes(self.brokers)
 
-    def do(self, site: Site) -> None:
-        chosen = site.nodes(self.brokers)
-        if self.new_address and site.verbs.settled.controller_id in chosen:
+    def do(self, stage: Stage) -> None:
+        chosen = stage.nodes(self.brokers)
+        if self.new_address and stage.verbs.settled.controller_id in chosen:
             raise ClusterError(_NO_ADDRESS)
         death = DeathKind(self.how)
 
         def stop(broker_id: int) -> None:
-            site.verbs.kill(broker_id, death)
-            _start_when_down(site, broker_id, self.down_ms, self.new_address)
+            stage.verbs.kill(broker_id, death)
+            _start_when_down(stage, broker_id, self.down_ms, self.new_address)
 
-        site.verbs.on_each(StateVerb.RESTART, chosen, stop)
+        stage.verbs.on_each(StateVerb.RESTART, chosen, stop)
 
 
-def _start_when_down(site: Site, broker_id: int, down_ms: int, new_address: bool = False) -> None:
+def _start_when_down(stage: Stage, broker_id: int, down_ms: int, new_address: bool = False) -> None:
     """Start a broker that shuts down, when it has been down for this time."""
-    process = site.dispatcher.processes[broker_id]
+    process = stage.dispatcher.processes[broker_id]
 
     def start() -> None:
         if process.state is not ProcessState.DOWN:
             return  # another step has started it
         if new_address:
-            site.verbs.readdress(broker_id)
-        site.verbs.start(broker_id)
+            stage.verbs.readdress(broker_id)
+        stage.verbs.start(broker_id)
 
     def wait() -> None:
-        site.at(site.now_ms + down_ms, lambda: site.attempt("restart", start))
+        stage.at(stage.now_ms + down_ms, lambda: stage.attempt("restart", start))
 
-    site.when(lambda: process.state is ProcessState.DOWN, wait)
+    stage.when(lambda: process.state is ProcessState.DOWN, wait)
 
 
 @action(
@@ -89,30 +89,30 @@ class RollingRestart(Action, frozen=True):
     how: Annotated[str, _HOW, "How they stop, as in kill."] = "clean"
     down_ms: Annotated[int, duration(), "How long each is down."] = 100
 
-    def affected(self, site: Site) -> tuple[int, ...]:
+    def affected(self, stage: Stage) -> tuple[int, ...]:
         if self.brokers is None:
-            return tuple(site.plan.addresses)
-        return site.nodes(self.brokers)
+            return tuple(stage.plan.addresses)
+        return stage.nodes(self.brokers)
 
-    def do(self, site: Site) -> Undo:
-        death, settled = DeathKind(self.how), site.verbs.settled
-        waiting = list(self.affected(site))
+    def do(self, stage: Stage) -> Undo:
+        death, settled = DeathKind(self.how), stage.verbs.settled
+        waiting = list(self.affected(stage))
 
         def restart(broker_id: int) -> None:
-            site.attempt(self.VERB, lambda: site.verbs.kill(broker_id, death))
-            _start_when_down(site, broker_id, self.down_ms)
-            site.when(lambda: settled.is_down(broker_id), lambda: go_on_after(broker_id))
+            stage.attempt(self.VERB, lambda: stage.verbs.kill(broker_id, death))
+            _start_when_down(stage, broker_id, self.down_ms)
+            stage.when(lambda: settled.is_down(broker_id), lambda: go_on_after(broker_id))
 
         def go_on_after(broker_id: int) -> None:
             def is_back() -> bool:
                 return settled.is_serving(broker_id) and settled.is_in_sync(broker_id)
 
-            site.when(is_back, next_one)
+            stage.when(is_back, next_one)
 
         def next_one() -> None:
             while waiting:
                 broker_id = waiting.pop(0)
-                if site.dispatcher.processes[broker_id].state is ProcessState.UP:
+                if stage.dispatcher.processes[broker_id].state is ProcessState.UP:
                     restart(broker_id)
                     return
 
@@ -127,19 +127,19 @@ class FillDisk(Action, frozen=True):
 
     brokers: Annotated[Targets, BROKERS, "The brokers."]
 
-    def affected(self, site: Site) -> tuple[int, ...]:
-        return site.nodes(self.brokers)
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return stage.nodes(self.brokers)
 
-    def do(self, site: Site) -> Undo:
-        chosen = site.nodes(self.brokers)
+    def do(self, stage: Stage) -> Undo:
+        chosen = stage.nodes(self.brokers)
         for broker_id in chosen:
-            site.verbs.fill_disk(broker_id)
+            stage.verbs.fill_disk(broker_id)
 
         def undo() -> None:
             for broker_id in chosen:
-                site.verbs.free_disk(broker_id)
-                if site.dispatcher.processes[broker_id].state is ProcessState.DOWN:
-                    site.verbs.start(broker_id)
+                stage.verbs.free_disk(broker_id)
+                if stage.dispatcher.processes[broker_id].state is ProcessState.DOWN:
+                    stage.verbs.start(broker_id)
 
         return undo
 
@@ -170,21 +170,21 @@ class SlowDisk(Action, frozen=True):
         float, duration(), "Random time on top of it, exponentially distributed."
     ] = 0
 
-    def affected(self, site: Site) -> tuple[int, ...]:
-        return site.nodes(self.brokers)
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return stage.nodes(self.brokers)
 
-    def do(self, site: Site) -> Undo:
-        chosen = site.nodes(self.brokers)
-        controller = site.verbs.settled.controller_id
-        all_nodes = site.verbs.network.all_nodes
+    def do(self, stage: Stage) -> Undo:
+        chosen = stage.nodes(self.brokers)
+        controller = stage.verbs.settled.controller_id
+        all_nodes = stage.verbs.network.all_nodes
         others = tuple(x for x in all_nodes if x not in chosen and x != controller)
         shape = LinkShape(
             round(self.latency_ms * 1000),
             round(self.jitter_ms * 1000),
             "exponential" if self.jitter_ms else "constant",
         )
-        before = site.verbs.links.shape(chosen, others, shape, one_way=True, of_disk=True)
-        return lambda: site.verbs.links.remove_layers(before)
+        before = stage.verbs.links.shape(chosen, others, shape, one_way=True, of_disk=True)
+        return lambda: stage.verbs.links.remove_layers(before)
 
     RECORDED_FROM = (NetworkShaped,)
 

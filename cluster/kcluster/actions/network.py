@@ -17,7 +17,7 @@ from kcluster.actions.base import Action, Undo, action
 from kcluster.actions.brokers import KillBrokers
 from kcluster.actions.kinds import BROKERS, TARGETS
 from kcluster.actions.recording import Recording, these
-from kcluster.actions.site import Site
+from kcluster.actions.stage import Stage
 from kcluster.config.files.fields import Flag, OneOf, duration, fraction, size
 from kcluster.contract import Event
 from kcluster.deaths import DeathKind
@@ -43,21 +43,21 @@ class _BetweenSets(Action, frozen=True):
         bool, Flag(), "Only messages from `nodes` are affected, not those to them."
     ] = False
 
-    def affected(self, site: Site) -> tuple[int, ...]:
-        return site.nodes(self.nodes)
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return stage.nodes(self.nodes)
 
-    def ends(self, site: Site) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    def ends(self, stage: Stage) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
         """The two sets; None for all other nodes."""
-        nodes = site.nodes(self.nodes)
-        return nodes, None if self.others is None else site.nodes(self.others)
+        nodes = stage.nodes(self.nodes)
+        return nodes, None if self.others is None else stage.nodes(self.others)
 
 
 @action("isolate", short="nodes", example="isolate: {nodes: leader(orders-0), others: controller}")
 class Isolate(_BetweenSets, frozen=True):
     """Cut nodes off from others, by default from all.  Undone by healing these links."""
 
-    def do(self, site: Site) -> Undo:
-        return site.verbs.network.isolate(*self.ends(site), one_way=self.one_way)
+    def do(self, stage: Stage) -> Undo:
+        return stage.verbs.network.isolate(*self.ends(stage), one_way=self.one_way)
 
     RECORDED_FROM = (NetworkCut,)
 
@@ -75,11 +75,11 @@ class Bridge(Action, frozen=True):
     left: Annotated[Targets, TARGETS, "One set of nodes."]
     right: Annotated[Targets, TARGETS, "The other set."]
 
-    def affected(self, site: Site) -> tuple[int, ...]:
-        return site.nodes(self.left)
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return stage.nodes(self.left)
 
-    def do(self, site: Site) -> Undo:
-        return site.verbs.network.bridge(site.nodes(self.left), site.nodes(self.right))
+    def do(self, stage: Stage) -> Undo:
+        return stage.verbs.network.bridge(stage.nodes(self.left), stage.nodes(self.right))
 
 
 @action("slow", example="slow: {nodes: 3, latency: 50ms, jitter: 10ms}")
@@ -91,9 +91,9 @@ class Slow(_BetweenSets, frozen=True):
     jitter_ms: Annotated[float, duration(), "How much the added latency varies."] = 0
     distribution: Annotated[str, _DISTRIBUTION, "How it varies."] = "normal"
 
-    def do(self, site: Site) -> Undo:
-        return site.verbs.network.slow_link(
-            *self.ends(site),
+    def do(self, stage: Stage) -> Undo:
+        return stage.verbs.network.slow_link(
+            *self.ends(stage),
             latency_ms=self.latency_ms,
             jitter_ms=self.jitter_ms,
             distribution=self.distribution,
@@ -135,16 +135,16 @@ class Lose(Action, frozen=True):
                 if getattr(self, key) is not None:
                     yield key, "for links; brokers that lose power have none left"
 
-    def affected(self, site: Site) -> tuple[int, ...]:
-        return site.nodes(self.brokers or self.nodes or ())
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return stage.nodes(self.brokers or self.nodes or ())
 
-    def do(self, site: Site) -> Undo:
+    def do(self, stage: Stage) -> Undo:
         if self.brokers is not None:
-            return KillBrokers(self.brokers, DeathKind.POWER).do(site)
+            return KillBrokers(self.brokers, DeathKind.POWER).do(stage)
         assert self.nodes is not None, "checked by problems()"
-        others = None if self.others is None else site.nodes(self.others)
-        return site.verbs.network.lose(
-            site.nodes(self.nodes), others, share=self.share, one_way=self.one_way
+        others = None if self.others is None else stage.nodes(self.others)
+        return stage.verbs.network.lose(
+            stage.nodes(self.nodes), others, share=self.share, one_way=self.one_way
         )
 
     RECORDED_FROM = (NetworkShaped,)
@@ -163,9 +163,9 @@ class LimitBandwidth(_BetweenSets, frozen=True):
 
     to_bytes: Annotated[int, size(1), "Bytes per second of each link."] = 1_000_000
 
-    def do(self, site: Site) -> Undo:
-        return site.verbs.network.limit_bandwidth(
-            *self.ends(site), bytes_per_s=self.to_bytes, one_way=self.one_way
+    def do(self, stage: Stage) -> Undo:
+        return stage.verbs.network.limit_bandwidth(
+            *self.ends(stage), bytes_per_s=self.to_bytes, one_way=self.one_way
         )
 
     RECORDED_FROM = (NetworkShaped,)
@@ -185,8 +185,8 @@ class Heal(Action, frozen=True):
         Targets | None, TARGETS, "The nodes whose links are restored; without it all."
     ] = None
 
-    def do(self, site: Site) -> None:
-        site.verbs.network.heal(None if self.nodes is None else site.nodes(self.nodes))
+    def do(self, stage: Stage) -> None:
+        stage.verbs.network.heal(None if self.nodes is None else stage.nodes(self.nodes))
 
     RECORDED_FROM = (NetworkHealed, NetworkShaped)
 

@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from kcluster.actions.base import Action, Undo, action
 from kcluster.actions.kinds import BROKERS, PARTITION
 from kcluster.actions.recording import Recording, these
-from kcluster.actions.site import Site
+from kcluster.actions.stage import Stage
 from kcluster.config.files.fields import Flag, ListOf, OneOf, Whole, Words, duration, fraction, text
 from kcluster.events.network import RuleAdded, RuleRemoved
 from kcluster.events.rule_effects import (
@@ -143,18 +143,18 @@ class AddRule(Action, frozen=True):
             **words,
         )
 
-    def do(self, site: Site) -> Undo:
-        brokers = () if self.broker is None else site.nodes(self.broker)
-        number = site.client_ids().get(self.client)
+    def do(self, stage: Stage) -> Undo:
+        brokers = () if self.broker is None else stage.nodes(self.broker)
+        number = stage.client_ids().get(self.client)
         client = self.client if number is None else f"client-{number}"
         try:
-            name = site.verbs.add_rule(self.to_rule(brokers, client))
+            name = stage.verbs.add_rule(self.to_rule(brokers, client))
         except RuleError as error:
             raise ClusterError(str(error)) from None
 
         def undo() -> None:
-            if any(found.name == name for found in site.verbs.rules()):
-                site.verbs.remove_rule(name)
+            if any(found.name == name for found in stage.verbs.rules()):
+                stage.verbs.remove_rule(name)
 
         return undo
 
@@ -187,8 +187,8 @@ class AddRule(Action, frozen=True):
 class ClearRules(Action, frozen=True):
     """Remove all rules."""
 
-    def do(self, site: Site) -> None:
-        site.verbs.clear_rules()
+    def do(self, stage: Stage) -> None:
+        stage.verbs.clear_rules()
 
     @classmethod
     def repair(cls, verbs: Verbs) -> Iterator[str]:

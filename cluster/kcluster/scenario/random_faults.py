@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from kcluster.actions.base import Action, Undo, action
-from kcluster.actions.site import Site
+from kcluster.actions.stage import Stage
 from kcluster.scenario.language.profiles import ProfileKind
 from kcluster.scenario.play.nemesis import Nemesis, Profile
 
@@ -22,7 +22,7 @@ class RandomFaults(Action, frozen=True):
         Profile, ProfileKind(), "A profile that ships with kcluster, a file, or its keys."
     ]
 
-    def do(self, site: Site) -> Undo:
-        nemesis = Nemesis(site, self.profile)
+    def do(self, stage: Stage) -> Undo:
+        nemesis = Nemesis(stage, self.profile)
         nemesis.start()
         return nemesis.stop

@@ -1,6 +1,6 @@
 """Random faults within bounds: which, when, and for how long are drawn by the seed.
 
-Owns: Profile, playing one on a site.  Never: performs a fault itself (actions/), reads files
+Owns: Profile, playing one on a stage.  Never: performs a fault itself (actions/), reads files
 (profiles.py).
 Kafka: no counterpart; Jepsen's nemesis, TigerBeetle's and FoundationDB's fault models.
 """
@@ -12,7 +12,7 @@ from typing import Annotated
 from msgspec import Struct
 
 from kcluster.actions.base import Action, Undo
-from kcluster.actions.site import Site
+from kcluster.actions.stage import Stage
 from kcluster.config.files.fields import Flag, StoryText, Whole
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.words import MOMENT, MomentRange
@@ -48,16 +48,16 @@ class Profile(Struct, frozen=True):
 class Nemesis:
     """A profile at work, until `stop`, which undoes the active faults."""
 
-    def __init__(self, site: Site, profile: Profile) -> None:
+    def __init__(self, stage: Stage, profile: Profile) -> None:
         self.begun = 0
-        self._site = site
+        self._stage = stage
         self._profile = profile
         self._active: dict[int, Undo] = {}
         self._is_stopped = False
 
     def start(self) -> None:
         """Schedule the first fault, after one `every`."""
-        self._site.at(self._site.now_ms + self._draw(self._profile.every), self._turn)
+        self._stage.at(self._stage.now_ms + self._draw(self._profile.every), self._turn)
 
     def stop(self) -> None:
         """Inject no more faults; undo the active ones."""
@@ -70,16 +70,16 @@ class Nemesis:
             return
         if self._may_begin():
             self._begin(self._chosen())
-        self._site.at(self._site.now_ms + max(1, self._draw(self._profile.every)), self._turn)
+        self._stage.at(self._stage.now_ms + max(1, self._draw(self._profile.every)), self._turn)
 
     def _may_begin(self) -> bool:
         if len(self._active) >= self._profile.at_once:
             return False
-        return not self._profile.waits_for_sync or self._site.verbs.settled.all_in_sync()
+        return not self._profile.waits_for_sync or self._stage.verbs.settled.all_in_sync()
 
     def _chosen(self) -> FaultKind:
         kinds = self._profile.kinds
-        at = self._site.rng.randrange(sum(kind.weight for kind in kinds))
+        at = self._stage.rng.randrange(sum(kind.weight for kind in kinds))
         for kind in kinds:
             at -= kind.weight
             if at < 0:
@@ -88,7 +88,7 @@ class Nemesis:
 
     def _begin(self, fault: FaultKind) -> None:
         try:
-            undo = fault.action.do(self._site)
+            undo = fault.action.do(self._stage)
         except ClusterError:
             return  # there is no target for it now
         self.begun += 1
@@ -97,7 +97,7 @@ class Nemesis:
         number = self.begun
         self._active[number] = undo
         after_ms = self._draw(fault.repair or self._profile.repair)
-        self._site.at(self._site.now_ms + after_ms, lambda: self._repair(number))
+        self._stage.at(self._stage.now_ms + after_ms, lambda: self._repair(number))
 
     def _repair(self, number: int) -> None:
         undo = self._active.pop(number, None)
@@ -106,7 +106,7 @@ class Nemesis:
         try:
             undo()
         except ClusterError as error:
-            self._site.refuse(f"repairing a random fault: {error}")
+            self._stage.refuse(f"repairing a random fault: {error}")
 
     def _draw(self, moment: MomentRange) -> int:
-        return moment.low_ms + self._site.rng.randrange(moment.high_ms - moment.low_ms + 1)
+        return moment.low_ms + self._stage.rng.randrange(moment.high_ms - moment.low_ms + 1)

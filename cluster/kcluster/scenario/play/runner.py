@@ -23,7 +23,7 @@ from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.words import MomentRange
-from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.stage import ScenarioStage
 
 NOWHERE: Final = Place(0, 0)
 """The place of an action that stands in no file."""
@@ -42,7 +42,7 @@ class Played(Struct, frozen=True):
 class Runner:
     """One run of a scenario's steps, from `start` until `is_done`."""
 
-    def __init__(self, scenario: Scenario, stage: Stage) -> None:
+    def __init__(self, scenario: Scenario, stage: ScenarioStage) -> None:
         self.scenario = scenario
         self.stage = stage
         self.played: list[Played] = []

@@ -1,4 +1,4 @@
-"""Where a scenario is played: a site with conditions, notes, and the clients of a workload.
+"""Where a scenario is played: a stage with conditions, notes, and the clients of a workload.
 
 Owns: what the stages of both clocks share: conditions, notes, clients.
 Never: owns a clock (virtual.py, live.py do).
@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from functools import partial
 
-from kcluster.actions.site import Site
+from kcluster.actions.stage import Stage
 from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.node import BrokerNode
 from kcluster.clients.ledger import Ledger, Outcome, Partition
@@ -26,7 +26,7 @@ from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 
 
-class Stage(Site):
+class ScenarioStage(Stage):
     """One cluster, as a scenario's steps see it.  All of it is called in the driver's thread.
 
     `may_await_locks`: time costs nothing, so that a run may wait for the end of a lock of 30 s.

@@ -1,6 +1,6 @@
 """Where actions are performed: one cluster, its clock, the words for its nodes.
 
-Owns: Site: random sequence, names that steps give, why actions could not be performed.
+Owns: Stage: random sequence, names that steps give, why actions could not be performed.
 Never: owns a clock, starts a client (scenario/play/stage.py does).
 Kafka: no counterpart.
 """
@@ -18,7 +18,7 @@ from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 
 
-class Site(ABC):
+class Stage(ABC):
     """One cluster, as actions see it.  All of it is called in the driver's thread.
 
     `problems`: why actions could not be performed, one line each.
@@ -39,7 +39,7 @@ class Site(ABC):
     @property
     @abstractmethod
     def now_ms(self) -> int:
-        """Since the site was set up."""
+        """Since the stage was set up."""
 
     @abstractmethod
     def at(self, at_ms: int, callback: Callable[[], None]) -> None:
