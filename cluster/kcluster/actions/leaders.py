@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from kcluster.actions.base import Action, action
+from kcluster.actions.kinds import BROKERS, PARTITION
+from kcluster.actions.recording import Recording, these
+from kcluster.actions.stage import Stage
+from kcluster.config.files.fields import Flag
+from kcluster.events.partitions import LeaderElected
+from kcluster.events.reasons import ElectionKind, Requested
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.names import PartitionName
 from kcluster.operations.targets import Targets
-from kcluster.scenario.actions.base import Action, action
-from kcluster.scenario.language.fields import Flag
-from kcluster.scenario.language.words import BROKERS, PARTITION
-from kcluster.scenario.play.stage import Stage
 
 
 @action("move", example="move: {partition: orders-0, to: 2}")
@@ -29,6 +32,14 @@ class MoveLeaderAction(Action, frozen=True):
 
     def do(self, stage: Stage) -> None:
         stage.verbs.move(*self.partition, to=stage.nodes(self.to)[0])
+
+    RECORDED_FROM = (LeaderElected,)
+
+    @classmethod
+    def record(cls, event: LeaderElected, recording: Recording) -> None:
+        if _was_requested(event) and event.election is ElectionKind.REQUESTED:
+            partition = event.topic, event.partition
+            recording.add(cls(partition, these([event.new_leader])), event)
 
 
 @action("elect", short="partition", example="elect: orders-0")
@@ -50,3 +61,15 @@ class Elect(Action, frozen=True):
                 stage.refuse(f"elect: {error}")
 
         stage.verbs.elect(topic, number, self.unclean, on_answer)
+
+    RECORDED_FROM = (LeaderElected,)
+
+    @classmethod
+    def record(cls, event: LeaderElected, recording: Recording) -> None:
+        if _was_requested(event) and event.election is not ElectionKind.REQUESTED:
+            partition = event.topic, event.partition
+            recording.add(cls(partition, unclean=not event.clean), event)
+
+
+def _was_requested(event: LeaderElected) -> bool:
+    return isinstance(event.reason, Requested)

@@ -1,14 +1,30 @@
+// @ts-check
 // The view of the cluster: brokers, controller and clients as nodes, links between them.
 //
 // Up to eight brokers stand on an ellipse with all links; more stand in a grid, and only links that
 // are cut or slow are drawn.
 
+import { button, h, onEnter } from "../dom.js";
+import { lastAt } from "../model.js";
+import { registerView } from "../views.js";
+import { many, processWords } from "../words.js";
+
+/** @import { Model } from "../model.js" */
+/** @import { Page } from "../page.js" */
+/** @import { Client } from "../types.js" */
+
+registerView({ order: 2, key: "cluster", title: "Cluster", tree: clusterView });
+
 const CIRCLE_MAX = 8;
 const MAX_CHIPS = 10;
 
+/**
+ * @param {Page} page
+ * @param {number} width
+ */
 function clusterView(page, width) {
   const { model, at } = page;
-  const ids = [...model.brokers.keys()].filter((id) => id !== controllerNode(model));
+  const ids = [...model.brokers.keys()].filter((id) => id !== model.controllerNode);
   const leads = leadersAt(model, at, page.internal);
   const place = ids.length <= CIRCLE_MAX ? ellipse(ids, width, page.height) : grid(ids, width);
   const clients = [...model.clients.values()]
@@ -64,11 +80,26 @@ function clusterView(page, width) {
   ];
 }
 
-const controllerNode = (model) => model.controller.at(-1)?.leader ?? null;
+/**
+ * @param {Client} client
+ * @param {number} at
+ */
 const lastExchange = (client, at) => client.exchanges[lastAt(client.exchanges, at)];
+/**
+ * @param {number} index
+ * @param {number} count
+ * @param {number} width
+ */
 const clientX = (index, count, width) => ((index + 0.5) * width) / count;
 
-/** Partitions by leader at a time; -1 for those without. */
+/**
+ * Partitions by leader at a time; -1 for those without.
+ *
+ * @param {Model} model
+ * @param {number} at
+ * @param {boolean} withInternal
+ * @returns {Map<number, Lead[]>}
+ */
 function leadersAt(model, at, withInternal) {
   const leads = new Map();
   for (const partition of model.partitions.values()) {
@@ -83,6 +114,11 @@ function leadersAt(model, at, withInternal) {
   return leads;
 }
 
+/**
+ * @param {Model} model
+ * @param {Map<number, Lead[]>} leads
+ * @param {number} at
+ */
 function summary(model, leads, at) {
   const all = [...leads.values()].flat();
   const under = all.filter(({ registration: r }) => r.isr.length < r.replicas.length).length;
@@ -100,6 +136,12 @@ function summary(model, leads, at) {
     .join(" · ");
 }
 
+/**
+ * @param {number[]} ids
+ * @param {number} width
+ * @param {number} shown
+ * @returns {Place}
+ */
 function ellipse(ids, width, shown) {
   const narrow = width < 620,
     large = document.body.classList.contains("projector");
@@ -127,6 +169,11 @@ function ellipse(ids, width, shown) {
   };
 }
 
+/**
+ * @param {number[]} ids
+ * @param {number} width
+ * @returns {Place}
+ */
 function grid(ids, width) {
   const wide = 118,
     columns = Math.max(2, Math.floor(width / (wide + 12)));
@@ -149,6 +196,13 @@ function grid(ids, width) {
   };
 }
 
+/**
+ * @param {Page} page
+ * @param {number} id
+ * @param {Point} place
+ * @param {Lead[]} led
+ * @param {number} wide
+ */
 function brokerTree(page, id, { x, y }, led, wide) {
   const { model, at } = page;
   const process = model.processAt(id, at),
@@ -203,25 +257,33 @@ function brokerTree(page, id, { x, y }, led, wide) {
   );
 }
 
+/**
+ * @param {Page} page
+ * @param {Lead[]} list
+ */
 function offlineTree(page, list) {
   if (!list.length) return null;
   return h(
     "p",
     { class: "offline" },
     h("b", { class: "bad-text" }, "No leader: "),
-    list
-      .slice(0, 20)
-      .map(({ partition }) =>
-        button(partition.name, () => page.showPartition(partition.name), {
-          key: partition.name,
-          class: "chip bad",
-        }),
-      ),
+    list.slice(0, 20).map(({ partition }) =>
+      button(partition.name, () => page.showPartition(partition.name), {
+        key: partition.name,
+        class: "chip bad",
+      }),
+    ),
     list.length > 20 ? ` and ${list.length - 20} more` : "",
   );
 }
 
-/** Links between brokers: all pairs of a few brokers; of many only the impaired ones. */
+/**
+ * Links between brokers: all pairs of a few brokers; of many only the impaired ones.
+ *
+ * @param {Page} page
+ * @param {number[]} ids
+ * @param {Place} place
+ */
 function linkTrees(page, ids, place) {
   const { model, at } = page;
   const trees = [];
@@ -251,6 +313,14 @@ function linkTrees(page, ids, place) {
   return trees;
 }
 
+/**
+ * @param {Page} page
+ * @param {[number, number]} ends
+ * @param {Point} from
+ * @param {Point} to
+ * @param {string} words
+ * @param {string} kind
+ */
 function linkTree(page, [a, b], from, to, words, kind) {
   const d = `M${from.x} ${from.y}L${to.x} ${to.y}`;
   const open = (event) => page.linkMenu(event, a, b);
@@ -283,7 +353,14 @@ function linkTree(page, [a, b], from, to, words, kind) {
   );
 }
 
-/** A line from each client to the brokers that it asked in the last seconds. */
+/**
+ * A line from each client to the brokers that it asked in the last seconds.
+ *
+ * @param {Page} page
+ * @param {Client[]} clients
+ * @param {Place} place
+ * @param {number} width
+ */
 function clientLinks(page, clients, place, width) {
   const { model, at } = page;
   return clients.flatMap((client, index) => {

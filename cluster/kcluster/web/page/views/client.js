@@ -1,10 +1,25 @@
+// @ts-check
 // The view of a client: what it believes about leaders, and its requests and answers as a ladder.
+
+import { button, h } from "../dom.js";
+import { lastAt, rowAt } from "../model.js";
+import { registerView } from "../views.js";
+import { clock, number, processWords } from "../words.js";
+
+/** @import { Page } from "../page.js" */
+/** @import { Client } from "../types.js" */
+
+registerView({ order: 3, key: "client", title: "Client", tree: clientView });
 
 const LEAST_RUNGS = 6;
 const RUNG_PX = 46;
 
+/**
+ * @param {Page} page
+ * @param {number} width
+ */
 function clientView(page, width) {
-  const { model, at } = page;
+  const { model } = page;
   const names = [...model.clients.keys()].sort();
   if (!names.length)
     return [
@@ -18,15 +33,13 @@ function clientView(page, width) {
     h(
       "div",
       { class: "clients", role: "group", "aria-label": "Clients by client.id" },
-      names
-        .slice(0, 40)
-        .map((each) =>
-          button(each, () => page.showClient(each), {
-            key: each,
-            class: "client",
-            "aria-pressed": String(each === name),
-          }),
-        ),
+      names.slice(0, 40).map((each) =>
+        button(each, () => page.showClient(each), {
+          key: each,
+          class: "client",
+          "aria-pressed": String(each === name),
+        }),
+      ),
       names.length > 40 ? h("span", { class: "dim" }, `and ${names.length - 40} more`) : null,
     ),
     beliefsTree(page, client),
@@ -35,7 +48,12 @@ function clientView(page, width) {
   ];
 }
 
-/** What the newest answers told the client, beside what is true. */
+/**
+ * What the newest answers told the client, beside what is true.
+ *
+ * @param {Page} page
+ * @param {Client} client
+ */
 function beliefsTree(page, client) {
   const { model, at } = page;
   const rows = [];
@@ -91,7 +109,14 @@ function beliefsTree(page, client) {
   );
 }
 
-/** The newest exchanges up to a time, alike ones in a row folded, oldest first. */
+/**
+ * The newest exchanges up to a time, alike ones in a row folded, oldest first.
+ *
+ * @param {Client} client
+ * @param {number} at
+ * @param {number} most
+ * @returns {Rung[]}
+ */
 function foldedExchanges(client, at, most) {
   const rungs = [];
   for (let i = lastAt(client.exchanges, at); i >= 0 && rungs.length <= most; i--) {
@@ -113,6 +138,11 @@ function foldedExchanges(client, at, most) {
   return rungs.slice(0, most).reverse();
 }
 
+/**
+ * @param {Page} page
+ * @param {Client} client
+ * @param {number} width
+ */
 function ladderTree(page, client, width) {
   const most = Math.max(LEAST_RUNGS, Math.floor((page.height - 260) / RUNG_PX));
   const rungs = foldedExchanges(client, page.at, most);
@@ -120,8 +150,14 @@ function ladderTree(page, client, width) {
   const left = 96,
     wide = Math.max(width, 420);
   const step = (wide - left - 70) / Math.max(brokers.length, 1);
+  /** @param {number} broker */
   const x = (broker) => left + step * (brokers.indexOf(broker) + 1);
   const tall = 44 + rungs.length * RUNG_PX;
+  /**
+   * @param {string} key
+   * @param {number} at
+   * @param {string} text
+   */
   const line = (key, at, text, sub) =>
     h(
       "g",
@@ -130,6 +166,7 @@ function ladderTree(page, client, width) {
       h("text", { x: at, y: 14, "text-anchor": "middle", class: "strong" }, text),
       h("text", { x: at, y: 28, "text-anchor": "middle", class: "dim" }, sub),
     );
+  /** @param {number} broker */
   const state = (broker) => processWords(page.model.processAt(broker, page.at));
   return h(
     "div",
@@ -144,6 +181,13 @@ function ladderTree(page, client, width) {
   );
 }
 
+/**
+ * @param {Page} page
+ * @param {Rung} rung
+ * @param {number} index
+ * @param {number} left
+ * @param {number} right
+ */
 function rungTree(page, { row, answered, error, count }, index, left, right) {
   const y = 56 + index * RUNG_PX,
     down = 13;

@@ -6,15 +6,29 @@ kafka-server-start.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Final
 
+from kcluster.actions.base import Action, Undo, action
+from kcluster.actions.kinds import BROKERS
+from kcluster.actions.recording import Recording, these
+from kcluster.actions.stage import Stage
+from kcluster.config.files.fields import OneOf
+from kcluster.contract import CONTROLLER_ID, Event
 from kcluster.deaths import DeathKind, ProcessState
+from kcluster.events.brokers import (
+    BrokerDown,
+    BrokerPaused,
+    BrokerResumed,
+    BrokerStarted,
+    ControlledShutdown,
+    ControllerDown,
+    ControllerElected,
+    DiskFull,
+)
 from kcluster.operations.states import StateVerb
 from kcluster.operations.targets import Targets
-from kcluster.scenario.actions.base import Action, Undo, action
-from kcluster.scenario.language.fields import OneOf
-from kcluster.scenario.language.words import BROKERS
-from kcluster.scenario.play.stage import Stage
+from kcluster.operations.verbs import Verbs
 
 _WAYS: Final = OneOf("way to die", tuple(DeathKind))
 
@@ -45,6 +59,23 @@ class KillBrokers(_OnBrokers, frozen=True):
         chosen = stage.verbs.on_each(StateVerb.KILL, found, lambda node: kill(node, death))
         return lambda: _start(stage, chosen)
 
+    RECORDED_FROM = (BrokerDown, ControllerDown)
+
+    @classmethod
+    def record(cls, event: BrokerDown | ControllerDown, recording: Recording) -> None:
+        if isinstance(event, ControllerDown):
+            recording.add(cls(these([CONTROLLER_ID])), event)
+        elif event.broker in recording.halted:
+            recording.halted.remove(event.broker)
+        elif not event.bug:
+            brokers = these([event.broker])
+            is_stop = event.how is DeathKind.CLEAN
+            recording.add(StopBrokers(brokers) if is_stop else cls(brokers, event.how), event)
+
+    @classmethod
+    def repair(cls, verbs: Verbs) -> Iterator[str]:
+        yield from verbs.restore_all()
+
 
 @action("stop", short="brokers", example="stop: 1")
 class StopBrokers(_OnBrokers, frozen=True):
@@ -52,6 +83,14 @@ class StopBrokers(_OnBrokers, frozen=True):
 
     def do(self, stage: Stage) -> Undo:
         return KillBrokers(self.brokers, "clean").do(stage)
+
+    RECORDED_FROM = (ControlledShutdown,)
+
+    @classmethod
+    def record(cls, event: ControlledShutdown, recording: Recording) -> None:
+        if event.leaders_to_move is None:
+            recording.halted.add(event.broker)
+            recording.add(cls(these([event.broker])), event)
 
 
 @action("start", short="brokers", example="start: down")
@@ -64,6 +103,23 @@ class StartBrokers(_OnBrokers, frozen=True):
     def affected(self, stage: Stage) -> tuple[int, ...]:
         return stage.nodes(self.brokers, may_be_none=True)
 
+    RECORDED_FROM = (BrokerStarted, ControllerElected)
+
+    @classmethod
+    def record(cls, event: BrokerStarted | ControllerElected, recording: Recording) -> None:
+        """The end of a shutdown or a halt, or a step of its own."""
+        if isinstance(event, ControllerElected):
+            recording.add(cls(these([CONTROLLER_ID])), event)
+            return
+        if not event.restarted:
+            return
+
+        def has_halted(was: Event) -> bool:
+            return isinstance(was, ControlledShutdown | DiskFull) and was.broker == event.broker
+
+        if not recording.undo(has_halted):
+            recording.add(cls(these([event.broker])), event)
+
 
 @action("pause", short="brokers", example="pause: any followers(orders-0)")
 class PauseBrokers(_OnBrokers, frozen=True):
@@ -74,6 +130,12 @@ class PauseBrokers(_OnBrokers, frozen=True):
         chosen = stage.verbs.on_each(StateVerb.PAUSE, found, stage.verbs.pause)
         return lambda: _resume(stage, chosen)
 
+    RECORDED_FROM = (BrokerPaused,)
+
+    @classmethod
+    def record(cls, event: BrokerPaused, recording: Recording) -> None:
+        recording.add(cls(these([event.broker])), event)
+
 
 @action("resume", short="brokers", example="resume: 2")
 class ResumeBrokers(_OnBrokers, frozen=True):
@@ -81,6 +143,12 @@ class ResumeBrokers(_OnBrokers, frozen=True):
 
     def do(self, stage: Stage) -> None:
         stage.verbs.on_each(StateVerb.RESUME, stage.nodes(self.brokers), stage.verbs.resume)
+
+    RECORDED_FROM = (BrokerResumed,)
+
+    @classmethod
+    def record(cls, event: BrokerResumed, recording: Recording) -> None:
+        recording.add(cls(these([event.broker])), event)
 
 
 def _start(stage: Stage, chosen: tuple[int, ...]) -> None:

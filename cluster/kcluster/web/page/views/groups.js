@@ -1,7 +1,20 @@
+// @ts-check
 // The view of groups and transactions: members, assignment, commits and lag; states and open ones.
+
+import { h } from "../dom.js";
+import { partitionAt } from "../log.js";
+import { rowAt } from "../model.js";
+import { registerView } from "../views.js";
+import { number } from "../words.js";
+
+/** @import { Page } from "../page.js" */
+/** @import { CommitRow, GroupRow, Pairs, TransactionStateRow } from "../types.js" */
+
+registerView({ order: 4, key: "groups", title: "Groups", tree: groupsView });
 
 const MAX_CARDS = 20;
 
+/** @param {Page} page */
 function groupsView(page) {
   const { model, at } = page;
   const groups = presentAt(model.groups, at),
@@ -17,18 +30,27 @@ function groupsView(page) {
       : h("p", { class: "dim" }, "There is no group yet. A consumer with a group makes one."),
     h("h2", null, "Transactions"),
     transactions.length
-      ? transactionsTree(page, transactions)
+      ? transactionsTree(transactions)
       : h("p", { class: "dim" }, "There is no transactional producer yet."),
     openTree(page),
   ];
 }
 
-/** [name, row] of what exists at a time; Kafka calls what is gone Dead. */
+/**
+ * [name, row] of what exists at a time; Kafka calls what is gone Dead.
+ *
+ * @param {number} at
+ */
 const presentAt = (table, at) =>
   [...table]
     .map(([name, rows]) => [name, rowAt(rows, at)])
     .filter(([, row]) => row && row.state !== "Dead");
 
+/**
+ * @param {Page} page
+ * @param {string} name
+ * @param {GroupRow} row
+ */
 function groupTree(page, name, row) {
   const { model, at } = page;
   const commits = [];
@@ -84,6 +106,10 @@ function groupTree(page, name, row) {
   );
 }
 
+/**
+ * @param {Page} page
+ * @param {CommitRow} commit
+ */
 function commitTree(page, commit) {
   const partition = page.model.partitions.get(`${commit.topic}-${commit.partition}`);
   const mark = partition
@@ -99,7 +125,8 @@ function commitTree(page, commit) {
   );
 }
 
-function transactionsTree(page, transactions) {
+/** @param {[string, TransactionStateRow][]} transactions */
+function transactionsTree(transactions) {
   return h(
     "table",
     null,
@@ -124,7 +151,11 @@ function transactionsTree(page, transactions) {
   );
 }
 
-/** Partitions whose last stable offset stands below the high watermark. */
+/**
+ * Partitions whose last stable offset stands below the high watermark.
+ *
+ * @param {Page} page
+ */
 function openTree(page) {
   const rows = [];
   for (const partition of page.model.partitions.values()) {
@@ -156,6 +187,7 @@ function openTree(page) {
   );
 }
 
+/** @param {...string[]} names */
 const head = (...names) =>
   h(
     "thead",
@@ -166,8 +198,10 @@ const head = (...names) =>
       names.map((name) => h("th", { key: name, scope: "col" }, name)),
     ),
   );
+/** @param {string} id */
 const shortened = (id) => (id.length > 26 ? `${id.slice(0, 14)}…${id.slice(-8)}` : id);
 
+/** @param {Pairs} pairs */
 function assignedText(pairs) {
   const topics = new Map();
   for (const [topic, partition] of pairs)
@@ -185,4 +219,5 @@ const BADGES = {
   CompleteAbort: "warn",
   Ongoing: "warn",
 };
+/** @param {string} state */
 const badgeOf = (state) => BADGES[state] ?? "warn";

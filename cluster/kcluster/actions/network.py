@@ -13,14 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Final
 
+from kcluster.actions.base import Action, Undo, action
+from kcluster.actions.brokers import KillBrokers
+from kcluster.actions.kinds import BROKERS, TARGETS
+from kcluster.actions.recording import Recording, these
+from kcluster.actions.stage import Stage
+from kcluster.config.files.fields import Flag, OneOf, duration, fraction, size
+from kcluster.contract import Event
 from kcluster.deaths import DeathKind
+from kcluster.events.network import NetworkCut, NetworkHealed, NetworkShaped
 from kcluster.network.shapes import DISTRIBUTIONS
 from kcluster.operations.targets import Targets
-from kcluster.scenario.actions.base import Action, Undo, action
-from kcluster.scenario.actions.brokers import KillBrokers
-from kcluster.scenario.language.fields import Flag, OneOf, duration, fraction, size
-from kcluster.scenario.language.words import BROKERS, TARGETS
-from kcluster.scenario.play.stage import Stage
+from kcluster.operations.verbs import Verbs
 
 _DISTRIBUTION: Final = OneOf("distribution", DISTRIBUTIONS)
 
@@ -55,6 +59,14 @@ class Isolate(_BetweenSets, frozen=True):
     def do(self, stage: Stage) -> Undo:
         return stage.verbs.network.isolate(*self.ends(stage), one_way=self.one_way)
 
+    RECORDED_FROM = (NetworkCut,)
+
+    @classmethod
+    def record(cls, event: NetworkCut, recording: Recording) -> None:
+        between = _between(event)
+        if between is not None:
+            recording.add(cls(*between), event)
+
 
 @action("bridge", example="bridge: {left: 1, right: 2}")
 class Bridge(Action, frozen=True):
@@ -87,6 +99,16 @@ class Slow(_BetweenSets, frozen=True):
             distribution=self.distribution,
             one_way=self.one_way,
         )
+
+    RECORDED_FROM = (NetworkShaped,)
+
+    @classmethod
+    def record(cls, event: NetworkShaped, recording: Recording) -> None:
+        between = _shaped_between(event)
+        if between is not None and (event.latency_us or event.jitter_us):
+            latency_ms, jitter_ms = event.latency_us / 1000, event.jitter_us / 1000
+            varies = event.distribution if event.jitter_us else "normal"
+            recording.add(cls(*between, latency_ms, jitter_ms, varies), event)
 
 
 @action("lose", short="brokers", example="lose: {nodes: 3, share: 5%}")
@@ -125,6 +147,14 @@ class Lose(Action, frozen=True):
             stage.nodes(self.nodes), others, share=self.share, one_way=self.one_way
         )
 
+    RECORDED_FROM = (NetworkShaped,)
+
+    @classmethod
+    def record(cls, event: NetworkShaped, recording: Recording) -> None:
+        between = _shaped_between(event)
+        if between is not None and event.loss:
+            recording.add(cls(None, *between, event.loss), event)
+
 
 @action("limit_bandwidth", example="limit_bandwidth: {nodes: 3, to: 100KB}")
 class LimitBandwidth(_BetweenSets, frozen=True):
@@ -138,6 +168,14 @@ class LimitBandwidth(_BetweenSets, frozen=True):
             *self.ends(stage), bytes_per_s=self.to_bytes, one_way=self.one_way
         )
 
+    RECORDED_FROM = (NetworkShaped,)
+
+    @classmethod
+    def record(cls, event: NetworkShaped, recording: Recording) -> None:
+        between = _shaped_between(event)
+        if between is not None and event.bytes_per_s:
+            recording.add(cls(*between, event.bytes_per_s), event)
+
 
 @action("heal", short="nodes", example="heal: leader(orders-0)")
 class Heal(Action, frozen=True):
@@ -149,3 +187,41 @@ class Heal(Action, frozen=True):
 
     def do(self, stage: Stage) -> None:
         stage.verbs.network.heal(None if self.nodes is None else stage.nodes(self.nodes))
+
+    RECORDED_FROM = (NetworkHealed, NetworkShaped)
+
+    @classmethod
+    def record(cls, event: NetworkHealed | NetworkShaped, recording: Recording) -> None:
+        """The end of one step, or a step for all that ends at this moment."""
+        if isinstance(event, NetworkShaped) and not event.undone:
+            return
+        kind = NetworkCut if isinstance(event, NetworkHealed) else NetworkShaped
+
+        def is_undone(was: Event) -> bool:
+            return isinstance(was, kind) and sorted(was.links) == sorted(event.links)
+
+        if recording.undo(is_undone):
+            return
+        last = recording.steps[-1] if recording.steps else None
+        if last is None or last.at_ms != recording.at_ms or not isinstance(last.action, cls):
+            recording.add(cls(), event)
+
+    @classmethod
+    def repair(cls, verbs: Verbs) -> Iterator[str]:
+        verbs.links.restore_all()
+        yield from ()
+
+
+def _shaped_between(event: NetworkShaped) -> tuple[Targets, Targets | None, bool] | None:
+    return None if event.of_disk or event.undone else _between(event)
+
+
+def _between(event: NetworkCut | NetworkShaped) -> tuple[Targets, Targets | None, bool] | None:
+    """`nodes`, `others` and `one_way` of the step; None if one side is clients only, which the
+    scenario does not have."""
+    nodes = [node for node in event.nodes if node not in event.clients]
+    others = [node for node in event.others if node not in event.clients]
+    if not nodes or not others:
+        return None
+    are_all_meant = not set(nodes).isdisjoint(others)
+    return these(nodes), None if are_all_meant else these(others), event.one_way

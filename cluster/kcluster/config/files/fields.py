@@ -1,7 +1,7 @@
 """What the value of a key may be: reading it with its place, describing it as JSON Schema.
 
-Owns: the kinds of values in scenario files, and reading a msgspec.Struct whose fields are annotated
-with them.  Never: knows a scenario (model.py), raises: problems go to the TreeReader.
+Owns: the kinds of values in files, and reading a msgspec.Struct whose fields are annotated
+with them.  Never: knows a kind of file, raises: problems go to the TreeReader.
 Kafka: ConfigDef.Type and its validators.
 
     class SlowDisk(Action, frozen=True):

@@ -15,7 +15,12 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from msgspec import Struct
 
-from kcluster.scenario.play.stage import Stage
+from kcluster.actions.kinds import BROKERS, PARTITION, TARGETS
+from kcluster.actions.recording import Recording
+from kcluster.actions.stage import Stage
+from kcluster.config.files.fields import Kind, Quantity, Words, fields_of, key_of
+from kcluster.contract import Event
+from kcluster.operations.verbs import Verbs
 
 Undo = Callable[[], None]
 
@@ -44,6 +49,29 @@ class Action(Struct, frozen=True):
         reason."""
         yield from ()
 
+    def written(self) -> Any:
+        """What follows the verb in a file: the one value, or the keys that differ from defaults."""
+        keys = {
+            field.key: _written(field.kind, value)
+            for field in fields_of(type(self))
+            if (value := getattr(self, field.name)) not in (field.default, {})
+        }
+        only = key_of(self.SHORT)
+        return keys[only] if list(keys) == [only] else keys or None
+
+    RECORDED_FROM: ClassVar[tuple[type[Event], ...]] = ()
+    """The events that show that it was performed, or undone, by whatever means."""
+
+    @classmethod
+    def record(cls, event: Any, recording: Recording) -> None:
+        """Add the step that does it again, or end one, for an event of RECORDED_FROM."""
+
+    @classmethod
+    def repair(cls, verbs: Verbs) -> Iterator[str]:
+        """Undo what is left of such actions in a cluster, whoever performed them; yields the
+        reasons why something cannot be undone."""
+        yield from ()
+
     def affected(self, stage: Stage) -> tuple[int, ...]:
         """The nodes to which `as` gives a name; it may draw them."""
         return ()
@@ -55,6 +83,28 @@ class Action(Struct, frozen=True):
             return self.affected(stage)
         finally:
             stage.rng.setstate(state)
+
+
+def repair_all(verbs: Verbs) -> list[str]:
+    """Undo every fault that a cluster may have; returns the reasons why something cannot be undone.
+    Processes, whose actions are registered first, are started last: by then their disks and links
+    are as they were."""
+    reasons = (why for action in reversed(ACTIONS.values()) for why in action.repair(verbs))
+    return [f"healing: {why}" for why in reasons]
+
+
+def _written(kind: Kind, value: Any) -> Any:
+    """A value as a file has it, exactly."""
+    if isinstance(kind, Quantity):
+        return f"{value:.15g}ms" if kind.units else value
+    if kind is PARTITION:
+        return "{}-{}".format(*value)
+    if kind is TARGETS or kind is BROKERS:
+        shown = [int(word) if word.isdecimal() else word for word in map(str, value)]
+        return shown[0] if len(shown) == 1 else shown
+    if isinstance(kind, Words) and isinstance(value, tuple):
+        return "..".join(map(str, value))
+    return list(value) if isinstance(value, tuple) else value
 
 
 ACTIONS: Final[dict[str, type[Action]]] = {}

@@ -6,27 +6,35 @@ Owns: these actions.  Never: matches requests (faults/rules.py), applies a rule
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
+from msgspec import to_builtins
+
+from kcluster.actions.base import Action, Undo, action
+from kcluster.actions.kinds import BROKERS, PARTITION
+from kcluster.actions.recording import Recording, these
+from kcluster.actions.stage import Stage
+from kcluster.config.files.fields import Flag, ListOf, OneOf, Whole, Words, duration, fraction, text
+from kcluster.events.network import RuleAdded, RuleRemoved
+from kcluster.events.rule_effects import (
+    AnswerError,
+    AnyEffect,
+    Close,
+    Delay,
+    Drop,
+    Half,
+    Reorder,
+    StaleMetadata,
+    ThrottleClient,
+)
 from kcluster.faults.rules import Rule, RuleError, rule
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.names import PartitionName
 from kcluster.operations.targets import Targets
+from kcluster.operations.verbs import Verbs
 from kcluster.protocol.apis import APIS
 from kcluster.protocol.errors import ErrorCode
-from kcluster.scenario.actions.base import Action, Undo, action
-from kcluster.scenario.language.fields import (
-    Flag,
-    ListOf,
-    OneOf,
-    Whole,
-    Words,
-    duration,
-    fraction,
-    text,
-)
-from kcluster.scenario.language.words import BROKERS, PARTITION
-from kcluster.scenario.play.stage import Stage
 
 _API: Final = OneOf("API", tuple(line.name for line in APIS.values()))
 _ERRORS: Final = tuple(name for name in ErrorCode.__members__ if name != "NONE")
@@ -150,6 +158,30 @@ class AddRule(Action, frozen=True):
 
         return undo
 
+    RECORDED_FROM = (RuleAdded, RuleRemoved)
+
+    @classmethod
+    def record(cls, event: RuleAdded | RuleRemoved, recording: Recording) -> None:
+        if isinstance(event, RuleRemoved):
+            recording.undo(lambda was: isinstance(was, RuleAdded) and was.rule == event.rule)
+            return
+        calls, topic = event.applies_to, event.topic
+        keys: dict[str, Any] = {} if calls is None else to_builtins(calls)
+        versions = keys.pop("versions", None)
+        if topic is not None and len(event.partitions) == 1:
+            keys["partition"] = topic, event.partitions[0]
+        else:
+            keys["topic"] = topic
+        step = cls(
+            api=event.apis,
+            version=tuple(versions) if versions else None,
+            client=event.client,
+            broker=these(event.brokers) or None,
+            **keys,
+            **_effect_keys(event.effect),
+        )
+        recording.add(step, event)
+
 
 @action("clear_rules", example="clear_rules")
 class ClearRules(Action, frozen=True):
@@ -157,3 +189,27 @@ class ClearRules(Action, frozen=True):
 
     def do(self, stage: Stage) -> None:
         stage.verbs.clear_rules()
+
+    @classmethod
+    def repair(cls, verbs: Verbs) -> Iterator[str]:
+        verbs.clear_rules()
+        yield from ()
+
+
+def _effect_keys(effect: AnyEffect) -> dict[str, Any]:
+    match effect:
+        case AnswerError(error=error, after=after):
+            return {"answer": error, "after": after}
+        case Delay(delay_ms=delay_ms, of=of, jitter_ms=jitter_ms):
+            half = None if of is Half.REQUEST else str(of)
+            return {"delay_ms": delay_ms, "of": half, "jitter_ms": jitter_ms or None}
+        case Drop(of=of, close=close):
+            return {"drop": str(of), "close": "true" if close else None}
+        case Close(when=when):
+            return {"close": str(when)}
+        case ThrottleClient(throttle_ms=throttle_ms):
+            return {"throttle_ms": throttle_ms}
+        case StaleMetadata():
+            return {"stale": True}
+        case Reorder(limit_ms=limit_ms):
+            return {"reorder_ms": limit_ms}

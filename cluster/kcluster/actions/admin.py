@@ -8,18 +8,29 @@ A refusal by the controller fails the run, with the controller's message.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
+from kcluster.actions.base import Action, Undo, action
+from kcluster.actions.kafka_configs import ANY_CONFIG, TOPIC_CONFIG
+from kcluster.actions.kinds import BROKERS, PARTITION
+from kcluster.actions.recording import Recording, these
+from kcluster.actions.stage import Stage
+from kcluster.config.files.fields import ListOf, Whole, text
 from kcluster.config.topology.specs import TopicSpec
+from kcluster.events.brokers import BrokerFenced, BrokerRegistered
+from kcluster.events.partitions import ReassignmentStarted
+from kcluster.events.reasons import Fencing
+from kcluster.events.topics import (
+    ConfigChanged,
+    PartitionsAdded,
+    ResourceType,
+    TopicCreated,
+    TopicDeleted,
+)
 from kcluster.operations.admin import BROKER, GROUP, TOPIC
 from kcluster.operations.names import PartitionName
-from kcluster.operations.targets import Targets
-from kcluster.scenario.actions.base import Action, Undo, action
-from kcluster.scenario.language.fields import ListOf, Whole, text
-from kcluster.scenario.language.kafka_configs import ANY_CONFIG, TOPIC_CONFIG
-from kcluster.scenario.language.words import BROKERS, PARTITION
-from kcluster.scenario.play.stage import Stage
+from kcluster.operations.targets import ALL, Targets
 
 
 def _refused(
@@ -59,6 +70,14 @@ class CreateTopic(Action, frozen=True):
         )
         stage.verbs.admin.create_topic(spec, _refused(stage, "create_topic"))
 
+    RECORDED_FROM = (TopicCreated,)
+
+    @classmethod
+    def record(cls, event: TopicCreated, recording: Recording) -> None:
+        if event.topic not in recording.topics:
+            count, replicas = event.partition_count, event.replication_factor
+            recording.add(cls(event.topic, count, replicas, _set_configs(event.configs)), event)
+
 
 @action("delete_topic", short="name", example="delete_topic: orders")
 class DeleteTopic(Action, frozen=True):
@@ -69,6 +88,12 @@ class DeleteTopic(Action, frozen=True):
     def do(self, stage: Stage) -> None:
         topic = stage.verbs.partition(self.name, 0)
         stage.verbs.admin.delete_topic(self.name, topic.topic_id, _refused(stage, "delete_topic"))
+
+    RECORDED_FROM = (TopicDeleted,)
+
+    @classmethod
+    def record(cls, event: TopicDeleted, recording: Recording) -> None:
+        recording.add(cls(event.topic), event)
 
 
 @action("recreate_topic", short="name", example="recreate_topic: orders")
@@ -108,6 +133,12 @@ class AddPartitions(Action, frozen=True):
         stage.verbs.partition(self.topic, 0)
         stage.verbs.admin.add_partitions(self.topic, self.to, _refused(stage, "add_partitions"))
 
+    RECORDED_FROM = (PartitionsAdded,)
+
+    @classmethod
+    def record(cls, event: PartitionsAdded, recording: Recording) -> None:
+        recording.add(cls(event.topic, event.partition_count), event)
+
 
 @action("reassign", example="reassign: {partition: orders-0, to: [2, 3]}")
 class Reassign(Action, frozen=True):
@@ -123,6 +154,12 @@ class Reassign(Action, frozen=True):
         admin = stage.verbs.admin
         admin.reassign(topic, number, stage.nodes(self.to), _refused(stage, "reassign"))
         return lambda: admin.reassign(topic, number, before, _refused(stage, "reassign back"))
+
+    RECORDED_FROM = (ReassignmentStarted,)
+
+    @classmethod
+    def record(cls, event: ReassignmentStarted, recording: Recording) -> None:
+        recording.add(cls((event.topic, event.partition), these(event.replicas)), event)
 
 
 @action("set_config", example="set_config: {topics: orders, config: {min.insync.replicas: 2}}")
@@ -165,6 +202,20 @@ class SetConfig(Action, frozen=True):
 
         return undo
 
+    RECORDED_FROM = (ConfigChanged,)
+
+    @classmethod
+    def record(cls, event: ConfigChanged, recording: Recording) -> None:
+        config = _set_configs(event.configs)
+        if not config:
+            return
+        match event.resource_type:
+            case ResourceType.TOPIC:
+                recording.add(cls(config, topics=(event.resource,)), event)
+            case ResourceType.BROKER:
+                brokers = these([int(event.resource)]) if event.resource else ALL
+                recording.add(cls(config, brokers=brokers), event)
+
 
 @action("add_broker", short="id", example="add_broker: {id: 4, rack: a}")
 class AddBroker(Action, frozen=True):
@@ -176,6 +227,14 @@ class AddBroker(Action, frozen=True):
     def do(self, stage: Stage) -> None:
         stage.verbs.add_broker(self.id, self.rack)
 
+    RECORDED_FROM = (BrokerRegistered,)
+
+    @classmethod
+    def record(cls, event: BrokerRegistered, recording: Recording) -> None:
+        if event.broker not in recording.brokers:
+            recording.brokers.append(event.broker)
+            recording.add(cls(event.broker, event.rack), event)
+
 
 @action("remove_broker", short="broker", example="remove_broker: 3")
 class RemoveBroker(Action, frozen=True):
@@ -186,3 +245,15 @@ class RemoveBroker(Action, frozen=True):
     def do(self, stage: Stage) -> None:
         for broker_id in stage.nodes(self.broker):
             stage.verbs.remove_broker(broker_id, _refused(stage, "remove_broker"))
+
+    RECORDED_FROM = (BrokerFenced,)
+
+    @classmethod
+    def record(cls, event: BrokerFenced, recording: Recording) -> None:
+        if event.fencing is Fencing.UNREGISTERED:
+            recording.add(cls(these([event.broker])), event)
+
+
+def _set_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
+    """The configs that have a value."""
+    return {key: value for key, value in configs.items() if value is not None}

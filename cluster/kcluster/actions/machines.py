@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Final
 
+from kcluster.actions.base import Action, Undo, action
+from kcluster.actions.kinds import BROKERS
+from kcluster.actions.recording import Recording, these
+from kcluster.actions.stage import Stage
+from kcluster.config.files.fields import Flag, OneOf, duration
 from kcluster.deaths import DeathKind, ProcessState
+from kcluster.events.brokers import DiskFull
+from kcluster.events.network import NetworkShaped
 from kcluster.network.shapes import LinkShape
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.states import StateVerb
 from kcluster.operations.targets import Targets
-from kcluster.scenario.actions.base import Action, Undo, action
-from kcluster.scenario.language.fields import Flag, OneOf, duration
-from kcluster.scenario.language.words import BROKERS
-from kcluster.scenario.play.stage import Stage
+from kcluster.operations.verbs import Verbs
 
 _HOW: Final = OneOf("way to stop", tuple(kind for kind in DeathKind if kind is not DeathKind.WIPE))
 _NO_ADDRESS: Final = "the controller has no address to change"
@@ -139,6 +143,18 @@ class FillDisk(Action, frozen=True):
 
         return undo
 
+    RECORDED_FROM = (DiskFull,)
+
+    @classmethod
+    def record(cls, event: DiskFull, recording: Recording) -> None:
+        recording.halted.add(event.broker)
+        recording.add(cls(these([event.broker])), event)
+
+    @classmethod
+    def repair(cls, verbs: Verbs) -> Iterator[str]:
+        verbs.free_disks()
+        yield from ()
+
 
 @action(
     "slow_disk", short="brokers", example="slow_disk: {brokers: 3, latency: 50ms, jitter: 20ms}"
@@ -169,3 +185,11 @@ class SlowDisk(Action, frozen=True):
         )
         before = stage.verbs.links.shape(chosen, others, shape, one_way=True, of_disk=True)
         return lambda: stage.verbs.links.remove_layers(before)
+
+    RECORDED_FROM = (NetworkShaped,)
+
+    @classmethod
+    def record(cls, event: NetworkShaped, recording: Recording) -> None:
+        if event.of_disk and not event.undone:
+            latency_ms, jitter_ms = event.latency_us / 1000, event.jitter_us / 1000
+            recording.add(cls(these(event.nodes), latency_ms, jitter_ms), event)

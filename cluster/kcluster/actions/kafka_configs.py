@@ -1,7 +1,7 @@
 """Configs of topics, groups and brokers in actions: `config: {min.insync.replicas: 2}`.
 
 Owns: reading their names.  Never: judges a value: the controller does, as it would for an
-administrator.  Clients' configs are client_configs.py's.
+administrator; reads a client's config (scenario/language/client_configs.py).
 Kafka: kafka-configs.sh --add-config.
 """
 
@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kcluster.config.files.fields import Schema, text
 from kcluster.config.files.problems import join, unknown
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Map, Node
@@ -19,7 +20,6 @@ from kcluster.config.kafka.catalog import broker_catalog
 from kcluster.config.kafka.group import GROUP_CONFIGS
 from kcluster.config.kafka.spelling import config_name
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
-from kcluster.scenario.language.fields import Schema, text
 
 _VALUE: Final = text()
 

@@ -5,8 +5,8 @@ Owns: `wait`.  Never: changes the cluster.
 
 from __future__ import annotations
 
-from kcluster.scenario.actions.base import Action, action
-from kcluster.scenario.play.stage import Stage
+from kcluster.actions.base import Action, action
+from kcluster.actions.stage import Stage
 
 
 @action("wait", example="{when: isr(orders-0) = 3, wait: }")

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kcluster.scenario.actions.base import Action, Undo, action
+from kcluster.actions.base import Action, Undo, action
+from kcluster.actions.stage import Stage
 from kcluster.scenario.language.profiles import ProfileKind
 from kcluster.scenario.play.nemesis import Nemesis, Profile
-from kcluster.scenario.play.stage import Stage
 
 
 @action("faults", short="profile", example="faults: one_failure_at_a_time")
