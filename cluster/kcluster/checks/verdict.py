@@ -17,7 +17,6 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kcluster.broker.node import BrokerNode
 from kcluster.checks.anomalies import (
     Anomaly,
     anomalies_of_sends,
@@ -266,11 +265,9 @@ def _windows(facts: Facts, patience_ms: int | None) -> list[Window]:
 
 def _patience(recorder: Recorder, late_ms: int) -> Patience:
     """The patience of the broker that waits longest."""
-    nodes = (process.node for process in recorder.dispatcher.processes.values())
     waits_ms = [
         max(node.config.request_timeout_ms, node.config.offsets_commit_timeout_ms)
-        for node in nodes
-        if isinstance(node, BrokerNode)
+        for node in recorder.dispatcher.brokers()
     ]
     return Patience(late_ms, max(waits_ms, default=0))
 
