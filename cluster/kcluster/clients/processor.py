@@ -43,8 +43,8 @@ from kcluster.protocol.records.records import Record
 from kcluster.timers import NEVER_MS
 
 BUSY_US: Final = NEVER_MS * 1_000
-"""The time for which an application counts as busy in a transaction, so that it does not call
-poll()."""
+"""The busy time of an application in a transaction: endless, as it does not call poll() before the
+end."""
 
 _MEMBERSHIP_ERRORS: Final = (
     ErrorCode.UNKNOWN_MEMBER_ID.name,

@@ -390,7 +390,7 @@ class _Inferring:
     # --------------------------------------------------------------------------- controllers
 
     def _controllers(self) -> None:
-        """Facts about changes of the active controller, which no step repeats."""
+        """Leave out changes of the active controller, which no step repeats."""
         actives = [
             (place, fact) for place, fact in self.facts if isinstance(fact, ControllerActive)
         ]
