@@ -33,8 +33,8 @@ _OK = ApiError(ErrorCode.NONE)
 
 Records = dict[tuple[bytes, int], PartitionRecord]
 """Records by partition.  Each change starts from the partition before the request.  DIFFERS: if a
-partition is named twice, only its last change is written.  Kafka writes both, so fields that the last
-change leaves alone keep the values of the first."""
+partition is named twice, only its last change is written.  Kafka writes both, so fields that the
+last change leaves alone keep the values of the first."""
 
 
 class Reassignments:
