@@ -112,7 +112,7 @@ def size_of(message: Any) -> int:
     return MESSAGE_BYTES + _records_bytes(getattr(message, "body", message))
 
 
-def _records_bytes(body: Any) -> int:
+def _records_bytes(body: object) -> int:
     if isinstance(body, (bytes, bytearray, memoryview)):
         return len(body)
     if isinstance(body, list | tuple):

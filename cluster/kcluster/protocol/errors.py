@@ -52,7 +52,8 @@ class ErrorCode(IntEnum):
     definite: bool
     text: str
 
-    def __new__(cls, code: int, flags: int, text: str) -> ErrorCode:
+    # Rows give all three; the defaults let type checkers accept a look-up, ErrorCode(3).
+    def __new__(cls, code: int, flags: int = 0, text: str = "") -> ErrorCode:
         member = int.__new__(cls, code)
         member._value_ = code
         member.retriable = bool(flags & _R)

@@ -80,14 +80,16 @@ class Configs:
             "AlterConfigsRequest": self.alter_configs,
         }
 
-    def incremental_alter_configs(self, request: Any, _now_ms: int) -> Any:
+    def incremental_alter_configs(
+        self, request: m.IncrementalAlterConfigsRequest, _now_ms: int
+    ) -> m.IncrementalAlterConfigsResponse:
         """Change, delete, append to and subtract from configs (KIP-339)."""
         response = m.IncrementalAlterConfigsResponse()
         answer = m.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
         self._alter_all(request, response, answer, self._incremental)
         return response
 
-    def alter_configs(self, request: Any, _now_ms: int) -> Any:
+    def alter_configs(self, request: m.AlterConfigsRequest, _now_ms: int) -> m.AlterConfigsResponse:
         """Set the named configs and remove all others."""
         response = m.AlterConfigsResponse()
         answer = m.AlterConfigsResponse.AlterConfigsResourceResponse
@@ -140,7 +142,7 @@ class Configs:
             if times[config.name] > 1:
                 return ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
             if not _SET <= config.config_operation <= _SUBTRACT:
-                return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka's answer is no better
+                return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka has no better answer
             if config.config_operation != _DELETE and config.value is None:
                 text = f"Null value not supported for : {config.name}"
                 return ApiError(ErrorCode.INVALID_REQUEST, text)

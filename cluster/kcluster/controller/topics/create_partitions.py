@@ -7,7 +7,6 @@ ReplicationControlManager.createPartitions, ControllerApis.createPartitions.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.ports import MetadataPort
@@ -38,7 +37,9 @@ class PartitionAdditions:
         """The handlers of this part; see registry.py."""
         return {"CreatePartitionsRequest": self.create_partitions}
 
-    def create_partitions(self, request: Any, _now_ms: int) -> Any:
+    def create_partitions(
+        self, request: m.CreatePartitionsRequest, _now_ms: int
+    ) -> m.CreatePartitionsResponse:
         """Add partitions; each topic succeeds or fails by itself, and a topic that is named twice
         fails."""
         times = Counter(topic.name for topic in request.topics)
@@ -85,7 +86,9 @@ class PartitionAdditions:
         cause = self._metadata.note(PartitionsAdded(topic.name, first, first + len(added)))
         return partition_records(topic.topic_id, first, added, cause)
 
-    def _place(self, topic: TopicImage, requested: Any) -> list[NewPartition] | ApiError:
+    def _place(
+        self, topic: TopicImage, requested: m.CreatePartitionsRequest.CreatePartitionsTopic
+    ) -> list[NewPartition] | ApiError:
         first = len(topic.partitions)
         if requested.count == first:
             text = f"Topic already has {first} partition(s)."
