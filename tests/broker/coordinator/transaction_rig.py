@@ -105,7 +105,7 @@ class TransactionRig(Simulated):
         (shard,) = node.transactions.shards.values()
         known = shard.transactions[producer.transactional_id]
         aged = replace(known, producer_epoch=epoch)
-        shard.write(producer.transactional_id, aged, ignore_outcome, self.now_ms)
+        shard.change(producer.transactional_id, aged, ignore_outcome, self.now_ms)
         producer.epoch = epoch
         self.wait(lambda: not shard.pending)
 

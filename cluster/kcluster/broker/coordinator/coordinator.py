@@ -7,17 +7,25 @@ Kafka: GroupCoordinatorService.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from kcluster.broker.coordinator.classic_group import ClassicGroup
 from kcluster.broker.coordinator.group import ClassicSide, Group
 from kcluster.broker.coordinator.group_kinds import CLASSIC_SIDE
-from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled
-from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, GroupRefusal, ModernGroup, ToJoin
+from kcluster.broker.coordinator.interface import (
+    A,
+    CoordinatorBroker,
+    CoordinatorResult,
+    OnAnswer,
+    RequestRefused,
+    Settled,
+)
+from kcluster.broker.coordinator.modern.group import ModernGroup, ToJoin
 from kcluster.broker.coordinator.shard import GroupShard
 from kcluster.broker.coordinator.shards import ShardedCoordinator
 from kcluster.broker.coordinator.streams.internal_topics import InternalTopics
+from kcluster.contract import Request
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
@@ -94,30 +102,40 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
 
     def modern_group(
         self, group_id: str, kind: type[G], noun: str | None = None
-    ) -> G | GroupRefusal:
+    ) -> G | RequestRefused:
         """The group of a member that has joined it; `noun`: what it is called if it is missing."""
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
-            return GroupRefusal(shard)
+            return RequestRefused(shard)
         return kind.find(shard.groups.get(group_id), group_id, noun)
 
     def modern_group_to_join(
         self, group_id: str, kind: type[G], now_ms: int
-    ) -> ToJoin[G] | GroupRefusal:
+    ) -> ToJoin[G] | RequestRefused:
         """The group of a member that joins; made or converted when the records are written."""
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
-            return GroupRefusal(shard)
+            return RequestRefused(shard)
         return kind.find_to_join(shard.groups.get(group_id), group_id, shard, now_ms)
 
-    def heartbeat_group(
-        self, group_id: str, kind: type[G], member_epoch: int, now_ms: int
-    ) -> ToJoin[G] | GroupRefusal:
-        """The group of a heartbeat of a member that joins, or has joined."""
-        if member_epoch == JOIN_EPOCH:
-            return self.modern_group_to_join(group_id, kind, now_ms)
-        known = self.modern_group(group_id, kind)
-        return known if isinstance(known, GroupRefusal) else ToJoin(known)
+    def heartbeat(
+        self,
+        kind: type[G],
+        decide: Callable[[ToJoin[G], Request, int], CoordinatorResult[A] | RequestRefused],
+        request: Request,
+        on_answer: OnAnswer[A],
+        now_ms: int,
+    ) -> None:
+        """One heartbeat of a member that joins, stays, or leaves."""
+        group_id, member_epoch = request.body.group_id, request.body.member_epoch
+        shard = self.shard_for(group_id)
+        if isinstance(shard, ErrorCode):
+            on_answer(RequestRefused(shard), now_ms)
+            return
+        current = shard.groups.get(group_id)
+        found = kind.find_for_heartbeat(current, group_id, shard, member_epoch, now_ms)
+        decided = found if isinstance(found, RequestRefused) else decide(found, request, now_ms)
+        shard.write(decided, on_answer, now_ms)
 
     def delete_group(self, group_id: str, on_settled: Settled, now_ms: int) -> None:
         """Call `on_settled` when the last tombstone is committed, or with the reason for a

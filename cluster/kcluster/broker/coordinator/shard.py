@@ -61,18 +61,6 @@ class GroupShard(LogShard[LogRecord]):
         if isinstance(record, OffsetRecord):
             self._apply_offset(record)
 
-    def write(self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int) -> bool:
-        """Append records of groups with epochs: they take effect as soon as they are in the log,
-        and are answered when they are committed.  False: the append was refused."""
-        written = list(records)
-
-        def apply(_at_ms: int) -> None:
-            for record in written:
-                self._replay_record(record)
-
-        batch = encode_records(written, now_ms, compression=self.compression)
-        return self.append_batch(batch, apply, on_settled, now_ms, at_once=True)
-
     def put_back(self, group_id: str, group: Group | None) -> None:
         if group is None:
             self.groups.pop(group_id, None)
@@ -154,6 +142,9 @@ class GroupShard(LogShard[LogRecord]):
             else:
                 self._replay_record(record)
 
+    def put(self, record: LogRecord, offset: int) -> None:
+        self._replay_record(record)
+
     def _replay_record(self, record: LogRecord) -> None:
         if isinstance(record, OffsetRecord):
             self._apply_offset(record)
@@ -225,7 +216,7 @@ class GroupShard(LogShard[LogRecord]):
             self.append(tombstones, ignore_outcome, now_ms)
         changes = [one for group in self.groups.values() for one in group.without_deleted_topics()]
         if changes:
-            self.write(changes, ignore_outcome, now_ms)
+            self.append(changes, ignore_outcome, now_ms, at_once=True)
 
     def _expire_later(self, now_ms: int) -> None:
         def expire(at_ms: int) -> None:

@@ -122,7 +122,7 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
         if isinstance(decision, ErrorCode):
             on_settled(decision, now_ms)
         else:
-            shard.write(transactional_id, decision, on_settled, now_ms)
+            shard.change(transactional_id, decision, on_settled, now_ms)
 
     def verify(
         self,
@@ -214,7 +214,7 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
                     error = on_written(new)
                 on_done(error, new.next_identity if error is ErrorCode.NONE else NOBODY, at_ms)
 
-            shard.write(transactional_id, new, settled, now_ms)
+            shard.change(transactional_id, new, settled, now_ms)
 
     def _note_end(self, prepared: Transaction, abort_reason: AbortReason | None) -> None:
         self.broker.note(
@@ -272,5 +272,5 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
                 if transactional_id not in shard.pending and t.is_expired(
                     transaction, expiration_ms, now_ms
                 ):
-                    shard.write(transactional_id, None, ignore_outcome, now_ms)
+                    shard.change(transactional_id, None, ignore_outcome, now_ms)
         self._expire_later(now_ms)

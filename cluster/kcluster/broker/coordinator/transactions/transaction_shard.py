@@ -57,7 +57,7 @@ class TransactionShard(LogShard[TransactionRecord]):
 
     # ----------------------------------------------------------------------- writing
 
-    def write(
+    def change(
         self, transactional_id: str, new: Transaction | None, on_settled: Settled, now_ms: int
     ) -> None:
         """Write the next state of a transaction, or a tombstone; `on_settled` when it is committed,
@@ -117,7 +117,7 @@ class TransactionShard(LogShard[TransactionRecord]):
                 )
             )
 
-        self.write(transactional_id, completed, settled, now_ms)
+        self.change(transactional_id, completed, settled, now_ms)
 
     # --------------------------------------------------------------------- lifecycle
 

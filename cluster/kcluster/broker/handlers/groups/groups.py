@@ -23,12 +23,11 @@ Versions:
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.classic_calls import leave_answer, refuse_join
 from kcluster.broker.coordinator.classic_group import ClassicGroupState
-from kcluster.broker.coordinator.modern.group import ModernGroup
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
@@ -44,13 +43,6 @@ GROUP_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 """Without an authorizer every client may READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
 Kafka: AclEntry.supportedOperations(GROUP), as a bit field of AclOperation codes."""
 OPERATIONS_NOT_ASKED: Final = -(1 << 31)
-
-
-def is_served(broker: Broker, kind: type[ModernGroup[Any, Any]], feature: str) -> bool:
-    """Whether groups of this kind are: the feature is on, and group.coordinator.rebalance.protocols
-    names the protocol."""
-    protocols = broker.config.group_coordinator_rebalance_protocols
-    return kind.protocol in protocols and broker.image.supports(feature)
 
 
 # ------------------------------------------------------------------------------------ members

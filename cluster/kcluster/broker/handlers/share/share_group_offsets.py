@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, Final
 
 from kcluster.broker.broker import Broker
-from kcluster.broker.coordinator.modern.group import GroupRefusal
+from kcluster.broker.coordinator.interface import RequestRefused
 from kcluster.broker.coordinator.share.group import ShareGroup
 from kcluster.broker.coordinator.share.offsets import (
     alter_failed,
@@ -34,7 +34,6 @@ from kcluster.broker.coordinator.share_state.state import (
     SharePartition,
     ShareSummary,
 )
-from kcluster.broker.handlers.share.share_groups import find_share_group
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
@@ -234,7 +233,7 @@ def alter_share_group_offsets(
     if not body.group_id:
         return alter_failed(ErrorCode.INVALID_GROUP_ID)
     found = broker.coordinator.modern_group_to_join(body.group_id, ShareGroup, now_ms)
-    if isinstance(found, GroupRefusal):
+    if isinstance(found, RequestRefused):
         return alter_failed(found.error, found.message)
 
     def done(answer: m.AlterShareGroupOffsetsResponse, _at_ms: int) -> None:
@@ -253,8 +252,8 @@ def delete_share_group_offsets(
         return delete_failed(ErrorCode.UNSUPPORTED_VERSION)
     if not body.group_id:
         return delete_failed(ErrorCode.INVALID_GROUP_ID)
-    group = find_share_group(broker, body.group_id)
-    if isinstance(group, GroupRefusal):
+    group = broker.coordinator.modern_group(body.group_id, ShareGroup, "group")
+    if isinstance(group, RequestRefused):
         return delete_failed(group.error, group.message)
 
     def done(answer: m.DeleteShareGroupOffsetsResponse, _at_ms: int) -> None:
