@@ -65,6 +65,9 @@ class CoordinatorResult(Struct, Generic[A]):
     on_committed: Effect = no_effect
     """They are on all in-sync replicas: ask others.  It comes before the response, and may add to
     it."""
+    at_once: bool = True
+    """Whether the records take effect as soon as they are in the log, or when they are committed
+    (log_shard.py says which do)."""
 
 
 OnAnswer = Callable[[A | RequestRefused, int], None]

@@ -140,11 +140,7 @@ class LogShard(ABC, Generic[R]):
     # ----------------------------------------------------------------------- writing
 
     def write(
-        self,
-        decided: CoordinatorResult[A] | RequestRefused,
-        on_answer: OnAnswer[A],
-        now_ms: int,
-        at_once: bool = True,
+        self, decided: CoordinatorResult[A] | RequestRefused, on_answer: OnAnswer[A], now_ms: int
     ) -> None:
         """Do what was decided: the records, the effects, the answer.
         Kafka: CoordinatorRuntime.scheduleWriteOperation."""
@@ -162,7 +158,7 @@ class LogShard(ABC, Generic[R]):
 
         if not decision.records:
             self.after_writes(settled, now_ms)
-        elif not self.append(decision.records, settled, now_ms, at_once):
+        elif not self.append(decision.records, settled, now_ms, decision.at_once):
             return
         decision.on_written(now_ms)
 
