@@ -12,7 +12,7 @@ where an answer depends on records that the new leader does not yet know to be c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, ClassVar, Generic, TypeVar
 
 from kcluster.broker.auto_topics import auto_created_topic
@@ -51,6 +51,11 @@ class ShardedCoordinator(ABC, Generic[S]):
         """An empty shard, to be loaded."""
 
     # ------------------------------------------------------------------- who coordinates
+
+    @property
+    def led(self) -> Collection[int]:
+        """The partitions of the topic that this broker leads."""
+        return self.shards.keys()
 
     def partition_for(self, key: str) -> int:
         """Partition of the topic whose leader coordinates `key`."""

@@ -73,6 +73,13 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
             return shard
         return shard.transactions.get(transactional_id, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
 
+    def all_transactions(self) -> list[Transaction] | ErrorCode:
+        """All that are coordinated here; or that they are not all known yet."""
+        shards = self.shards.values()
+        if any(one.check_loaded() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS for one in shards):
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return [one for shard in shards for one in shard.transactions.values()]
+
     # ------------------------------------------------------------------------ requests
 
     def submit(

@@ -44,7 +44,7 @@ def serve_heartbeat(
             outcome = refusal_of(response, outcome)
         broker.reply(request, outcome)
 
-    broker.coordinator.heartbeat(kind, decide, request, answer, now_ms)
+    broker.coordinator.modern_heartbeat(kind, decide, request, answer, now_ms)
     return PARKED
 
 
@@ -85,7 +85,7 @@ def _described(
         return row(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not group_id:
         return row(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-    group = broker.coordinator.modern_group(group_id, kind, "group")
+    group = broker.coordinator.modern_group(group_id, kind)
     if isinstance(group, RequestRefused):
         return row(group_id=group_id, error_code=group.error, error_message=group.message)
     return describe(group)
