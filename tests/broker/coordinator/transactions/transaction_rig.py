@@ -105,7 +105,8 @@ class TransactionRig(Simulated):
         (shard,) = node.transactions.shards.values()
         known = shard.transactions[producer.transactional_id]
         aged = replace(known, producer_epoch=epoch)
-        shard.write(producer.transactional_id, aged, ignore_outcome, self.now_ms)
+        record = shard.record_of(producer.transactional_id, aged)
+        shard.append([record], ignore_outcome, self.now_ms)
         producer.epoch = epoch
         self.wait(lambda: not shard.pending)
 
