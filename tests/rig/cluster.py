@@ -35,7 +35,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from kcluster.broker.node import BrokerNode
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID, Event, Note
 from kcluster.drivers.serving import SocketDriver
@@ -349,8 +348,8 @@ class VirtualRig(Rig, VirtualDriver):
 
     def replica(self, broker: int) -> Replica:
         """A live broker's replica."""
-        node = self.dispatcher.processes[broker].node
-        assert isinstance(node, BrokerNode), f"broker {broker} is down"
+        node = self.dispatcher.broker(broker)
+        assert node is not None, f"broker {broker} is down"
         found = node.replicas.find(TOPIC, 0)
         assert isinstance(found, Replica), found
         return found

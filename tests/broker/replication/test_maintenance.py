@@ -111,7 +111,7 @@ def test_write_back__finds_what_an_earlier_life_has_not_written():
 
 
 def test_changes__each_reader_takes_them_once():
-    hosted = Replicas(MetadataImage())
+    hosted = Replicas(MetadataImage(), {})
     first, second, third = map(replica_number, (1, 2, 3))
     hosted.add(first)
     early = hosted.read_changes()
@@ -127,7 +127,7 @@ def test_changes__each_reader_takes_them_once():
 
 
 def test_changes__what_is_hosted_no_longer_is_forgotten():
-    hosted = Replicas(MetadataImage())
+    hosted = Replicas(MetadataImage(), {})
     first, second = map(replica_number, (1, 2))
     hosted.add(first)
     hosted.add(second)
