@@ -138,7 +138,7 @@ class Transit(Generic[C]):
 
     # ----------------------------------------------------------------------------- sending
 
-    def to_broker(self, connection: C, message: Any) -> None:
+    def to_broker(self, connection: C, message: object) -> None:
         """A client sends a message."""
         if connection.lost_to_broker:
             return
@@ -154,7 +154,7 @@ class Transit(Generic[C]):
         connection.arrival_at_broker_us = at_us
         self._clock.at(at_us, lambda: self._arrive_at_broker(connection, message))
 
-    def to_client(self, connection: C, message: Any) -> None:
+    def to_client(self, connection: C, message: object) -> None:
         """A broker sends a message."""
         if connection.lost_to_client:
             return
@@ -171,7 +171,7 @@ class Transit(Generic[C]):
         self._clock.at(at_us, lambda: self._arrive_at_client(connection, message))
 
     def _transmit(
-        self, connection: C, links: tuple[Link, ...], now_us: int, message: Any
+        self, connection: C, links: tuple[Link, ...], now_us: int, message: object
     ) -> Outcome:
         """What becomes of a message that passes over these links, one after the other."""
         outcome: Outcome = CUT
@@ -196,7 +196,7 @@ class Transit(Generic[C]):
 
     # ---------------------------------------------------------------------------- arriving
 
-    def _arrive_at_broker(self, connection: C, message: Any) -> None:
+    def _arrive_at_broker(self, connection: C, message: object) -> None:
         if self._fabric.has_cuts and self._is_cut(connection.links_to_broker):
             connection.lost_to_broker = True
             self._remember_broken(connection)
@@ -208,7 +208,7 @@ class Transit(Generic[C]):
             connection.broker_end_is_open = False
             self.to_client(connection, _END)
 
-    def _arrive_at_client(self, connection: C, message: Any) -> None:
+    def _arrive_at_client(self, connection: C, message: object) -> None:
         if self._fabric.has_cuts and self._is_cut(connection.links_to_client):
             connection.lost_to_client = True
             self._remember_broken(connection)

@@ -151,7 +151,7 @@ def _of_clients(tables: Timeline) -> list[str]:
 def _highest(table: Any, column: str) -> Sequence[Any]:
     from pyspark.sql import functions as F
 
-    rows: Sequence[Any] = table.orderBy(F.desc(column)).limit(MAX_BARS).collect()
+    rows: Sequence[object] = table.orderBy(F.desc(column)).limit(MAX_BARS).collect()
     return rows
 
 

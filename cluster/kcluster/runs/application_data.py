@@ -24,7 +24,7 @@ def application_lanes(record: RunRecord, began_ms: int, cell_ms: int) -> list[di
     return [_lane(record, topic, began_ms, cell_ms) for topic in topics]
 
 
-def _lane(record: RunRecord, topic: str, began_ms: int, cell_ms: int) -> dict[str, Any]:
+def _lane(record: RunRecord, topic: str, began_ms: int, cell_ms: int) -> dict[str, object]:
     processed: dict[int, int] = {}
     for entry in record.processed:
         if entry.topic == topic:
@@ -70,7 +70,7 @@ def marks_in_logs(record: RunRecord, began_ms: int) -> dict[Partition, list[tupl
         appends.setdefault((append.topic, append.partition), []).append(row)
     for rows in appends.values():
         rows.sort()
-    marks: dict[Partition, list[tuple[Any, ...]]] = {}
+    marks: dict[Partition, list[tuple[object, ...]]] = {}
     for problem in record.problems:
         partition = (problem.topic, problem.partition)
         times = [_appended(appends.get(partition, []), x) for x in (problem.first, problem.last)]

@@ -139,7 +139,7 @@ def write_into(path: Path, record: RunRecord) -> None:
     write_values(path / INFO, record.info)
 
 
-def write_values(file: Path, values: Any) -> None:
+def write_values(file: Path, values: object) -> None:
     """Replace a JSON file at once: a reader sees the old values or the new ones."""
     with replacing(file) as out:
         out.write(msgspec.json.format(msgspec.json.encode(values)) + b"\n")
@@ -235,9 +235,9 @@ def read_info(path: Path) -> RunInfo:
     raise RunError(f"{file}: {text}")
 
 
-def _rows(path: Path, row_type: Any, problems: list[str]) -> list[Any]:
+def _rows(path: Path, row_type: object, problems: list[str]) -> list[object]:
     decode = msgspec.json.Decoder(row_type).decode
-    rows: list[Any] = []
+    rows: list[object] = []
     try:
         lines = _content(path).split(b"\n")
     except OSError as error:

@@ -81,7 +81,7 @@ class _PageData:
         self._places: dict[tuple[str, int], int] = {}
         self._kinds: dict[str, int] = {}
 
-    def values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, object]:
         record = self._record
         info, verdict = record.info, record.verdict
         self._read_leaders()
@@ -171,7 +171,7 @@ class _PageData:
         self._ordered = list(self._partitions.values())
         self._places = {key: place for place, key in enumerate(self._partitions)}
 
-    def _partition(self, key: Partition, each: _Partition) -> dict[str, Any]:
+    def _partition(self, key: Partition, each: _Partition) -> dict[str, object]:
         marks = self._marks.get(key, [])
         series = [
             {
@@ -226,7 +226,7 @@ class _PageData:
             key = ((row.at_ms - began_ms) // cell * cell, row.api, row.error, about)
             client.errors[key] = client.errors.get(key, 0) + 1
 
-    def _client(self, each: _Client) -> dict[str, Any]:
+    def _client(self, each: _Client) -> dict[str, object]:
         return {
             "name": each.name,
             "sent": sorted(each.sent.items()),
@@ -322,7 +322,7 @@ class _PageData:
             for link in links
         ]
 
-    def _window(self, each: dict[str, Any]) -> dict[str, Any]:
+    def _window(self, each: dict[str, Any]) -> dict[str, object]:
         return {
             "kind": each["kind"],
             "partition": self._place(each["partition"]),
@@ -334,7 +334,7 @@ class _PageData:
             "chain": self._chain(each["reasons"]),
         }
 
-    def _anomaly(self, each: dict[str, Any]) -> dict[str, Any]:
+    def _anomaly(self, each: dict[str, Any]) -> dict[str, object]:
         chain = self._chain(each["chain"])
         at = each["at_ms"] if each["at_ms"] >= 0 else self._began_ms
         return {
@@ -349,7 +349,7 @@ class _PageData:
             "chain": chain,
         }
 
-    def _violation(self, each: dict[str, Any]) -> dict[str, Any]:
+    def _violation(self, each: dict[str, Any]) -> dict[str, object]:
         return {
             "name": each["name"],
             "subject": each["subject"],

@@ -86,7 +86,7 @@ def crash_lines(crash: RunCrash) -> Iterator[str]:
     yield f"  replay: {crash.replay}"
 
 
-def _run_values(run: RunCrash | RunResult) -> dict[str, Any]:
+def _run_values(run: RunCrash | RunResult) -> dict[str, object]:
     """Which run it was."""
     return {
         "scenario": run.scenario.name,

@@ -103,7 +103,7 @@ def _producer(client: str, topic: str, of: _Sent) -> SeenClient:
     span_s = max(1.0, (of.last_ms - of.first_ms) / 1000)
     rate = of.records / span_s
     acks = "all" if of.acks == -1 else str(of.acks)
-    keys: dict[str, Any] = {
+    keys: dict[str, object] = {
         "name": client,
         "topic": topic,
         "rate": f"{max(0.1, min(rate, MAX_RATE_PER_S)):.3g}/s",
@@ -149,7 +149,7 @@ def _consumers(
         of.last_ms = answer.at_ms
     groups = _members(row for row in recorder.states.groups.rows if row.at_ms <= until_ms)
     for client, of in read.items():
-        keys: dict[str, Any] = {"name": client}
+        keys: dict[str, object] = {"name": client}
         found = groups.get(client)
         if found is not None:
             keys |= {"topics": list(of.topics), "group": found[0], "group_protocol": found[1]}

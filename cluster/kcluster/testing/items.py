@@ -42,7 +42,7 @@ def clock_of(item: Any) -> str:
     return "live" if mark is None else str(mark.kwargs.get("clock", "live"))
 
 
-def is_virtual(item: Any) -> bool:
+def is_virtual(item: object) -> bool:
     """Whether its kafka_cluster is in virtual time."""
     return FIXTURE in getattr(item, "fixturenames", ()) and clock_of(item) == "virtual"
 
@@ -52,7 +52,7 @@ def seeds_of(item: Any) -> range:
     names = getattr(item, "fixturenames", ())
     has_seeds = VIRTUAL_FIXTURE in names or is_virtual(item)
     mark = item.get_closest_marker(MARK)
-    keys: dict[str, Any] = {} if mark is None else mark.kwargs
+    keys: dict[str, object] = {} if mark is None else mark.kwargs
     number = item.config.getoption("--kcluster-seeds") or keys.get("seeds", 1)
     first = keys.get("seed", 1)
     if not has_seeds or item.config.getoption("--kcluster-seed") is not None:

@@ -328,7 +328,7 @@ def _refuse(request: pytest.FixtureRequest, problems: list[str]) -> NoReturn:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[Any]
+    item: pytest.Item, call: pytest.CallInfo[object]
 ) -> Generator[None, Any, Any]:
     """Add to a failed test's report what happened to its clusters, and write run directories."""
     if call.excinfo is not None and not item.config.getoption("fulltrace"):

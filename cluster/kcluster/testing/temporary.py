@@ -19,14 +19,14 @@ import pytest
 FACTORY: Final = "tmp_path_factory"
 
 
-def make_session_directory(item: Any) -> None:
+def make_session_directory(item: object) -> None:
     """If the item uses one."""
     factory = _factory_of(item)
     if factory is not None:
         factory.getbasetemp()
 
 
-def give_own_directory(item: Any, name: str) -> None:
+def give_own_directory(item: object, name: str) -> None:
     """In a child: its tests' directories are in one of this name."""
     factory = _factory_of(item)
     if factory is not None:

@@ -211,7 +211,7 @@ def read_json(body: bytes) -> Any:
     return value
 
 
-def _refuse_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> object:
     raise bad_request(f"not JSON: {name} is no number there")
 
 
@@ -230,7 +230,7 @@ def read_query(request: Request, kind: type[S]) -> S:
     return kind(**fields)
 
 
-def read_struct_body(values: dict[str, Any], kind: type[S]) -> S:
+def read_struct_body(values: dict[str, object], kind: type[S]) -> S:
     """A JSON object as a Struct."""
     problems, fields = read_fields(values, kind, "key", strict=True)
     if problems:
@@ -244,7 +244,7 @@ def read_fields(
     """What is wrong with the values of a Struct's fields, and those that are right."""
     hints = get_type_hints(kind, include_extras=True)
     by_name = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     problems: list[PlacedProblem] = []
     for name, value in values.items():
         if name not in by_name:

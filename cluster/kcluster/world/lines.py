@@ -30,20 +30,20 @@ class WaitingLines(Generic[T]):
     __slots__ = ("by_others", "freed", "reserved", "waiting")
 
     def __init__(self) -> None:
-        self.waiting: dict[Any, deque[T]] = {}
+        self.waiting: dict[object, deque[T]] = {}
         """By what they wait for."""
-        self.reserved: dict[Any, T] = {}
+        self.reserved: dict[object, T] = {}
         """Locks that were released, and the thread whose turn it is."""
-        self.by_others: dict[Any, None] = {}
+        self.by_others: dict[object, None] = {}
         """Locks that threads of no world hold, or are about to."""
-        self.freed: deque[Any] = deque()
+        self.freed: deque[object] = deque()
         """Those that such threads released, while threads of the world were waiting."""
 
-    def join(self, thing: Any, thread: T) -> None:
+    def join(self, thing: object, thread: T) -> None:
         """A thread waits for something."""
         self.waiting.setdefault(thing, deque()).append(thread)
 
-    def leave(self, thing: Any, thread: T) -> None:
+    def leave(self, thing: object, thread: T) -> None:
         """It waits no longer, or never did."""
         waiting = self.waiting.get(thing)
         if waiting is not None and thread in waiting:
@@ -51,7 +51,7 @@ class WaitingLines(Generic[T]):
             if not waiting:
                 del self.waiting[thing]
 
-    def first(self, thing: Any) -> T | None:
+    def first(self, thing: object) -> T | None:
         """Take the first thread out of the line for something."""
         waiting = self.waiting.get(thing)
         if waiting is None:
@@ -61,7 +61,7 @@ class WaitingLines(Generic[T]):
             del self.waiting[thing]
         return thread
 
-    def released_by_others(self, lock: Any) -> None:
+    def released_by_others(self, lock: object) -> None:
         """A thread of no world released a lock."""
         self.by_others.pop(lock, None)
         if lock in self.waiting:

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kcluster.world.active import refused, world_here
 from kcluster.world.holders import Replacement, is_untouched
@@ -59,8 +59,8 @@ METHODS: Final = (
 MODULES: Final = tuple(dict.fromkeys(each.module for each in METHODS))
 
 
-def _refusing(real: Callable[..., Any], reason: str) -> Callable[..., Any]:
-    def refuse(*arguments: Any, **keywords: Any) -> Any:
+def _refusing(real: Callable[..., object], reason: str) -> Callable[..., object]:
+    def refuse(*arguments: object, **keywords: object) -> object:
         caller = sys._getframe(1).f_globals.get("__name__")
         if world_here() is None or is_untouched(caller):
             return real(*arguments, **keywords)

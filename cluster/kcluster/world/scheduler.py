@@ -213,8 +213,8 @@ class Scheduler:
     def spawn(
         self,
         function: Callable[..., object],
-        arguments: Sequence[Any],
-        keywords: Mapping[str, Any],
+        arguments: Sequence[object],
+        keywords: Mapping[str, object],
         app: str | None = None,
     ) -> WorldThread:
         """Start a thread of the world; it runs when its turn comes."""
@@ -278,7 +278,7 @@ class Scheduler:
             thread.is_parked, thread.was_woken = False, True
             self._run_queue.append(thread)
 
-    def pass_on(self, lock: Any) -> None:
+    def pass_on(self, lock: object) -> None:
         """A lock is free: the first thread that waits for it is next."""
         thread = self.lines.first(lock)
         if thread is not None:

@@ -41,7 +41,7 @@ class WorldSelector(selectors.BaseSelector):
         """The thread that is in `select`."""
         self._map: _KeysByFile | None = _KeysByFile(self, self._keys)
 
-    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+    def register(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
         """As in the standard library."""
         if not events or events & ~(_READ | _WRITE):
             raise ValueError(f"Invalid events: {events!r}")
@@ -53,13 +53,13 @@ class WorldSelector(selectors.BaseSelector):
         sock.watch(self._changed)
         return key
 
-    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+    def unregister(self, fileobj: object) -> selectors.SelectorKey:
         """As in the standard library."""
         key = self._keys.pop(self.number_of(fileobj))
         self._sockets.pop(key.fd).unwatch(self._changed)
         return key
 
-    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+    def modify(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
         """As in the standard library; the key keeps its place in the order of answers."""
         key = self.get_key(fileobj)._replace(events=events, data=data)
         self._keys[key.fd] = key
@@ -141,7 +141,7 @@ class WorldPoll:
     def __init__(self) -> None:
         self._selector = WorldSelector()
 
-    def register(self, fd: Any, eventmask: int = POLLIN | POLLPRI | POLLOUT) -> None:
+    def register(self, fd: object, eventmask: int = POLLIN | POLLPRI | POLLOUT) -> None:
         """As in the standard library."""
         with suppress(KeyError):
             self._selector.unregister(fd)
@@ -150,7 +150,7 @@ class WorldPoll:
 
     modify = register
 
-    def unregister(self, fd: Any) -> None:
+    def unregister(self, fd: object) -> None:
         """As in the standard library."""
         self._selector.unregister(fd)
 
@@ -179,7 +179,7 @@ class _KeysByFile(Mapping[Any, selectors.SelectorKey]):
     def __len__(self) -> int:
         return len(self._keys)
 
-    def __getitem__(self, fileobj: Any) -> selectors.SelectorKey:
+    def __getitem__(self, fileobj: object) -> selectors.SelectorKey:
         return self._keys[self._selector.number_of(fileobj)]
 
     def __iter__(self) -> Iterator[int]:
@@ -202,10 +202,10 @@ def _socket_of(fileobj: Any) -> tuple[int, Pollable]:
 
 
 def select(
-    readers: Any, writers: Any, others: Any, timeout: float | None = None
+    readers: Any, writers: Any, others: object, timeout: float | None = None
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """select.select."""
-    wanted: dict[Any, int] = {}
+    wanted: dict[object, int] = {}
     for event, objects in ((_READ, readers), (_WRITE, writers)):
         for each in objects:
             wanted[each] = wanted.get(each, 0) | event

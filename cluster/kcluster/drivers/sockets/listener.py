@@ -120,7 +120,7 @@ class Listener:
         """Whether no connections are accepted now."""
         return self._waiting is not None
 
-    def arrived(self, accepted: Any, address: Any) -> bool:
+    def arrived(self, accepted: Any, address: object) -> bool:
         """Whether a new connection is served now, and thus counted.  If not, it is rejected, or it
         and all later ones wait."""
         self.gate.wake()
@@ -134,7 +134,7 @@ class Listener:
             self._close_throttled(now_ms)
         return is_served
 
-    def _is_served(self, accepted: Any, address: Any, now_ms: int) -> bool:
+    def _is_served(self, accepted: object, address: object, now_ms: int) -> bool:
         wait_ms = self._quotas.arrived(now_ms)
         if wait_ms or not self._quotas.has_room:
             waiting = self._waiting = _WaitingConnection(accepted, address, now_ms + wait_ms)
@@ -302,6 +302,6 @@ class _WaitingConnection(Struct, frozen=True):
     """A connection that was accepted and is not served yet."""
 
     accepted: Any
-    address: Any
+    address: object
     until_ms: int
     """When it is served, if max.connections allows it."""

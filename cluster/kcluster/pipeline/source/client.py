@@ -23,6 +23,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import VERSIONS, ApiKey
 from kcluster.protocol.errors import ErrorCode, ProtocolError, error_of
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
+from kcluster.protocol.messages import Message
 
 _SIZE: Final = Layout(">i")
 _FRAME_MAX_BYTES: Final = 1 << 30
@@ -87,7 +88,7 @@ class BlockingConnection:
         """Whether the answer to a request is still outstanding."""
         return self._asked is not None
 
-    def ask(self, api_key: int, body: Any, most: int = 1 << 15) -> Any:
+    def ask(self, api_key: int, body: Message, most: int = 1 << 15) -> Any:
         """Send a request and return its answer."""
         self.send(api_key, body, most)
         return self.take()
@@ -103,7 +104,7 @@ class BlockingConnection:
             raise SourceError(text)
         return version
 
-    def send(self, api_key: int, body: Any, most: int = 1 << 15, answered: bool = True) -> None:
+    def send(self, api_key: int, body: Message, most: int = 1 << 15, answered: bool = True) -> None:
         """Send a request; `take` waits for the answer.  `answered`: False for acks=0."""
         assert self._asked is None, "one request at a time"
         version = self.version(api_key, most)
@@ -238,7 +239,9 @@ class BlockingClient:
         at = self._turn % len(addresses) if addresses else 0
         return addresses[at:] + addresses[:at]
 
-    def _metadata(self, address: tuple[str, int], names: list[str] | None, may_create: bool) -> Any:
+    def _metadata(
+        self, address: tuple[str, int], names: list[str] | None, may_create: bool
+    ) -> object:
         node = next((node for node, at in self._brokers.items() if at == address), None)
         topic = m.MetadataRequest.MetadataRequestTopic
         topics = None if names is None else [topic(name=name) for name in names]

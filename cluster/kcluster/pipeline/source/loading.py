@@ -134,7 +134,7 @@ class _Load:
         except OSError:
             self._leave()
 
-    def _fetched(self, deadline: Deadline) -> Any:
+    def _fetched(self, deadline: Deadline) -> object:
         """A partition's answer, or None after a failure that may be retried."""
         try:
             if self._connection is None:

@@ -67,7 +67,7 @@ def source_class(archive: str = "") -> type[DataSource]:
             find()
             return writers[1](_write_settings(self.options, schema, overwrite))
 
-    def _read_settings(options: Any, schema: Any, is_stream: bool) -> bytes:
+    def _read_settings(options: Any, schema: object, is_stream: bool) -> bytes:
         import msgspec
 
         from kcluster.pipeline.source.columns import spark_schema
@@ -159,7 +159,7 @@ def _stream_reader(
     decoded: Callable[[bytes], Any],
     tasks: Callable[[Any], list[InputPartition]],
     load: Callable[[bytes, InputPartition], Iterator[pa.RecordBatch]],
-) -> Any:
+) -> object:
     from pyspark.sql.datasource import DataSourceStreamReader
     from pyspark.sql.streaming.datasource import (
         ReadAllAvailable,
@@ -182,8 +182,8 @@ def _stream_reader(
                 self.plans = Stream(decoded(self.settings))
             return self.plans
 
-        def initialOffset(self) -> dict[str, Any]:
-            position: dict[str, Any] = self.stream().initial()
+        def initialOffset(self) -> dict[str, object]:
+            position: dict[str, object] = self.stream().initial()
             return position
 
         def getDefaultReadLimit(self) -> ReadLimit:
@@ -194,23 +194,25 @@ def _stream_reader(
                 return ReadMinRows(settings.min_offsets)
             return ReadAllAvailable()
 
-        def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:
             most = None
             if isinstance(limit, ReadMaxRows):
                 most = limit.max_rows
             elif isinstance(limit, ReadMinRows):
                 most = (1 << 63) - 1
-            position: dict[str, Any] = self.stream().latest(start, most)
+            position: dict[str, object] = self.stream().latest(start, most)
             return position
 
-        def reportLatestOffset(self) -> dict[str, Any] | None:
-            position: dict[str, Any] | None = self.stream().known()
+        def reportLatestOffset(self) -> dict[str, object] | None:
+            position: dict[str, object] | None = self.stream().known()
             return position
 
         def prepareForTriggerAvailableNow(self) -> None:
             self.stream().freeze_target()
 
-        def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        def partitions(
+            self, start: dict[str, object], end: dict[str, object]
+        ) -> list[InputPartition]:
             return tasks(self.stream().ranges(start, end))
 
         def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

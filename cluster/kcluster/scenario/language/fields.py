@@ -398,7 +398,7 @@ class MapOf(Struct, frozen=True):
         if not isinstance(node, Map):
             reading.wrong(node, path, f"{kind(node)}; it must be a mapping of {self.wanted}")
             return None
-        read: dict[Any, Any] = {}
+        read: dict[object, object] = {}
         for key, entry in node.entries.items():
             try:
                 name = self.keys(key)
@@ -477,7 +477,7 @@ def read_struct(
     struct: type[T],
     what: str,
     short: str = "",
-    beside: Mapping[str, Any] | None = None,
+    beside: Mapping[str, object] | None = None,
 ) -> T | None:
     """A Struct from a mapping of its keys; None if it has a problem.  `beside`: values of fields
     that are not in the file."""

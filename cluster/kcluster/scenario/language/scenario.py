@@ -98,7 +98,7 @@ class Scenario(Struct, frozen=True):
         return DEFAULT_SEED if self.seed is None else self.seed
 
     @classmethod
-    def load(cls, path: Any, **overrides: Any) -> Scenario:
+    def load(cls, path: Any, **overrides: object) -> Scenario:
         """Read a YAML file."""
         return _load(path, overrides)
 
@@ -108,7 +108,7 @@ class Scenario(Struct, frozen=True):
         return _parse(yaml_text, source, {})
 
 
-def _load(path: str | os.PathLike[str], overrides: Mapping[str, Any]) -> Scenario:
+def _load(path: str | os.PathLike[str], overrides: Mapping[str, object]) -> Scenario:
     """The scenario of a file."""
     source = os.fspath(path)
     try:
@@ -121,7 +121,7 @@ def _load(path: str | os.PathLike[str], overrides: Mapping[str, Any]) -> Scenari
     return _parse(data, source, overrides)
 
 
-def _parse(yaml_text: str | bytes, source: str, overrides: Mapping[str, Any]) -> Scenario:
+def _parse(yaml_text: str | bytes, source: str, overrides: Mapping[str, object]) -> Scenario:
     """The scenario of a YAML text; `overrides` replace top-level keys."""
     if len(yaml_text) > MAX_TEXT_BYTES:
         size = f"larger than {MAX_TEXT_BYTES // 1024} KiB: not a scenario"
@@ -139,7 +139,7 @@ def _parse(yaml_text: str | bytes, source: str, overrides: Mapping[str, Any]) ->
 
 
 def read_scenario(
-    root: Node, source: str, overrides: Mapping[str, Any], problems: list[Problem]
+    root: Node, source: str, overrides: Mapping[str, object], problems: list[Problem]
 ) -> Scenario:
     """The scenario of a tree; `problems`: those found before."""
     reading = TreeReader(source)

@@ -77,7 +77,7 @@ def set_clock(call: ApiCall) -> ClockAnswer:
 
 
 def clock_answer(
-    status: ClockStatus, complete: bool, event: dict[str, Any] | None = None
+    status: ClockStatus, complete: bool, event: dict[str, object] | None = None
 ) -> ClockAnswer:
     """What is answered about a clock."""
     return ClockAnswer(**structs.asdict(status), complete=complete, event=event)

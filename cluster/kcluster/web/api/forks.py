@@ -79,7 +79,7 @@ def fork_cluster_at(call: ApiCall) -> ForkAnswer:
     )
 
 
-def read_steps(actions: list[dict[str, Any] | str]) -> list[Step]:
+def read_steps(actions: list[dict[str, object] | str]) -> list[Step]:
     """Actions as steps; a refusal with every problem and its path."""
     steps, problems = [], []
     for number, action in enumerate(actions):

@@ -60,7 +60,7 @@ def openapi_text() -> bytes:
 
 def openapi() -> Document:
     """The document."""
-    structs: list[Any] = [ProblemDocument]
+    structs: list[object] = [ProblemDocument]
     for each in ROUTES:
         structs += [x for x in (each.body, each.answer) if is_struct(x)]
     _, schemas = msgspec.json.schema_components(dict.fromkeys(structs), ref_template=_REF)
@@ -86,7 +86,7 @@ def openapi() -> Document:
     }
 
 
-def is_struct(kind: Any) -> bool:
+def is_struct(kind: object) -> bool:
     """Whether it is a Struct, and so has a schema by its name."""
     return isinstance(kind, type) and issubclass(kind, Struct)
 

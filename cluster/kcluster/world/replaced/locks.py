@@ -71,7 +71,7 @@ def _put_in(undo: ExitStack, owner: type, names: dict[str, Any]) -> None:
 def _acquire_of(kind: Any) -> Acquire:
     real = kind.acquire
 
-    def acquire(lock: Any, blocking: bool = True, timeout: float = -1) -> bool:
+    def acquire(lock: object, blocking: bool = True, timeout: float = -1) -> bool:
         thread = thread_here()
         if thread is None:
             return _by_others(real, lock, blocking, timeout)
@@ -115,7 +115,7 @@ def _is_pool(caller: FrameType | None) -> bool:
     return caller is not None and caller.f_globals.get("__name__") == "concurrent.futures.thread"
 
 
-def _wait(real: Acquire, lock: Any, thread: WorldThread, timeout: float) -> bool:
+def _wait(real: Acquire, lock: object, thread: WorldThread, timeout: float) -> bool:
     scheduler, lines = thread.scheduler, thread.scheduler.lines
     if lock in lines.by_others and real(lock, True, LONGEST_REAL_WAIT_S):
         return True
@@ -139,7 +139,7 @@ def _wait(real: Acquire, lock: Any, thread: WorldThread, timeout: float) -> bool
             scheduler.pass_on(lock)
 
 
-def _by_others(real: Acquire, lock: Any, blocking: bool, timeout: float) -> bool:
+def _by_others(real: Acquire, lock: object, blocking: bool, timeout: float) -> bool:
     """A thread of no world acquires a lock."""
     scheduler = scheduler_of_process()
     if scheduler is None:
@@ -152,15 +152,15 @@ def _by_others(real: Acquire, lock: Any, blocking: bool, timeout: float) -> bool
     return is_mine
 
 
-def _is_never(lock: Any) -> bool:
+def _is_never(lock: object) -> bool:
     return False
 
 
-def _release_of(kind: Any, is_still_held: Callable[[Any], bool]) -> Callable[..., None]:
+def _release_of(kind: Any, is_still_held: Callable[[object], bool]) -> Callable[..., None]:
     """Also `__exit__`, which has the error for arguments."""
     real = kind.release
 
-    def release(lock: Any, *error: object) -> None:
+    def release(lock: object, *error: object) -> None:
         real(lock)
         scheduler = scheduler_of_process()
         if scheduler is None:
@@ -179,7 +179,7 @@ def _release_of(kind: Any, is_still_held: Callable[[Any], bool]) -> Callable[...
     return release
 
 
-def _release_save_here(lock: Any) -> Any:
+def _release_save_here(lock: object) -> Any:
     state = _release_save(lock)
     scheduler = scheduler_here()
     if scheduler is not None:
@@ -187,10 +187,10 @@ def _release_save_here(lock: Any) -> Any:
     return state
 
 
-def _acquire_restore_by(acquire: Acquire) -> Callable[[Any, Any], None]:
+def _acquire_restore_by(acquire: Acquire) -> Callable[[object, object], None]:
     release = _RLOCK.release
 
-    def restore(lock: Any, state: Any) -> None:
+    def restore(lock: object, state: object) -> None:
         if scheduler_here() is not None:
             acquire(lock)
             release(lock)
@@ -202,7 +202,7 @@ def _acquire_restore_by(acquire: Acquire) -> Callable[[Any, Any], None]:
 # ------------------------------------------------------------------------------------ queues
 
 
-def get(items: Any, block: bool = True, timeout: float | None = None) -> Any:
+def get(items: object, block: bool = True, timeout: float | None = None) -> Any:
     """queue.SimpleQueue.get."""
     scheduler = scheduler_here()
     if scheduler is None:
@@ -230,12 +230,12 @@ def get(items: Any, block: bool = True, timeout: float | None = None) -> Any:
             scheduler.lines.leave(items, thread)
 
 
-def get_nowait(items: Any) -> Any:
+def get_nowait(items: object) -> Any:
     """queue.SimpleQueue.get_nowait."""
     return get(items, False)
 
 
-def put(items: Any, item: Any, block: bool = True, timeout: float | None = None) -> None:
+def put(items: object, item: object, block: bool = True, timeout: float | None = None) -> None:
     """queue.SimpleQueue.put."""
     _put(items, item)
     scheduler = scheduler_here()
@@ -244,6 +244,6 @@ def put(items: Any, item: Any, block: bool = True, timeout: float | None = None)
         scheduler.wake(thread)
 
 
-def put_nowait(items: Any, item: Any) -> None:
+def put_nowait(items: object, item: object) -> None:
     """queue.SimpleQueue.put_nowait."""
     put(items, item)
