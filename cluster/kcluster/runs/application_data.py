@@ -12,12 +12,13 @@ from bisect import bisect_right
 from typing import Any
 
 from kcluster.clients.ledger import Partition
+from kcluster.json_types import JsonObject
 from kcluster.runs.record import RunRecord
 
 MISSED = "missed"
 
 
-def application_lanes(record: RunRecord, began_ms: int, cell_ms: int) -> list[dict[str, Any]]:
+def application_lanes(record: RunRecord, began_ms: int, cell_ms: int) -> list[JsonObject]:
     """A lane per topic of which processing was reported, or problems found.  `processed`: (ms,
     count), `commits`: (ms, group, offsets in words, error), `counts`: records by problem."""
     topics = sorted({x.topic for x in record.processed} | {x.topic for x in record.problems})

@@ -14,11 +14,12 @@ from datetime import UTC, datetime
 from errno import EINVAL
 from pathlib import Path
 from time import time
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from kcluster.clients.ledger import Partition
+from kcluster.json_types import JsonObject
 from kcluster.runs.page import page_of
 from kcluster.runs.record import ADDED_TABLES, FORMAT, TABLES, RunInfo, RunRecord
 from kcluster.runs.whole_files import PRIVATE_DIRECTORY, removed_on_failure, replacing
@@ -196,12 +197,12 @@ def read_run(path: str | os.PathLike[str]) -> tuple[RunRecord, list[str]]:
     return record, problems
 
 
-def read_verdict(path: Path) -> dict[str, Any]:
+def read_verdict(path: Path) -> JsonObject:
     """The verdict of a run as values; RunError if it cannot be read."""
     try:
         content = _content(path / VERDICT)
         msgspec.json.decode(content, type=_VerdictRead)
-        return msgspec.json.decode(content, type=dict[str, Any])
+        return msgspec.json.decode(content, type=JsonObject)
     except (OSError, *WRONG_JSON) as error:
         raise RunError(f"{path / VERDICT}: {_reason(error)}") from None
 

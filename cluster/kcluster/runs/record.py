@@ -10,12 +10,13 @@ at `RunInfo.began_ms`.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct, field
 
 from kcluster.events import AnyEvent
 from kcluster.evidence.rows import BeliefRow, ExchangeRow, GroupRow, TransactionStateRow
+from kcluster.json_types import JsonObject
 
 FORMAT: Final = 3
 """The format of the directory; others are refused.  3: events as typed records."""
@@ -41,7 +42,7 @@ class RunInfo(Struct):
     version: str = ""
     environment: dict[str, str] = {}
     """What a run of real client code depends on besides its seed: versions, the hash seed."""
-    topology: dict[str, Any] = {}
+    topology: JsonObject = {}
     format: int = FORMAT
 
 
@@ -274,7 +275,7 @@ class RunRecord(Struct):
     epochs: list[EpochsRow] = field(default_factory=list)
     groups: list[GroupRow] = field(default_factory=list)
     transaction_states: list[TransactionStateRow] = field(default_factory=list)
-    verdict: dict[str, Any] = field(default_factory=dict)
+    verdict: JsonObject = field(default_factory=dict)
     scenario: str = ""
     """The text of the scenario, if there is one."""
 

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from kcluster.config.files.problems import MAX_SHOWN, unknown
 from kcluster.config.files.tree import MAX_TEXT_BYTES, Node, from_python, from_yaml
+from kcluster.json_types import JsonObject
 from kcluster.web.problems import (
     PlacedProblem,
     RefusedRequest,
@@ -134,7 +135,7 @@ class ApiCall:
         """The JSON body as a Struct."""
         return read_struct_body(self.json_object(), kind)
 
-    def json_object(self) -> dict[str, Any]:
+    def json_object(self) -> JsonObject:
         """The JSON body, which must be an object; an empty body is an empty one."""
         value = read_json(self.body) if self.body.strip() else {}
         if not isinstance(value, dict):
@@ -239,8 +240,8 @@ def read_struct_body(values: dict[str, object], kind: type[S]) -> S:
 
 
 def read_fields(
-    values: dict[str, Any], kind: type[Struct], word: str, strict: bool
-) -> tuple[list[PlacedProblem], dict[str, Any]]:
+    values: JsonObject, kind: type[Struct], word: str, strict: bool
+) -> tuple[list[PlacedProblem], JsonObject]:
     """What is wrong with the values of a Struct's fields, and those that are right."""
     hints = get_type_hints(kind, include_extras=True)
     by_name = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))

@@ -41,7 +41,7 @@ ReplicaState: Final = m.FetchRequest.ReplicaState
 
 
 @final
-class _Asked:
+class AskedPosition:
     """What the last fetch that named a replica said of it: its leader epoch (-1: no longer what
     would be asked now) and its log end."""
 
@@ -91,7 +91,7 @@ class ReplicaFetcher:
         self._named: dict[Replica, None] = {}
         """To be named in the next request: new partitions, and those whose position has changed."""
         self._forgotten: dict[Replica, None] = {}
-        self._in_session: dict[Replica, _Asked] = {}
+        self._in_session: dict[Replica, AskedPosition] = {}
         """What the leader's session has, as far as this side knows, and what was asked last."""
         self._state = ReplicaState(view.node_id, view.epoch)
         self._state_epoch = view.epoch
@@ -239,7 +239,7 @@ class ReplicaFetcher:
             )
             asked = in_session.get(replica)
             if asked is None:
-                in_session[replica] = _Asked(epoch, end_offset)
+                in_session[replica] = AskedPosition(epoch, end_offset)
             else:
                 asked.leader_epoch = epoch
                 asked.end_offset = end_offset

@@ -13,12 +13,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import yaml
 from msgspec import Struct
 
 from kcluster.config.files.tree import from_python
+from kcluster.json_types import JsonObject
 from kcluster.pipeline.sweep.columns import NONE, Cell, CellFaults
 from kcluster.scenario.language.scenario import Scenario, read_scenario
 
@@ -47,7 +48,7 @@ def text_of(cell: Cell, seed: int, name: str = "sweep", story: str = "") -> str:
     return str(yaml.safe_dump({**head, **values}, sort_keys=False, width=100))
 
 
-def values_of(cell: Cell, seed: int, name: str) -> dict[str, Any]:
+def values_of(cell: Cell, seed: int, name: str) -> JsonObject:
     """The scenario as plain values under the keys of scenario files."""
     producer: dict[str, object] = {
         "topic": TOPIC,

@@ -25,9 +25,10 @@ from kcluster.config.files.durations import DURATION, MAX_MS, milliseconds_of, w
 from kcluster.config.files.problems import join, nearest, show, unknown
 from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
+from kcluster.json_types import JsonObject
 
 T = TypeVar("T")
-Schema = dict[str, Any]
+Schema = JsonObject
 
 UNITS_SHOWN: Final = "ms, s, m, min, h"
 _SYNONYMS: Final = (

@@ -15,12 +15,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from kcluster.json_types import JsonObject
 from kcluster.version import __version__
 from kcluster.web.call import YAML_TYPES, ApiAnswer, ApiCall
 from kcluster.web.problems import MEDIA_TYPE, ProblemDocument
 from kcluster.web.routes import JSON, ROUTES, Route, Runs, route
 
-Document = dict[str, Any]
+Document = JsonObject
 
 _REF: Final = "#/components/schemas/{name}"
 _ALWAYS: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.MISDIRECTED_REQUEST)
