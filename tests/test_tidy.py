@@ -56,21 +56,22 @@ LAYERS = {
     "checks": f"{_CORE} controller broker clients invariants evidence",
     "runs": f"{_CORE} clients invariants evidence checks",
     "importing": "contract extras protocol config",
-    "handle": f"version {_JUDGED}",
-    "scenario": f"version {_JUDGED} handle",
-    "learn": f"{_JUDGED} handle scenario",
+    "actions": f"{_CORE} network faults runtime operations",
+    "handle": f"version {_JUDGED} actions",
+    "scenario": f"version {_JUDGED} actions handle",
+    "learn": f"{_JUDGED} actions handle scenario",
     "world": "packaged version timers protocol operations drivers",
-    "testing": f"plain_output version {_JUDGED} handle scenario world",
-    "web": f"version {_JUDGED} handle scenario testing",
-    "pipeline": f"plain_output collector extras {_JUDGED} handle scenario",
+    "testing": f"plain_output version {_JUDGED} actions handle scenario world",
+    "web": f"version {_JUDGED} actions handle scenario testing",
+    "pipeline": f"plain_output collector extras {_JUDGED} actions handle scenario",
     "demo": f"plain_output version extras {_JUDGED} handle scenario pipeline",
-    "cli": f"collector plain_output extras {_JUDGED} handle importing scenario learn world testing"
-    " web pipeline demo",
+    "cli": f"collector plain_output extras {_JUDGED} actions handle importing scenario learn world"
+    " testing web pipeline demo",
     "__main__": "collector cli",
 }
 """What each part of `kcluster` may import besides itself; no two of them import each other."""
 
-SEEDED = ("runtime", "operations", "drivers", "scenario")
+SEEDED = ("runtime", "operations", "drivers", "actions", "scenario")
 """Layers that may make a random.Random, from the seed of a run."""
 
 _DRIVER = "I/O is the driver's (drivers/live.py); return an effect"

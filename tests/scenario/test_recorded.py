@@ -89,8 +89,8 @@ def test_recorded__what_was_undone_is_one_step_with_its_duration(lab: Lab) -> No
     lab.do("rule: {api: Produce, partition: orders-0, answer: NOT_LEADER_OR_FOLLOWER}")
     lab.do("clear_rules")
     rule = {"api": ["Produce"], "partition": "orders-0", "answer": "NOT_LEADER_OR_FOLLOWER"}
-    isolated = {"nodes": [1], "others": [2, "controller"], "one_way": True}
-    slow = {"nodes": [3], "others": [1], "latency": "40ms"}
+    isolated = {"nodes": 1, "others": [2, "controller"], "one_way": True}
+    slow = {"nodes": 3, "others": 1, "latency": "40ms"}
     assert lab.steps() == [
         (0, "isolate", isolated, 1_000),
         (2_000, "slow", slow, 1_000),

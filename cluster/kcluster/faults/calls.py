@@ -1,7 +1,7 @@
-"""Requests as rules see them, and brokers' responses with a rule's error put in.
+"""Requests in the form that rules match, and brokers' responses with a rule's error.
 
-Owns: which partitions a request names, those of its fetch session included; the changed response.
-Never: decides or holds anything (runtime/gate.py does).  Kafka: no counterpart.
+Owns: the partitions that a request names, including those of its fetch session; the changed
+response. Never: decides or holds anything (runtime/gate.py does).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from kcluster.protocol.error_answers import ErrorAnswers, topic_of, topics_named
 
 
 def is_answered(request: Request) -> bool:
-    """Whether its client expects an answer."""
+    """Whether the request's client expects an answer."""
     return request.api_key != ApiKey.PRODUCE or request.body.acks != 0
 
 
 def call_of(node: BrokerNodeView, request: Request) -> Call:
-    """A request as rules see it."""
+    """A request in the form that rules match."""
     return Call(
         request.api_key,
         request.api_version,

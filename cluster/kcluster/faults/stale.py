@@ -21,8 +21,8 @@ class StaleImage:
         self._image = copied(node.image)
 
     def answer(self, node: BrokerNodeView, request: Request, now_ms: int) -> Any:
-        """The response that the broker would have given then.  If that includes the creation of a
-        topic, the broker requests it with its next step."""
+        """The response that the broker would have given then.  If that requests the creation of a
+        topic, the broker sends the request in its next step."""
         then: Any = _BrokerThen(node, self._image)
         body = SERVED_APIS[request.api_key].handler(then, request, now_ms)
         assert body is not PARKED, request

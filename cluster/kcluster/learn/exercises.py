@@ -19,11 +19,11 @@ from typing import Annotated, Final
 
 from msgspec import Struct
 
+from kcluster.config.files.fields import MapOf, StoryText, StructOf, Whole, text
 from kcluster.config.files.problems import Problem, unknown
 from kcluster.learn.course import folder_of, lesson_folders, number_and_name
 from kcluster.learn.lesson import read_keys
 from kcluster.learn.playing import keys_in
-from kcluster.scenario.language.fields import MapOf, StoryText, StructOf, Whole, text
 from kcluster.scenario.language.loader import ScenarioError
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.outcome import VERDICT

@@ -23,12 +23,8 @@ from typing import Annotated, Any, Final
 
 from msgspec import Struct
 
-from kcluster.config.files.problems import Problem, show
-from kcluster.config.files.reading import TreeReader
-from kcluster.config.files.tree import from_yaml
-from kcluster.operations.conditions import Condition
-from kcluster.operations.names import PartitionName
-from kcluster.scenario.language.fields import (
+from kcluster.actions.kinds import PARTITION
+from kcluster.config.files.fields import (
     ListOf,
     OneOf,
     StoryText,
@@ -38,10 +34,15 @@ from kcluster.scenario.language.fields import (
     read_struct,
     text,
 )
+from kcluster.config.files.problems import Problem, show
+from kcluster.config.files.reading import TreeReader
+from kcluster.config.files.tree import from_yaml
+from kcluster.operations.conditions import Condition
+from kcluster.operations.names import PartitionName
 from kcluster.scenario.language.loader import ScenarioError
 from kcluster.scenario.language.model import Checks
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.language.words import CONDITION, PARTITION
+from kcluster.scenario.language.words import CONDITION
 
 MIN_CHOICES: Final = 2
 MAX_CHOICES: Final = 9

@@ -14,15 +14,15 @@ from functools import partial
 from msgspec import Struct
 
 from kcluster.clients.ledger import Ledger, Outcome
+from kcluster.config.files.fields import fields_of
 from kcluster.contract import Note
 from kcluster.evidence.rows import ExchangeRow
 from kcluster.learn.lesson import Choice, Lesson, LessonPart
 from kcluster.operations.logs import PartitionLogs, partition_logs
-from kcluster.scenario.language.fields import fields_of
 from kcluster.scenario.language.model import Checks
 from kcluster.scenario.outcome import failed_checks
 from kcluster.scenario.play.phases import RunResult
-from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.stage import ScenarioStage
 from kcluster.scenario.play.virtual import run_virtual
 
 Counts = Mapping[str, Mapping[str, int]]
@@ -80,16 +80,16 @@ class _Watcher:
 
     def __init__(self, lesson: Lesson) -> None:
         self._lesson = lesson
-        self._stage: Stage | None = None
+        self._stage: ScenarioStage | None = None
         self.moments: list[_Moment] = []
         self.first_note = 0
 
     @property
-    def stage(self) -> Stage:
+    def stage(self) -> ScenarioStage:
         assert self._stage is not None, "the run has not begun"
         return self._stage
 
-    def watch(self, stage: Stage) -> None:
+    def watch(self, stage: ScenarioStage) -> None:
         self._stage = stage
         self.first_note = len(stage.notes())
         for part in self._lesson.parts:
@@ -160,7 +160,9 @@ def _counts(ledger: Ledger) -> Counts:
     }
 
 
-def _right(part: LessonPart, moment: _Moment, stage: Stage, result: RunResult) -> int | None:
+def _right(
+    part: LessonPart, moment: _Moment, stage: ScenarioStage, result: RunResult
+) -> int | None:
     if part.ask is None:
         return None
     right = [
@@ -176,7 +178,7 @@ def _right(part: LessonPart, moment: _Moment, stage: Stage, result: RunResult) -
     return right[0]
 
 
-def _checks_hold(choice: Choice, stage: Stage, result: RunResult) -> bool:
+def _checks_hold(choice: Choice, stage: ScenarioStage, result: RunResult) -> bool:
     """Whether the checks that the choice names hold; others do not matter."""
     assert choice.checks is not None
     notes = result.notes[result.first_note :]

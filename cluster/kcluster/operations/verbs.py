@@ -6,7 +6,7 @@ Owns: which operation is allowed when, the text of a refusal.  Never: waits for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -103,6 +103,14 @@ class Verbs:
         elif dispatcher.is_shutting_down(broker_id):
             dispatcher.start_after_shutdown(broker_id)
 
+    def restore_all(self) -> Iterator[str]:
+        """Restore every process; yields why one cannot be."""
+        for node_id in (self.settled.controller_id, *self._plan.addresses):
+            try:
+                self.restore(node_id)
+            except ClusterError as error:
+                yield str(error)
+
     def readdress(self, broker_id: int) -> None:
         """Give a broker that is down another port, which clients learn from metadata."""
         self._process(broker_id, ProcessState.DOWN)
@@ -156,6 +164,11 @@ class Verbs:
     def free_disk(self, broker_id: int) -> None:
         """Free space on a broker's disk, so that it can start."""
         self._plan.disks[self.broker(broker_id)].is_full = False
+
+    def free_disks(self) -> None:
+        """Free space on every broker's disk."""
+        for disk in self._plan.disks.values():
+            disk.is_full = False
 
     def pause(self, broker_id: int) -> None:
         """Pause a process, as by SIGSTOP."""

@@ -23,7 +23,7 @@ from kcluster.scenario.language.loader import action_of
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.play.live import LiveStage
 from kcluster.scenario.play.running_stage import RunningStage
-from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.stage import ScenarioStage
 
 _STAGE: Final = "stage"
 
@@ -69,13 +69,13 @@ def undo(cluster: ClusterVerbs, performed: Performed) -> None:
     cluster.call(performed.undo)
 
 
-def perform_on(stage: Stage, step: Step) -> Callable[[], None]:
+def perform_on(stage: ScenarioStage, step: Step) -> Callable[[], None]:
     """Perform the action on a stage of either clock, between two dispatches; returns the function
     that undoes it, in the same thread."""
     return _perform_on(stage, step).undo
 
 
-def _perform_on(stage: Stage, step: Step) -> Performed:
+def _perform_on(stage: ScenarioStage, step: Step) -> Performed:
     problems = len(stage.problems)
     nodes = step.action.about_to_affect(stage)
     if step.options.as_:

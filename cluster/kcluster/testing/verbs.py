@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
+from kcluster.actions.base import repair_all
 from kcluster.checks.remedies import Remedy, RemedyKind
 from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.config.files.problems import unknown
@@ -24,7 +25,6 @@ from kcluster.handle.verbs import ClusterVerbs
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.perform import do
-from kcluster.scenario.play.runner import repair_all
 from kcluster.scenario.started import clients_started, stop_client
 from kcluster.testing.reported import ReportedRun
 from kcluster.testing.steps import PlayedSteps
@@ -129,7 +129,7 @@ class TestVerbs(ReportedRun, ClusterVerbs):
         for client in clients_started(self):
             if client.is_running:
                 stop_client(self, client.name)
-        problems = self.call(lambda: repair_all(self.verbs, self.plan))
+        problems = self.call(lambda: repair_all(self.verbs))
         if problems:
             raise ClusterError("; ".join(problems))
         failure = "not all replicas are in sync again"

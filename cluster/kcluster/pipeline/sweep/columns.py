@@ -16,11 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from kcluster.config.files.durations import in_seconds
-from kcluster.config.files.reading import TreeReader
-from kcluster.config.files.tree import Items, Map, Node, Scalar, from_yaml
-from kcluster.deaths import WAYS_TO_FAIL
-from kcluster.scenario.actions.faults import RandomFaults
-from kcluster.scenario.language.fields import (
+from kcluster.config.files.fields import (
     Flag,
     Kind,
     OneOf,
@@ -31,7 +27,11 @@ from kcluster.scenario.language.fields import (
     rate,
     size,
 )
+from kcluster.config.files.reading import TreeReader
+from kcluster.config.files.tree import Items, Map, Node, Scalar, from_yaml
+from kcluster.deaths import WAYS_TO_FAIL
 from kcluster.scenario.language.profiles import find_profile
+from kcluster.scenario.random_faults import RandomFaults
 
 NONE: Final = "none"
 _PROFILE: Final = fields_of(RandomFaults)[0].kind

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from msgspec import Struct, structs
 
+from kcluster.config.files.fields import StoryText, Whole, fields_of, text
 from kcluster.config.files.problems import Problem, ProblemsError, join, show, unknown
 from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Items, Map, Node, from_yaml
@@ -32,7 +33,6 @@ from kcluster.pipeline.sweep.columns import (
     contradictions,
     format_value,
 )
-from kcluster.scenario.language.fields import StoryText, Whole, fields_of, text
 
 MAX_CELLS: Final = 10_000
 MAX_RUNS: Final = 10_000_000

@@ -11,11 +11,11 @@ from typing import Any, Final, get_args, get_type_hints
 
 from msgspec import Struct, structs
 
+from kcluster.config.files.fields import Schema
 from kcluster.config.files.problems import join, show, unknown
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Map, Node, Scalar
 from kcluster.config.kafka.spelling import config_name
-from kcluster.scenario.language.fields import Schema
 
 FAST_FACTOR: Final = 100
 """Profile fast divides Kafka's time constants by this, the clients' too."""

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from msgspec import Struct, structs
 
+from kcluster.config.files.fields import fields_of, read_struct
 from kcluster.config.files.problems import Place, Problem, join, nearest, show, unknown
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Map, MapEntry, Node, Scalar, from_python, from_yaml
 from kcluster.scenario.actions import ACTIONS
-from kcluster.scenario.language.fields import fields_of, read_struct
 from kcluster.scenario.language.model import (
     ConsumerSpec,
     ProcessorSpec,

@@ -11,18 +11,11 @@ from typing import Annotated, Any, Final
 
 from msgspec import Struct
 
+from kcluster.actions.base import Action
 from kcluster.checks.anomalies import ANOMALIES
 from kcluster.clients.consumer.settings import GROUP_PROTOCOLS, ConsumerSettings
 from kcluster.clients.producer.settings import ProducerSettings
-from kcluster.config.files.problems import Place, unknown
-from kcluster.evidence.causes import MEANINGS
-from kcluster.operations.conditions import EVENTS, Condition
-from kcluster.operations.names import PartitionName, partition_name
-from kcluster.operations.targets import AnyTarget
-from kcluster.protocol.errors import ErrorCode
-from kcluster.scenario.actions.base import Action
-from kcluster.scenario.language.client_configs import ClientConfigs
-from kcluster.scenario.language.fields import (
+from kcluster.config.files.fields import (
     Explained,
     Flag,
     ListOf,
@@ -37,6 +30,13 @@ from kcluster.scenario.language.fields import (
     size,
     text,
 )
+from kcluster.config.files.problems import Place, unknown
+from kcluster.evidence.causes import MEANINGS
+from kcluster.operations.conditions import EVENTS, Condition
+from kcluster.operations.names import PartitionName, partition_name
+from kcluster.operations.targets import AnyTarget
+from kcluster.protocol.errors import ErrorCode
+from kcluster.scenario.language.client_configs import ClientConfigs
 from kcluster.scenario.language.words import (
     CONDITION,
     COUNT,

@@ -14,11 +14,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Struct, structs
 
-from kcluster.config.files.problems import Problem, TopologyError
-from kcluster.config.files.reading import TreeReader, kind
-from kcluster.config.files.tree import MAX_TEXT_BYTES, Map, Node, Scalar, from_python, from_yaml
-from kcluster.config.topology.model import Topology, check_topology
-from kcluster.scenario.language.fields import (
+from kcluster.config.files.fields import (
     Flag,
     ListOf,
     OneOf,
@@ -29,6 +25,10 @@ from kcluster.scenario.language.fields import (
     read_struct,
     text,
 )
+from kcluster.config.files.problems import Problem, TopologyError
+from kcluster.config.files.reading import TreeReader, kind
+from kcluster.config.files.tree import MAX_TEXT_BYTES, Map, Node, Scalar, from_python, from_yaml
+from kcluster.config.topology.model import Topology, check_topology
 from kcluster.scenario.language.loader import Claims, ScenarioError, read_steps, read_workload
 from kcluster.scenario.language.model import Checks, Step, WorkloadSpec
 from kcluster.scenario.language.naming import check_names
