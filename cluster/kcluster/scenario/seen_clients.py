@@ -11,7 +11,7 @@ They do not see its retries, timeouts or what its application does: there the de
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -19,6 +19,7 @@ from kcluster.broker.serving.reading import READ_COMMITTED
 from kcluster.evidence.client_names import keeps_a_ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.evidence.rows import GroupRow
+from kcluster.json_types import JsonObject
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.protocol.records.batches import NO_PRODUCER_ID
@@ -34,7 +35,7 @@ class SeenClient(Struct):
     first and last seen.  `is_slowed`: it sends more than what stands in for it."""
 
     kind: str
-    keys: dict[str, Any]
+    keys: JsonObject
     first_ms: int
     last_ms: int
     is_slowed: bool = False

@@ -22,6 +22,7 @@ from kcluster.config.files.problems import Problem, unknown
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
 from kcluster.handle.verbs import ClusterVerbs
+from kcluster.json_types import JsonObject
 from kcluster.operations.errors import ClusterError
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.scenario.language.loader import Claims, ScenarioError, read_workload
@@ -53,7 +54,7 @@ class StartedClient(Struct):
 
     name: str
     kind: str
-    keys: dict[str, Any]
+    keys: JsonObject
     members: tuple[str, ...]
     started_ms: int
     stopped_ms: int = -1

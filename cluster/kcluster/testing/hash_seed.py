@@ -68,7 +68,7 @@ def is_expected(config: pytest.Config) -> bool:
     return bool(cache is not None and cache.get(_CACHED, False))
 
 
-def _note(config: pytest.Config, items: Iterable[object]) -> bool:
+def _note(config: pytest.Config, items: Iterable[pytest.Item]) -> bool:
     found = any(is_virtual(item) for item in items)
     cache = getattr(config, "cache", None)
     if found and cache is not None and not cache.get(_CACHED, False):

@@ -32,7 +32,7 @@ ALL_LOGS: Final = 2
 """The verbosity, -vv, from which on log lines of client libraries are not folded."""
 
 
-def remember(node: Any, cluster: object) -> None:
+def remember(node: pytest.Item, cluster: object) -> None:
     """The reports of this node's tests cover this cluster."""
     handles = node.stash.setdefault(_HANDLES, [])
     if cluster not in handles:

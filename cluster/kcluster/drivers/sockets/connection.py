@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import errno
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from kcluster.broker.channel import Channel
@@ -43,13 +43,13 @@ _CLIENT_GONE: Final = frozenset(
 class ByteSocket(Protocol):
     """What a connection needs from its socket, which never blocks: BlockingIOError instead."""
 
-    def recv_into(self, buffer: Any, /) -> int:
+    def recv_into(self, buffer: memoryview, /) -> int:
         """Read what is there, and return its size; 0 at the end of the stream."""
 
-    def send(self, data: Any, /) -> int:
+    def send(self, data: Buffer, /) -> int:
         """Write what fits, and return its size."""
 
-    def sendmsg(self, buffers: Any, /) -> int:
+    def sendmsg(self, buffers: Sequence[Buffer], /) -> int:
         """Write what fits of several buffers."""
 
     def close(self) -> None:
