@@ -41,7 +41,7 @@ LAYERS = {
     "protocol": "contract packaged timers",
     "metadata": "contract protocol",
     "events": "json_types contract deaths protocol",
-    "config": "contract packaged protocol",
+    "config": "json_types contract packaged protocol",
     "partition": "contract timers protocol metadata events config",
     "controller": _CORE,
     "broker": _CORE,

@@ -74,7 +74,7 @@ class _Resource(Protocol[C]):
     def configs(self) -> Sequence[C]: ...
 
 
-class _Altering(Protocol[C]):
+class _AlterRequest(Protocol[C]):
     """Either request."""
 
     validate_only: bool
@@ -120,7 +120,11 @@ class Configs:
         return response
 
     def _alter_all(
-        self, request: _Altering[C], responses: list[R], answer: Callable[..., R], plan: _Plan[C]
+        self,
+        request: _AlterRequest[C],
+        responses: list[R],
+        answer: Callable[..., R],
+        plan: _Plan[C],
     ) -> None:
         times = Counter(
             (resource.resource_type, resource.resource_name) for resource in request.resources
