@@ -20,7 +20,8 @@ from types import ModuleType
 from typing import Final, NamedTuple
 
 from kcluster.world.active import refused, world_here
-from kcluster.world.holders import Replacement, is_untouched
+from kcluster.world.callers import is_tool
+from kcluster.world.holders import Replacement
 from kcluster.world.replacing import set_attribute
 
 _PROCESS: Final = "a process has a clock and sockets of its own: {} cannot be used in virtual time"
@@ -61,8 +62,7 @@ MODULES: Final = tuple(dict.fromkeys(each.module for each in METHODS))
 
 def _refusing(real: Callable[..., object], reason: str) -> Callable[..., object]:
     def refuse(*arguments: object, **keywords: object) -> object:
-        caller = sys._getframe(1).f_globals.get("__name__")
-        if world_here() is None or is_untouched(caller):
+        if world_here() is None or is_tool(sys._getframe(1)):
             return real(*arguments, **keywords)
         raise refused(reason)
 

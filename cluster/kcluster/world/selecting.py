@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kcluster.world.active import refused, scheduler_here, world_here
+from kcluster.world.callers import ASYNCIO
 from kcluster.world.scheduler import WorldThread
 from kcluster.world.socket_table import Pollable
 from kcluster.world.sockets import WorldSocket
@@ -105,7 +106,7 @@ class WorldSelector(selectors.BaseSelector):
         if ready:
             scheduler.may_switch()
             return ready
-        looks_in_vain = not _is_asyncio()
+        looks_in_vain = not ASYNCIO.is_at(sys._getframe(1))
         if timeout is not None and timeout <= 0:
             if looks_in_vain:
                 scheduler.polled()
@@ -162,12 +163,6 @@ class WorldPoll:
             (key.fd, (POLLIN if events & _READ else 0) | (POLLOUT if events & _WRITE else 0))
             for key, events in self._selector.select(timeout_s)
         ]
-
-
-def _is_asyncio() -> bool:
-    """Whether asyncio selects.  Its loop looks for sockets before each batch of callbacks and
-    sleeps until its timers, so its looks are not polling."""
-    return sys._getframe(2).f_globals.get("__name__") == "asyncio.base_events"
 
 
 class _KeysByFile(Mapping[Any, selectors.SelectorKey]):
