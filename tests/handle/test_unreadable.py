@@ -7,6 +7,7 @@ the disks after it was appended.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest

@@ -116,6 +116,12 @@ class Listener:
         return self._limits()
 
     @property
+    def awaits_reply(self) -> bool:
+        """A client waits for an answer of the broker, or to be served at all."""
+        waits = self._waiting is not None or bool(self._throttled)
+        return waits or any(x.awaits_reply for x in self.connections.values())
+
+    @property
     def is_held(self) -> bool:
         """Whether no connections are accepted now."""
         return self._waiting is not None
