@@ -36,7 +36,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from kcluster.broker.node import BrokerNode
 from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID, Event, Note
@@ -354,8 +353,8 @@ class VirtualRig(Rig, VirtualDriver):
 
     def replica(self, broker: int) -> Replica:
         """A live broker's replica."""
-        node = self.dispatcher.processes[broker].node
-        assert isinstance(node, BrokerNode), f"broker {broker} is down"
+        node = self.dispatcher.broker(broker)
+        assert node is not None, f"broker {broker} is down"
         found = node.replicas.find(TOPIC, 0)
         assert isinstance(found, Replica), found
         return found

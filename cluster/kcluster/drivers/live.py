@@ -87,7 +87,7 @@ class LiveDriver(SocketDriver):
         self._connection_ids = 0
         self._settle_is_due = False
         self._is_called_before_waiting = False
-        self._commands: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._commands: deque[tuple[Callable[[], object], Future[Any]]] = deque()
         self._commands_lock = threading.Lock()
         self._accepts_commands = False
         self._stop_wanted = False
@@ -209,7 +209,7 @@ class LiveDriver(SocketDriver):
             waiting.set_exception(ended)
         self._conditions = []
 
-    def _on_error(self, context: Any, kind: Any, value: Any, trace: Any) -> None:
+    def _on_error(self, context: Any, kind: object, value: Any, trace: object) -> None:
         if not isinstance(value, (ClusterError, gevent.GreenletExit)):
             self.bugs.append(value)
         self._report_error(context, kind, value, trace)
@@ -458,7 +458,7 @@ class _Settled:
 
     __slots__ = ("_future",)
 
-    def __init__(self, future: Future[Any]) -> None:
+    def __init__(self, future: Future[object]) -> None:
         self._future = future
 
     def __call__(self, greenlet: Any) -> None:

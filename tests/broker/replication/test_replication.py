@@ -350,7 +350,9 @@ def test_late_answer__of_an_earlier_epoch_is_ignored() -> None:
     t.plan.fabric.set_latency(1, 3, 3_000, one_way=True)
     t.run_for(8_000)
     t.cut(1, 2, one_way=True)
-    sessions = t.replica(1).sessions
+    leader = t.dispatcher.broker(1)
+    assert leader is not None
+    sessions = leader.sessions.watchers[t.replica(1)]
     t.wait(lambda: any(s.parked and s.parked.reader.follower_id == 3 for s in sessions))
     t.produce(b"only on 1", acks=1)
     t.run_for(10)
