@@ -230,14 +230,3 @@ def test_missing__a_line_that_was_not_printed_is_found() -> None:
     assert missing(["ready in 0.3 s", "broker 1 is down"], printed) == []
     assert missing(["broker 1 is up"], printed) == ["broker 1 is up"]
     assert missing(["broker 1 is down", "ready in 1 s"], printed) == ["ready in 1 s"]
-
-
-def test_docs__every_path_of_the_architecture_exists() -> None:
-    text = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
-    source = ROOT / "cluster" / "kcluster"
-    paths = re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:/|\.(?:py|txt)))`", text)
-    inside = {path.rstrip("/") for path in paths}
-    rooms = {path.name for path in source.iterdir() if path.is_dir() and path.name[0] != "_"}
-    assert rooms <= inside, f"not named: {rooms - inside}"
-    lost = [p for p in sorted(inside) if "/" in p and not (source / p).exists()]
-    assert [p for p in lost if not (ROOT / p).exists()] == []

@@ -286,6 +286,24 @@ def caught_errors_have_a_name_each(module: Module) -> Iterator[tuple[int, str]]:
                     yield node.lineno, f"{node.name} is a {types[node.name]} already; name it apart"
 
 
+NODES = ("kcluster.broker.node.", "kcluster.controller.node.")
+
+
+def nodes_are_read_by_their_views(module: Module) -> Iterator[tuple[int, str]]:
+    """Above runtime/, which builds the nodes, only `Process.broker` and `Process.controller` are
+    read: typed, and without a method that changes a partition."""
+    if not module.is_ours or module.layer in ("broker", "controller", "runtime"):
+        return
+    for line, name in imports_of(module.tree):
+        if f"{name}.".startswith(NODES):
+            yield line, "imports a node; read its view (broker/node_view.py)"
+    for node in module.walk(ast.AnnAssign):
+        assert isinstance(node, ast.AnnAssign)
+        value = "" if node.value is None else ast.unparse(node.value)
+        if ast.unparse(node.annotation) == "Any" and re.search(r"\.(last_)?node\b", value):
+            yield node.lineno, "an untyped node; read Process.broker (broker/node_view.py)"
+
+
 RULES: tuple[Rule, ...] = (
     compiled_classes_are_collected,
     caught_errors_have_a_name_each,
@@ -298,6 +316,7 @@ RULES: tuple[Rule, ...] = (
     nothing_is_left_unfinished_or_silenced,
     no_test_sleeps,
     words_are_made_last,
+    nodes_are_read_by_their_views,
 )
 
 
@@ -471,6 +490,13 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
         "GroupRebalanced(g, 1, (), f'member {member} expired')",
         "GroupRebalanced is given a sentence",
     ),
+    (
+        nodes_are_read_by_their_views,
+        "checks/x.py",
+        "from kcluster.broker.node import BrokerNode",
+        "read its view",
+    ),
+    (nodes_are_read_by_their_views, "web/x.py", "node: Any = process.node", "Process.broker"),
 )
 
 

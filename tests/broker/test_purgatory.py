@@ -18,7 +18,7 @@ class Parked(DelayedOperation):
         self.expired.append(self)
 
 
-def test_purgatory__expires_in_order_of_deadline_whatever_the_wait():
+def test_purgatory__expires_in_order_of_deadline_whatever_the_wait() -> None:
     purgatory, expired = Purgatory(), []
     late, early = Parked(expired), Parked(expired)
     purgatory.park(late, 500, now_ms=0)
@@ -31,7 +31,7 @@ def test_purgatory__expires_in_order_of_deadline_whatever_the_wait():
     assert purgatory.next_ms == NEVER_MS
 
 
-def test_purgatory__a_completed_operation_neither_expires_nor_sets_a_deadline():
+def test_purgatory__a_completed_operation_neither_expires_nor_sets_a_deadline() -> None:
     purgatory, expired = Purgatory(), []
     done, waiting = Parked(expired), Parked(expired)
     purgatory.park(done, 100, now_ms=0)
@@ -44,7 +44,7 @@ def test_purgatory__a_completed_operation_neither_expires_nor_sets_a_deadline():
     assert expired == [waiting]
 
 
-def test_purgatory__an_operation_completed_by_another_does_not_expire():
+def test_purgatory__an_operation_completed_by_another_does_not_expire() -> None:
     purgatory, expired = Purgatory(), []
     other = Parked(expired)
 
@@ -59,7 +59,7 @@ def test_purgatory__an_operation_completed_by_another_does_not_expire():
     assert other not in expired
 
 
-def test_purgatory__a_long_wait_does_not_retain_completed_operations():
+def test_purgatory__a_long_wait_does_not_retain_completed_operations() -> None:
     purgatory, expired = Purgatory(), []
     purgatory.park(Parked(expired), 30_000, now_ms=0)
     for _ in range(10_000):
@@ -73,7 +73,7 @@ def test_purgatory__a_long_wait_does_not_retain_completed_operations():
     assert len(purgatory) == 1
 
 
-def test_purgatory__is_empty_after_waits_of_every_length():
+def test_purgatory__is_empty_after_waits_of_every_length() -> None:
     purgatory, expired = Purgatory(), []
     for wait_ms in range(1, 10_000):
         quick = Parked(expired)

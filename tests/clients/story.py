@@ -36,7 +36,7 @@ class Story:
     # ------------------------------------------------------------------------------ clients
 
     def producer(self, name: str = "p", settings: Any = None, **plan: Any) -> Producer:
-        values = {"topics": (TOPIC,), "rate_per_s": 100.0} | plan
+        values: dict[str, Any] = {"topics": (TOPIC,), "rate_per_s": 100.0} | plan
         producer = Producer(
             name, self.ledger, ProducerPlan(**values), ProducerSettings(**(settings or {}))
         )

@@ -58,7 +58,7 @@ class LargeGroup:
 
 
 @pytest.mark.pure_python  # compiled functions are not counted
-def test_look__reads_the_member_that_joined_not_all_others_again():
+def test_look__reads_the_member_that_joined_not_all_others_again() -> None:
     group = LargeGroup()
     costs = []
     for size in (10, 50):
@@ -70,7 +70,7 @@ def test_look__reads_the_member_that_joined_not_all_others_again():
     assert costs[1] - costs[0] <= 40, "each other member is compared, for the group's state"
 
 
-def test_look__sees_each_change_once():
+def test_look__sees_each_change_once() -> None:
     group = LargeGroup()
     group.join()
     group.look()
@@ -87,7 +87,7 @@ def test_look__sees_each_change_once():
 
 
 @pytest.mark.pure_python  # compiled functions are not counted
-def test_recorder__sees_members_of_a_large_group_that_join_one_by_one_together():
+def test_recorder__sees_members_of_a_large_group_that_join_one_by_one_together() -> None:
     group = LargeGroup()
     recorder = SamplingRecorder(group.t.dispatcher, group.t.plan)
 

@@ -137,7 +137,7 @@ class Producer:
         self.deadline_ms = min(deadlines, default=None)
 
     def _send(self, out: Outgoing, now_ms: int) -> None:
-        extra = {}
+        extra: dict[str, Any] = {}
         if self.is_idempotent:
             extra = {
                 "producer_id": self.producer_id,

@@ -82,7 +82,7 @@ class Hand:
         self.now_ms = now_ms
         self.answers.append(body)
         sends = self._asked.pop(correlation_id, [])
-        answer = getattr(body, "responses", None)
+        answer: Any = getattr(body, "responses", None)
         if sends:
             self._on_produced(sends, answer[0].partition_responses[0], now_ms)
         elif answer and hasattr(answer[0], "partitions"):

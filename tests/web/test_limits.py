@@ -19,7 +19,7 @@ from kcluster.web.held import HeldCluster
 from kcluster.web.limits import WebLimits
 from kcluster.web.server import WebServer
 from tests.rig.patience import PATIENCE_S
-from tests.web.api import Answer, Api, serving
+from tests.web.api_client import Answer, Api, serving
 
 WAITS = 40
 QUICK = WebLimits(

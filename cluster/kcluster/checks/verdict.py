@@ -16,7 +16,6 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from kcluster.broker.node import BrokerNode
 from kcluster.checks.anomalies import Anomaly, explained, find_anomalies, find_in_groups
 from kcluster.checks.anomalies.lost_write import lost_range
 from kcluster.checks.availability import Window, find_windows
@@ -258,11 +257,9 @@ def _windows(facts: Facts, patience_ms: int | None) -> list[Window]:
 
 def _patience(recorder: Recorder, late_ms: int) -> Patience:
     """The patience of the broker that waits longest."""
-    nodes = (process.node for process in recorder.dispatcher.processes.values())
     waits_ms = [
         max(node.config.request_timeout_ms, node.config.offsets_commit_timeout_ms)
-        for node in nodes
-        if isinstance(node, BrokerNode)
+        for node in recorder.dispatcher.brokers()
     ]
     return Patience(late_ms, max(waits_ms, default=0))
 

@@ -7,13 +7,12 @@ Kafka: the loops around NetworkClient.poll, of Sender and ClassicKafkaConsumer.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kcluster.clients.client_settings import ClientSettings
 from kcluster.clients.connections import NetworkClient
 from kcluster.clients.ledger import Ledger
 from kcluster.clients.metadata import Metadata
 from kcluster.clients.wire import Wire
+from kcluster.protocol.messages import Message
 
 
 class ClientBase:
@@ -33,7 +32,7 @@ class ClientBase:
         self._start_application(now_ms)
         self._turn(now_ms)
 
-    def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
+    def on_reply(self, broker_id: int, correlation_id: int, body: Message, now_ms: int) -> None:
         """A response has arrived."""
         self.network.on_reply(broker_id, correlation_id, body, now_ms)
         self._turn(now_ms)

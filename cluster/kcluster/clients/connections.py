@@ -24,6 +24,7 @@ from kcluster.clients.wire import Wire, broker_of
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.messages import Message
 from kcluster.timers import NEVER_MS
 
 DISCONNECTED: Final = "DISCONNECTED"
@@ -229,11 +230,11 @@ class NetworkClient:
         self,
         broker_id: int,
         api_key: int,
-        body: Any,
+        body: Message,
         now_ms: int,
         on_response: OnResponse,
         *,
-        context: Any = None,
+        context: object = None,
         version: int = -1,
         timeout_ms: int = -1,
         answered: bool = True,
@@ -309,7 +310,7 @@ class NetworkClient:
 
     # ------------------------------------------------------------------------- responses
 
-    def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
+    def on_reply(self, broker_id: int, correlation_id: int, body: Message, now_ms: int) -> None:
         """A response has arrived: forwarded by the client."""
         connection = self._connections.get(broker_id)
         if connection is None or not connection.in_flight:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from kcluster.clients.consumer.consumer import Consumer
 from kcluster.clients.consumer.positions import Position
@@ -39,6 +39,7 @@ from kcluster.clients.producer.transactions import Transactions
 from kcluster.clients.wire import PRODUCER_CONNECTION, Wire
 from kcluster.contract import Rng
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.messages import Message
 from kcluster.protocol.records.records import Record
 from kcluster.timers import NEVER_MS
 
@@ -75,7 +76,13 @@ class ProducerWire:
         return self._wire.rng
 
     def send(
-        self, broker_id: int, api_key: int, api_version: int, body: Any, *, answered: bool = True
+        self,
+        broker_id: int,
+        api_key: int,
+        api_version: int,
+        body: Message,
+        *,
+        answered: bool = True,
     ) -> int:
         name = broker_id + PRODUCER_CONNECTION
         return self._wire.send(name, api_key, api_version, body, answered=answered)
@@ -263,7 +270,7 @@ class Processor:
         self.consumer.start(wire, now_ms)
         self._hand_over(now_ms)
 
-    def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
+    def on_reply(self, broker_id: int, correlation_id: int, body: Message, now_ms: int) -> None:
         """A response has arrived."""
         if broker_id & PRODUCER_CONNECTION:
             name = broker_id - PRODUCER_CONNECTION

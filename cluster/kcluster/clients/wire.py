@@ -8,9 +8,10 @@ Kafka: Selectable, and the callbacks of KafkaClient.
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from kcluster.contract import Rng
+from kcluster.protocol.messages import Message
 
 SECOND_CONNECTION: Final = 1 << 30
 """Added to a broker's id to name a second connection to that broker.  A consumer has a separate
@@ -46,7 +47,13 @@ class Wire(Protocol):
         """The client's own random numbers, seeded."""
 
     def send(
-        self, broker_id: int, api_key: int, api_version: int, body: Any, *, answered: bool = True
+        self,
+        broker_id: int,
+        api_key: int,
+        api_version: int,
+        body: Message,
+        *,
+        answered: bool = True,
     ) -> int:
         """Send a request; returns its correlation id.  `answered`: False for acks=0."""
 
@@ -64,7 +71,7 @@ class ClientStateMachine(Protocol):
     def start(self, wire: Wire, now_ms: int) -> None:
         """Begin.  Called once, before any other callback."""
 
-    def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
+    def on_reply(self, broker_id: int, correlation_id: int, body: Message, now_ms: int) -> None:
         """A response has arrived.  A Produce request with acks=0 gets none."""
 
     def on_disconnected(self, broker_id: int, now_ms: int) -> None:

@@ -11,7 +11,7 @@ stays pending, with the reason: whoever starts the cluster reports it (operation
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from kcluster.config.creatable_topic import creatable_topic
 from kcluster.config.topology.specs import TopicSpec
@@ -96,11 +96,16 @@ class Bootstrap:
         return error
 
 
-def _more_partitions(name: str, count: int, assignments: Sequence[Any]) -> Any:
+def _more_partitions(
+    name: str, count: int, assignments: Sequence[m.CreateTopicsRequest.CreatableReplicaAssignment]
+) -> m.CreatePartitionsRequest.CreatePartitionsTopic:
     request = m.CreatePartitionsRequest
     by_hand = [request.CreatePartitionsAssignment(broker_ids=one.broker_ids) for one in assignments]
     return request.CreatePartitionsTopic(name=name, count=count, assignments=by_hand or None)
 
 
-def _error_of(result: Any) -> ApiError:
+def _error_of(
+    result: m.CreateTopicsResponse.CreatableTopicResult
+    | m.CreatePartitionsResponse.CreatePartitionsTopicResult,
+) -> ApiError:
     return ApiError(error_of(result.error_code), result.error_message)

@@ -13,7 +13,7 @@ answer names no endpoints.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -80,7 +80,9 @@ class Quorum:
 
     # ----------------------------------------------------------------------------- DescribeQuorum
 
-    def describe_quorum(self, request: Any, now_ms: int) -> Any:
+    def describe_quorum(
+        self, request: m.DescribeQuorumRequest, now_ms: int
+    ) -> m.DescribeQuorumResponse:
         """Behaviour: answers a request for partition 0 of __cluster_metadata alone.  In any other
         request each partition is unknown.
         Versions: v1 when a replica last fetched and last was caught up (KIP-836), v2 directory ids
@@ -106,7 +108,7 @@ class Quorum:
             response.nodes = [m.DescribeQuorumResponse.Node(node_id=voter) for voter in VOTERS]
         return response
 
-    def _metadata_partition(self, now_ms: int) -> Any:
+    def _metadata_partition(self, now_ms: int) -> m.DescribeQuorumResponse.PartitionData:
         end_offset = len(self._records)
         for broker_id, observer in list(self.observers.items()):
             if now_ms - observer.last_fetch_ms >= OBSERVER_SESSION_MS:
@@ -156,7 +158,7 @@ class Quorum:
 
     # ------------------------------------------------------------------------------------- voters
 
-    def add_voter(self, request: Any, _now_ms: int) -> Any:
+    def add_voter(self, request: m.AddRaftVoterRequest, _now_ms: int) -> m.AddRaftVoterResponse:
         """Behaviour: refused, with the reasons of 4.4.0 in their order.  A new voter cannot be
         reached, as no other controller runs."""
         error, message = self._voter_problem(request, "Add")
@@ -179,7 +181,9 @@ class Quorum:
             message = f"Aborted add voter operation: voter {request.voter_id} cannot be reached"
         return m.AddRaftVoterResponse(error_code=error, error_message=message)
 
-    def remove_voter(self, request: Any, _now_ms: int) -> Any:
+    def remove_voter(
+        self, request: m.RemoveRaftVoterRequest, _now_ms: int
+    ) -> m.RemoveRaftVoterResponse:
         """Behaviour: refused, with the reasons of 4.4.0 in their order; no voter is found."""
         error, message = self._voter_problem(request, "Remove")
         if error is ErrorCode.NONE and not self._is_reconfigurable():
@@ -192,7 +196,9 @@ class Quorum:
             message = f"Cannot remove voter {request.voter_id} from the set of voters"
         return m.RemoveRaftVoterResponse(error_code=error, error_message=message)
 
-    def unregister_controller(self, request: Any, _now_ms: int) -> Any:
+    def unregister_controller(
+        self, request: m.UnregisterControllerRequest, _now_ms: int
+    ) -> m.UnregisterControllerResponse:
         """Behaviour: refused for the active controller, at a metadata.version without the record,
         and for a controller that is not registered.  The other voters run, so they register again
         at once, as in Kafka, and nothing changes."""
@@ -208,7 +214,9 @@ class Quorum:
             message = f"Controller ID {request.controller_id} is not currently registered."
         return m.UnregisterControllerResponse(error_code=error, error_message=message)
 
-    def _voter_problem(self, request: Any, verb: str) -> tuple[ErrorCode, str | None]:
+    def _voter_problem(
+        self, request: m.AddRaftVoterRequest | m.RemoveRaftVoterRequest, verb: str
+    ) -> tuple[ErrorCode, str | None]:
         own = self._metadata.cluster_id
         if request.cluster_id is not None and request.cluster_id != own:
             text = f'The given id "{request.cluster_id}" doesn\'t match the cluster id "{own}"'
@@ -218,7 +226,7 @@ class Quorum:
         return ErrorCode.NONE, None
 
 
-def _unknown(partition: int) -> Any:
+def _unknown(partition: int) -> m.DescribeQuorumResponse.PartitionData:
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return m.DescribeQuorumResponse.PartitionData(
         partition_index=partition, error_code=error, error_message=error.text

@@ -7,11 +7,11 @@ Kafka: no counterpart.  All times are on the cluster's clock, in milliseconds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
-from kcluster.contract import Event, Note, Reply
+from kcluster.contract import Event, Note, Reply, Request
 from kcluster.events.partitions import LeaderElected, PartitionEvent
 from kcluster.events.render import api_name
 from kcluster.events.timeline import Moment
@@ -85,7 +85,9 @@ class FailoverWatch:
                 if partition.partition_index == self.partition:
                     self._add(now_ms, broker_id, reply.request, 0, partition.leader_id)
 
-    def _add(self, at_ms: int, broker_id: int, request: Any, error_code: int, leader: int) -> None:
+    def _add(
+        self, at_ms: int, broker_id: int, request: Request, error_code: int, leader: int
+    ) -> None:
         if len(self.answers) < ANSWERS_MAX:
             self.answers.append(
                 ObservedAnswer(

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kcluster.broker.channel import Channel
 from kcluster.broker.quotas.connection_quotas import ConnectionQuotas
@@ -220,7 +220,8 @@ class SocketDriver(ABC):
         elif was is ProcessState.PAUSED:
             self.listeners[node_id].resume()
         else:
-            node: Any = process.node
+            node = process.broker
+            assert node is not None, process.state
             self.listeners[node_id] = Listener(
                 node_id,
                 Channel(node, lambda: self.dispatcher.gate is None and self.outside is None),

@@ -37,6 +37,7 @@ from kcluster.events.partitions import BecameFollower, BecameLeader, PartitionEv
 from kcluster.events.words import sentence_of, text_after_subject, text_of
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.messages import Message
 
 SUBJECTS_SHOWN: Final = 8
 """The most partitions that a line names; the rest are counted."""
@@ -170,7 +171,7 @@ def folded_line(entry: Note | FoldedNotes, origin_ms: int = 0) -> str:
 def request_line(
     broker_id: int,
     request: Request,
-    reply: Any,
+    reply: Message | None,
     started_ms: int,
     ended_ms: int,
     topic_names: Mapping[bytes, str] | None = None,
@@ -197,11 +198,11 @@ def request_line(
 def request_values(
     broker_id: int,
     request: Request,
-    reply: Any,
+    reply: Message | None,
     started_ms: int,
     ended_ms: int,
     topic_names: Mapping[bytes, str] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The same as `request_line`, for JSON."""
     names = topic_names or {}
     asked = list(mentions(request.body, names))
@@ -226,7 +227,7 @@ def request_values(
 
 
 def mentions(
-    message: Any, topic_names: Mapping[bytes, str], subject: str = "", inside: str = ""
+    message: Struct, topic_names: Mapping[bytes, str], subject: str = "", inside: str = ""
 ) -> Iterator[Mention]:
     """What `message` refers to, in order: one mention per partition and per named thing, and one
     wherever there is an error code.  `topic_names` resolves topic ids; `inside`: the field that
@@ -264,13 +265,14 @@ def _mentions_in_list(
             yield Mention(name, None, None, 0)
 
 
-def _subject_of(message: Any, topic_names: Mapping[bytes, str], inside: str) -> str:
+def _subject_of(message: Struct, topic_names: Mapping[bytes, str], inside: str) -> str:
     for field in _TOPIC_FIELDS:
         value = getattr(message, field, None)
         if isinstance(value, str) and value:
             return value
-    if inside in _TOPIC_LISTS and getattr(message, "name", None):
-        return str(message.name)
+    name = getattr(message, "name", None)
+    if inside in _TOPIC_LISTS and name:
+        return str(name)
     topic_id = getattr(message, "topic_id", None)
     if isinstance(topic_id, bytes) and any(topic_id):
         return topic_names.get(topic_id, topic_id.hex())
@@ -281,7 +283,7 @@ def _subject_of(message: Any, topic_names: Mapping[bytes, str], inside: str) -> 
     return ""
 
 
-def _first_int(message: Any, fields: Sequence[str]) -> int | None:
+def _first_int(message: Struct, fields: Sequence[str]) -> int | None:
     for field in fields:
         value = getattr(message, field, None)
         if isinstance(value, int):
@@ -368,7 +370,7 @@ def one_line(text: str) -> str:
     )
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """`value` with tuples as lists and bytes as hex, as JSON wants it."""
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).hex()

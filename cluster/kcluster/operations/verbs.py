@@ -126,9 +126,9 @@ class Verbs:
         DIFFERS: in Kafka, advertised.listeners changes only by a restart of a KRaft broker.
         """
         self._plan.addresses[self.broker(broker_id)] = (host, port)
-        node: Any = self._dispatcher.processes[broker_id].node
+        node = self._dispatcher.broker(broker_id)
         if node is not None:
-            node.view.host, node.view.port = host, port
+            node.advertise(host, port)
         registration = self.settled.image.brokers.get(broker_id)
         if node is None or registration is None:
             on_end("")

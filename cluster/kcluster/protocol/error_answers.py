@@ -1,9 +1,9 @@
 """Builds the response with a given error for any API, from the error fields of its schema.
 
 Owns: which topics and partitions a request names, the response with an error for all or some of
-them, a request without those, merging two responses.  Never: decides that there is an error
-(faults/rules.py does), or changes a message that is passed to it.
-Kafka: AbstractRequest.getErrorResponse, which every API writes by hand.
+them, the rest of the request without them, merging two responses.  Never: decides that there is an
+error (faults/rules.py does), or changes a message that is passed to it. Kafka:
+AbstractRequest.getErrorResponse, which every API writes by hand.
 
 The error goes into the innermost entries that the response has: into partitions, else into topics,
 else into the response itself, as brokers do it.  SHALLOW lists the APIs for which Kafka stops
@@ -31,7 +31,7 @@ KEYS: Final = frozenset(
         "offline_replicas", "leader_epoch",
     }
 )  # fmt: skip
-"""Fields that identify an entry, or are valid in spite of the error."""
+"""Fields that identify an entry, or stay valid in an entry with an error."""
 ERROR_FIELDS: Final = ("error_code", "partition_error_code")
 SHALLOW: Final = {
     ApiKey.METADATA: 1, ApiKey.OFFSET_FETCH: 1, ApiKey.LEAVE_GROUP: 0, ApiKey.OFFSET_DELETE: 0,
@@ -66,7 +66,7 @@ _READS: Final = frozenset(
 NameOf = Callable[[bytes], str | None]
 """A topic's name by its id."""
 Wanted = Callable[[str, int | None], bool]
-"""Whether the error is for this partition of a topic; None: whether it may be for any of it."""
+"""Tells whether a partition of a topic gets the error; partition None: whether any of them may."""
 
 
 def is_read(api_key: int) -> bool:
@@ -148,7 +148,7 @@ class ErrorAnswers:
         topic: str | None,
         depth: int,
     ) -> tuple[Any, bool]:
-        """The response's entry for an element of the request, if that is to get the error."""
+        """The response's entry for an element of the request, if that element gets the error."""
         struct, cls = field.struct, getattr(self._class, field.type)
         assert struct is not None
         if self._wanted is not None:
@@ -237,7 +237,7 @@ class ErrorAnswers:
     # ----------------------------------------------------------- which parts get the error
 
     def _is_meant(self, item: Any, topic: str | None) -> tuple[bool, str | None]:
-        """Whether an element of an array is to get the error, and the topic it belongs to."""
+        """Whether an element of an array gets the error, and the topic that it belongs to."""
         assert self._wanted is not None
         if topic is not None:
             partition = partition_of(item)
@@ -270,7 +270,7 @@ def topics_named(
 def named(
     schema: StructSchema, requested: Any, version: int, name_of: NameOf
 ) -> Iterator[tuple[str, int | None]]:
-    """The same, by the request's schema."""
+    """(topic, partition) of all that a request names, found by the request's schema."""
     for field in schema.fields:
         if not field.is_array or not field.is_in(version):
             continue

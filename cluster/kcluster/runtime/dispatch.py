@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import Final
 
+from kcluster.broker.node_view import BrokerNodeView
 from kcluster.contract import (
     CloseConnection,
     Effect,
@@ -42,6 +43,7 @@ from kcluster.events.brokers import (
     RecordsLost,
 )
 from kcluster.network.fabric import Arrives, Fabric, Link, Resets
+from kcluster.partition.replica import Replica
 from kcluster.runtime.gate import FaultGate
 from kcluster.runtime.livelock import LivelockError
 from kcluster.runtime.process import Outlet, Process
@@ -111,6 +113,22 @@ class Dispatcher:
         self._shutdown_limits_us: dict[int, int] = {}
         """By node: until when its controlled shutdown may take."""
         self._starts_after_shutdown: dict[int, None] = {}
+
+    # ------------------------------------------------------------------------- what runs now
+
+    def broker(self, broker_id: int) -> BrokerNodeView | None:
+        """A broker whose process runs or is paused."""
+        process = self.processes.get(broker_id)
+        return None if process is None else process.broker
+
+    def brokers(self) -> list[BrokerNodeView]:
+        """The brokers whose processes run or are paused."""
+        return [node for each in self.processes.values() if (node := each.broker) is not None]
+
+    def replica(self, broker_id: int, topic_id: bytes, partition: int) -> Replica | None:
+        """The replica that such a broker hosts."""
+        node = self.broker(broker_id)
+        return None if node is None else node.replicas.get(topic_id, partition)
 
     # -------------------------------------------------------------------------------- time
 

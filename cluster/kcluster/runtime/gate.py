@@ -24,7 +24,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from kcluster.broker.node import BrokerNode
+from kcluster.broker.node_view import BrokerNodeView
 from kcluster.contract import Event, Input, NoteId, Reply, Request, Tick
 from kcluster.events.network import RuleAdded, RuleCalls, RuleHit, RuleRemoved
 from kcluster.events.rule_effects import (
@@ -139,9 +139,10 @@ class FaultGate:
         name = self.book.add(rule, delivery.now_ms)
         self._notes[name] = delivery.note(_added(name, rule))
         if isinstance(rule.effect, StaleMetadata):
-            nodes = (process.node for process in delivery.processes.values())
             self._stale[name] = {
-                node.node_id: StaleImage(node) for node in nodes if isinstance(node, BrokerNode)
+                node_id: StaleImage(node)
+                for node_id, process in delivery.processes.items()
+                if (node := process.broker) is not None
             }
         return name
 
@@ -186,8 +187,8 @@ class FaultGate:
         return self._admit(node_id, request)
 
     def _admit(self, node_id: int, request: Request) -> bool:
-        node = self._delivery.processes[node_id].node
-        if not isinstance(node, BrokerNode):
+        node = self._delivery.processes[node_id].broker
+        if node is None:
             return True
         call = call_of(node, request)
         now_ms = self._delivery.now_ms
@@ -202,7 +203,7 @@ class FaultGate:
         decided = self.book.decide(call, now_ms)
         return decided is None or self._apply(*decided, node, request)
 
-    def _apply(self, name: str, entry: ActiveRule, node: BrokerNode, request: Request) -> bool:
+    def _apply(self, name: str, entry: ActiveRule, node: BrokerNodeView, request: Request) -> bool:
         effect, now_us, node_id = entry.rule.effect, self._delivery.now_us, node.node_id
         self._note(name, entry, node_id, request)
         match effect:
@@ -248,7 +249,9 @@ class FaultGate:
 
     # -------------------------------------------------------------------- replies from the gate
 
-    def _answer(self, rule: Rule, effect: AnswerError, node: BrokerNode, request: Request) -> bool:
+    def _answer(
+        self, rule: Rule, effect: AnswerError, node: BrokerNodeView, request: Request
+    ) -> bool:
         wanted = rule.wants if rule.picks_partitions and named(node, request) else None
         names = node.image.topic_names
         answers = ErrorAnswers(request.api_key, request.api_version, effect.code, names.get, wanted)
@@ -279,7 +282,7 @@ class FaultGate:
         self._changes[request.connection_id] = merge
         return True
 
-    def _answer_stale(self, image: StaleImage, node: BrokerNode, request: Request) -> bool:
+    def _answer_stale(self, image: StaleImage, node: BrokerNodeView, request: Request) -> bool:
         delivery, node_id = self._delivery, node.node_id
         self._answer_for(node_id, request, image.answer(node, request, delivery.now_ms))
         # Requests that the handler made (to create a topic) are sent with the broker's next step.

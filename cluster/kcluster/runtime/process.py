@@ -10,7 +10,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from kcluster.broker.node import BrokerNode
+from kcluster.broker.node_view import BrokerNodeView
 from kcluster.contract import Input, Node, Reply
+from kcluster.controller.node import ControllerNode
+from kcluster.controller.node_view import ControllerNodeView
 from kcluster.deaths import ProcessState
 from kcluster.events.brokers import LostRange
 
@@ -52,6 +56,30 @@ class Process:
         self.deadline_ms: int | None = None
         """The node's deadline after its last step; None while paused or down."""
         self.touched = False
+
+    @property
+    def broker(self) -> BrokerNodeView | None:
+        """The broker that runs in this process; None while it is down."""
+        node = self.node
+        return node if isinstance(node, BrokerNode) else None
+
+    @property
+    def last_broker(self) -> BrokerNodeView | None:
+        """The broker that runs in this process, or did last."""
+        node = self.last_node
+        return node if isinstance(node, BrokerNode) else None
+
+    @property
+    def controller(self) -> ControllerNodeView | None:
+        """The controller that runs in this process; None while it is down."""
+        node = self.node
+        return node if isinstance(node, ControllerNode) else None
+
+    @property
+    def last_controller(self) -> ControllerNodeView | None:
+        """The controller that runs in this process, or did last."""
+        node = self.last_node
+        return node if isinstance(node, ControllerNode) else None
 
 
 class Outlet(Protocol):

@@ -1,13 +1,12 @@
-"""Who holds a function of the standard library that a world replaces.
+"""The holders of functions of the standard library that a world replaces.
 
-Owns: the search, and how a holder is given something else.  Never: what is replaced (replaced/),
-when (replacing.py).
-Kafka: no counterpart.
+Owns: the search for them, and the exchange of the function in each.  Never: chooses functions
+(replaced/) or moments (replacing.py). Kafka: no counterpart.
 
 Found: modules, classes, objects with attributes or slots, dicts with names for keys, lists, default
 values of functions (also keyword-only), variables of closures, dataclasses' default factories,
 functools.partial.  Not found: tuples, sets, dicts with other keys, variables of functions that are
-running, arguments of threads and bound methods; and what is copied while the world stands.
+running, arguments of threads and bound methods; copies that are made while the world exists.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ _NEVER_HOLDERS: Final = (
 
 
 class Replacement(NamedTuple):
-    """What takes the place of what."""
+    """An original and its replacement."""
 
     original: Any
     replacement: Any
 
 
 class Holder(NamedTuple):
-    """A place where an original is held.  `put`: stores either there."""
+    """A place where an original is held.  `put`: stores the original or the replacement there."""
 
     put: Callable[[Any], None]
     original: Any
@@ -48,7 +47,7 @@ class Holder(NamedTuple):
 
 
 def is_untouched(module: object) -> bool:
-    """Whether functions and classes of a module keep the originals."""
+    """Whether the functions and classes of a module keep the originals."""
     return isinstance(module, str) and module.partition(".")[0] in UNTOUCHED
 
 
@@ -57,7 +56,7 @@ def holders_of(replacements: Callable[[], Iterable[Replacement]]) -> list[Holder
     that `replacements` may take."""
     was_frozen = heap.is_frozen()
     if was_frozen:
-        gc.unfreeze()  # what is frozen is found by no search
+        gc.unfreeze()  # the search does not find frozen objects
     search = _HeapSearch(replacements())
     if was_frozen:
         gc.freeze()
@@ -65,7 +64,8 @@ def holders_of(replacements: Callable[[], Iterable[Replacement]]) -> list[Holder
 
 
 class _HeapSearch:
-    """`dicts`, `tuples`, `cells`, `statics`, `others`: the owners of originals, by kind."""
+    """A search through the heap.  `dicts`, `tuples`, `cells`, `statics`, `others`: the owners of
+    originals, by kind."""
 
     def __init__(self, replacements: Iterable[Replacement]) -> None:
         pairs = tuple(replacements)
@@ -94,7 +94,7 @@ class _HeapSearch:
         self.third = _referrers(*self._closures(), *self._with_statics())
 
     def in_objects(self) -> Iterator[Holder]:
-        """In modules, classes, dicts, lists and objects."""
+        """Holders in modules, classes, dicts, lists and objects."""
         classes = self._classes()
         for owner in self.dicts:
             if is_untouched(owner.get("__name__" if "__spec__" in owner else "__module__")):
@@ -111,8 +111,8 @@ class _HeapSearch:
             yield from self._in_object(owner)
 
     def _classes(self) -> dict[int, type]:
-        """The class of each of these attributes, by address: its cache of lookups hears of
-        changes."""
+        """The class of each of these attributes, by address; a class must learn of changes, as it
+        caches lookups."""
         wanted = {id(attributes) for attributes in self.dicts}
         return {
             id(attributes): cls
@@ -132,7 +132,7 @@ class _HeapSearch:
         return Holder(put, value, twin)
 
     def _in_class(self, cls: type, key: str, value: Any) -> Holder:
-        """A built-in function in a class does not become a method, and nor does its twin."""
+        """Put a built-in function into a class; neither it nor its twin becomes a method there."""
         twin = self.by_id[id(value)]
         if isinstance(value, types.BuiltinFunctionType):
             twin = staticmethod(twin)
@@ -156,7 +156,7 @@ class _HeapSearch:
                     yield Holder(put, value, self.by_id[id(value)])
 
     def in_functions(self) -> Iterator[Holder]:
-        """In default values."""
+        """Holders among the default values of functions."""
         wanted = {id(values) for values in self.tuples}
         for function in self.second:
             if not isinstance(function, types.FunctionType) or is_untouched(function.__module__):
@@ -171,7 +171,7 @@ class _HeapSearch:
         return [x for x in self.second if isinstance(x, tuple) and id(x) not in known]
 
     def in_cells(self) -> Iterator[Holder]:
-        """In the variables of functions' closures."""
+        """Holders among the variables of closures."""
         wanted = {id(cell): cell for cell in self.cells}
         for function in self.third:
             if not isinstance(function, types.FunctionType) or is_untouched(function.__module__):
@@ -193,7 +193,7 @@ class _HeapSearch:
         ]
 
     def in_statics(self) -> Iterator[Holder]:
-        """In static methods."""
+        """Holders among static methods."""
         wanted = {id(static) for static in self.statics}
         for cls in self.third:
             if not isinstance(cls, type) or is_untouched(cls.__module__):
@@ -205,13 +205,14 @@ class _HeapSearch:
 
 
 def _cells_of(pairs: Iterable[Replacement]) -> set[int]:
-    """Where the replacements keep the originals, which they call: by address."""
+    """The cells in which replacements keep the originals that they call, by address."""
     functions = (each.replacement for each in pairs)
     return {id(cell) for one in functions for cell in getattr(one, "__closure__", None) or ()}
 
 
 def _referrers(*objects: Any) -> list[Any]:
-    """A walk through the heap, which takes longer the more objects are looked for."""
+    """The objects that refer to these; a walk through the heap, which takes longer the more are
+    looked for."""
     return gc.get_referrers(*objects) if objects else []
 
 

@@ -1,11 +1,11 @@
-"""What cannot live in virtual time, refused in one line before anything hangs.
+"""Calls that cannot work in virtual time, refused in one line before anything hangs.
 
-Owns: which functions of the standard library these are, and why.  Never: clients of libraries
-(libraries.py), sockets (sockets.py refuses UDP, selecting.py files and pipes).
-Kafka: no counterpart.
+Owns: the refused functions of the standard library, with the reasons.  Never: refuses clients of
+libraries (libraries.py), sockets (sockets.py refuses UDP, selecting.py files and pipes). Kafka: no
+counterpart.
 
-A refusal is no OSError, or a library would try again for ever; the world remembers it, for those
-who swallow it.
+A refusal is no OSError, after which a library would try again for ever.  The world remembers it, in
+case the program swallows it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ PAIRS: Final = tuple(
 
 
 def refuse_methods(module: ModuleType, undo: ExitStack) -> None:
-    """Refuse those of a module that has been imported."""
+    """Refuse the methods of a module that has been imported."""
     for each in METHODS:
         if each.module == module.__name__:
             owner = getattr(module, each.owner)

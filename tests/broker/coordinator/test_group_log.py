@@ -102,7 +102,7 @@ DECODERS = (decode_batch, decode_transactions, decode_states)
 @pytest.mark.parametrize(
     "key", [None, b"", b"\0", b"\0\0", b"\0\1", b"\0\1\0\5g", b"\xff\xff", b"\0\1\0\1\xff"]
 )
-def test_log__what_a_stranger_wrote_is_skipped(decode, key):
+def test_log__what_a_stranger_wrote_is_skipped(decode, key: bytes | None) -> None:
     """Any client that calls itself __admin_client may write to the coordinators' topics."""
     values = (None, b"", b"\0", b"\x7f\xff", b"\0\1", b"\0\3\0\xff", bytes(range(40)))
     records = [Record(0, 5, key, value) for value in values]
@@ -111,6 +111,6 @@ def test_log__what_a_stranger_wrote_is_skipped(decode, key):
 
 
 @pytest.mark.parametrize("decode", DECODERS)
-def test_log__a_batch_that_nobody_can_read_is_skipped(decode):
+def test_log__a_batch_that_nobody_can_read_is_skipped(decode) -> None:
     (batch,) = parse_batches(batch_with_wrong_lengths([Record(0, 5, b"k", b"v")]))
     assert list(decode(batch)) == []

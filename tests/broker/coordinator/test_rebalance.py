@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kcluster.clients.consumer.group_protocol import encode_assignment
 from kcluster.events.clients import (
     AssignedPartitions,
@@ -250,7 +252,7 @@ def test_events__of_a_member_from_its_join_to_its_end() -> None:
 
 def test_events__a_member_that_does_not_join_again_in_time_was_removed() -> None:
     broker = fresh_broker()
-    patient = {"session_timeout_ms": 100_000, "rebalance_timeout_ms": 60_000}
+    patient: dict[str, Any] = {"session_timeout_ms": 100_000, "rebalance_timeout_ms": 60_000}
     a = Consumer(broker, name="a", **patient).join()
     b = Consumer(broker, name="b", **patient).join()
     broker.at(6000)

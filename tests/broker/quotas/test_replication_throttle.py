@@ -9,7 +9,7 @@ import pytest
 from kcluster.broker.node import BrokerNode
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from tests.broker.replication.test_reassignments import reassign
+from tests.broker.replication.test_moving_replicas import reassign
 from tests.rig.cluster import TOPIC, Simulated
 from tests.rig.one_broker import (
     OneBroker,

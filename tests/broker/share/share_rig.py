@@ -13,7 +13,7 @@ from kcluster.metadata.records import GROUP_RESOURCE, ConfigRecord, FeatureLevel
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.coordinator.share_state_rig import ShareStateRig
+from tests.broker.coordinator.share_state.share_state_rig import ShareStateRig
 from tests.rig.one_broker import TOPIC, OneBroker, leader, topic_id
 
 GROUP = "billing"

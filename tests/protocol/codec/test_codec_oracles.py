@@ -58,7 +58,7 @@ def kafka_python_classes() -> dict[str, Any]:
     return found
 
 
-def test_kafka_python__reads_and_writes_the_same():
+def test_kafka_python__reads_and_writes_the_same() -> None:
     theirs = kafka_python_classes()
     compared = 0
     for line in APIS.values():
@@ -113,7 +113,7 @@ def same_fields(ours: Message, theirs: Any, struct: StructSchema, version: int) 
 # ---------------------------------------------------------------------------------------- kio
 
 
-def test_kio__reads_and_writes_the_same():
+def test_kio__reads_and_writes_the_same() -> None:
     kio_serial = pytest.importorskip("kio.serial")
     index = importlib.import_module("kio.schema.index")
     entity = importlib.import_module("kio.static.constants").EntityType

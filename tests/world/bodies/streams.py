@@ -20,7 +20,7 @@ def stream_engine(cluster: Any, records: int = 30) -> tuple[list[bytes], list[by
     engine = kstreams.create_engine(title="shop", backend=Kafka(bootstrap_servers=servers))
     orders: list[bytes] = []
     invoices: list[bytes] = []
-    settings = {"auto_offset_reset": "earliest"}
+    settings: dict[str, Any] = {"auto_offset_reset": "earliest"}
 
     @engine.stream("orders", group_id="billing", **settings)
     async def bill(record: kstreams.ConsumerRecord, send: kstreams.Send) -> None:

@@ -11,7 +11,7 @@ poll() only while the application is in poll() and not processing records.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from kcluster.clients.base import ClientBase
 from kcluster.clients.consumer.commits import Commits
@@ -30,6 +30,7 @@ from kcluster.clients.consumer.settings import (
     ConsumerSettings,
 )
 from kcluster.clients.ledger import Ledger, Partition, ReadRecord
+from kcluster.protocol.messages import Message
 from kcluster.protocol.records.records import Record
 from kcluster.timers import NEVER_MS
 
@@ -114,7 +115,7 @@ class Consumer(ClientBase):
         if self._epoch_member is not None:
             self._epoch_member.start(now_ms)
 
-    def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
+    def on_reply(self, broker_id: int, correlation_id: int, body: Message, now_ms: int) -> None:
         """A response has arrived."""
         self.network.on_reply(broker_id, correlation_id, body, now_ms)
         is_quiet = now_ms < self._quiet_until_ms and not self.positions.needs_update

@@ -16,7 +16,7 @@ Kafka's callbacks of rebalance listeners are left out: the application has none.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from kcluster.clients.connections import InFlightRequest
@@ -165,7 +165,7 @@ class EpochMembership(ClientMembership):
 
     def _send(self, now_ms: int, epoch: int, sends_all: bool) -> None:
         settings = self._settings
-        owned: list[Any] | None = None
+        owned: list[m.ConsumerGroupHeartbeatRequest.TopicPartitions] | None = None
         held = list(self._positions)
         if epoch >= 0 and (sends_all or held != self._sent_owned):
             self._sent_owned = held
@@ -192,7 +192,11 @@ class EpochMembership(ClientMembership):
         self._coordinator.send(_HEARTBEAT, body, now_ms, self._on_response, context=epoch)
 
     def _on_response(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+        self,
+        request: InFlightRequest,
+        response: m.ConsumerGroupHeartbeatResponse,
+        failure: str,
+        now_ms: int,
     ) -> None:
         self._is_in_flight = False
         if request.context < 0:

@@ -9,7 +9,7 @@ Kafka: AbstractCoordinator (coordinator, MemberState, Generation).
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, Final
+from typing import Final
 
 from kcluster.clients.connections import InFlightRequest, NetworkClient, OnResponse
 from kcluster.clients.consumer.settings import ConsumerSettings
@@ -18,6 +18,7 @@ from kcluster.clients.wire import SECOND_CONNECTION, broker_of
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.messages import Message
 from kcluster.timers import NEVER_MS
 
 NO_GENERATION: Final = -1
@@ -196,13 +197,19 @@ class Coordinator:
         self._is_finding = True
         network.send(broker_id, _FIND_COORDINATOR, body, now_ms, self._on_found)
 
-    def _on_found(self, request: InFlightRequest, response: Any, failure: str, now_ms: int) -> None:
+    def _on_found(
+        self,
+        request: InFlightRequest,
+        response: m.FindCoordinatorResponse,
+        failure: str,
+        now_ms: int,
+    ) -> None:
         self._is_finding = False
         if failure:
             self._network.record_error(now_ms, _FIND_COORDINATOR, failure)
             self._find_failed(now_ms)
             return
-        coordinator = response
+        coordinator: m.FindCoordinatorResponse | m.FindCoordinatorResponse.Coordinator = response
         if request.version >= _FIRST_VERSION_WITH_MANY_KEYS:
             (coordinator,) = response.coordinators
         if coordinator.error_code:
@@ -229,18 +236,20 @@ class Coordinator:
     def send(
         self,
         api_key: int,
-        body: Any,
+        body: Message,
         now_ms: int,
         on_response: OnResponse,
         *,
-        context: Any = None,
+        context: object = None,
         timeout_ms: int = -1,
     ) -> None:
         """Send a request to the coordinator, which `is_ready`.  If there is no response, the
         coordinator counts as unknown when `on_response` is called, and the failure is in the
         ledger."""
 
-        def handle(request: InFlightRequest, response: Any, failure: str, then_ms: int) -> None:
+        def handle(
+            request: InFlightRequest, response: Message | None, failure: str, then_ms: int
+        ) -> None:
             if failure:
                 self._network.record_error(then_ms, api_key, failure)
                 if request.broker_id == self._connection:

@@ -10,8 +10,8 @@ rejoins does not assign).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from kcluster.clients.connections import InFlightRequest
 from kcluster.clients.consumer.assignors import NO_GENERATION, MemberSubscription, assign
@@ -30,6 +30,10 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.timers import NEVER_MS
+
+if TYPE_CHECKING:
+    _Member = m.JoinGroupResponse.JoinGroupResponseMember
+    _Assignment = m.SyncGroupRequest.SyncGroupRequestAssignment
 
 JOIN_GROUP_TIMEOUT_LAPSE_MS: Final = 5_000
 """The response to JoinGroup may arrive this much later than a rebalance may take.
@@ -204,7 +208,7 @@ class GroupMembership(ClientMembership):
         )
 
     def _on_joined(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+        self, request: InFlightRequest, response: m.JoinGroupResponse, failure: str, now_ms: int
     ) -> None:
         member = self.member
         if failure:
@@ -239,11 +243,11 @@ class GroupMembership(ClientMembership):
         else:
             self._assign_later = assign_partitions
 
-    def _group_topics(self, response: Any) -> list[str]:
+    def _group_topics(self, response: m.JoinGroupResponse) -> list[str]:
         members = self._decode_members(response.members)
         return sorted({topic for member in members for topic in member.topics} | {*self._topics})
 
-    def _decode_members(self, entries: Any) -> list[MemberSubscription]:
+    def _decode_members(self, entries: Sequence[_Member]) -> list[MemberSubscription]:
         read = [
             decode_subscription(
                 self.member.protocol_name, entry.member_id, entry.group_instance_id, entry.metadata
@@ -259,7 +263,7 @@ class GroupMembership(ClientMembership):
             for topic in self._partition_counts or ()
         )
 
-    def _assign(self, entries: Any) -> list[Any]:
+    def _assign(self, entries: Sequence[_Member]) -> list[_Assignment]:
         members = self._decode_members(entries)
         counts = {
             topic: self._metadata.partition_count(topic) for topic in self._partition_counts or ()
@@ -272,7 +276,7 @@ class GroupMembership(ClientMembership):
         ]
 
     def _join_refused(
-        self, error: ErrorCode, response: Any, sent: tuple[int, str], now_ms: int
+        self, error: ErrorCode, response: m.JoinGroupResponse, sent: tuple[int, str], now_ms: int
     ) -> None:
         member = self.member
         if error is ErrorCode.MEMBER_ID_REQUIRED:
@@ -312,7 +316,7 @@ class GroupMembership(ClientMembership):
 
     # ------------------------------------------------------------------------------ sync
 
-    def _sync(self, assignments: list[Any], now_ms: int) -> None:
+    def _sync(self, assignments: list[_Assignment], now_ms: int) -> None:
         """Send SyncGroup.  Kafka: onLeaderElected and onJoinFollower."""
         if self._partition_counts is not None:
             self._partition_counts = {
@@ -335,7 +339,7 @@ class GroupMembership(ClientMembership):
         self._coordinator.send(_SYNC, body, now_ms, self._on_synced, context=member.generation)
 
     def _on_synced(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+        self, request: InFlightRequest, response: m.SyncGroupResponse, failure: str, now_ms: int
     ) -> None:
         member = self.member
         if failure:
@@ -406,7 +410,9 @@ class GroupMembership(ClientMembership):
         member.reset("consumer pro-actively leaving the group", forget_member_id=True)
         return is_sent
 
-    def _on_left(self, request: InFlightRequest, response: Any, failure: str, now_ms: int) -> None:
+    def _on_left(
+        self, request: InFlightRequest, response: m.LeaveGroupResponse, failure: str, now_ms: int
+    ) -> None:
         self.is_leaving = False
         if failure:
             return

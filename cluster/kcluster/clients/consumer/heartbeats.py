@@ -8,7 +8,7 @@ Kafka: HeartbeatThread and Heartbeat; KIP-62.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from kcluster.clients.connections import InFlightRequest, NetworkClient
 from kcluster.clients.consumer.coordinator import (
@@ -110,7 +110,7 @@ class Heartbeats:
         )
 
     def _on_response(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+        self, request: InFlightRequest, response: m.HeartbeatResponse, failure: str, now_ms: int
     ) -> None:
         if failure:
             self._failed(now_ms)

@@ -8,7 +8,7 @@ Kafka: OffsetFetcher, OffsetFetcherUtils, OffsetsForLeaderEpochClient; KIP-320.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from kcluster.clients.connections import InFlightRequest, NetworkClient
 from kcluster.clients.consumer.positions import FetchState, Position, Positions
@@ -110,7 +110,7 @@ class OffsetLookups:
         self._network.send(leader, _LIST_OFFSETS, body, now_ms, self._on_offsets, context=context)
 
     def _on_offsets(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+        self, request: InFlightRequest, response: m.ListOffsetsResponse, failure: str, now_ms: int
     ) -> None:
         waiting: dict[Partition, Position] = request.context
         if failure:
@@ -168,7 +168,11 @@ class OffsetLookups:
         )
 
     def _on_epochs(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+        self,
+        request: InFlightRequest,
+        response: m.OffsetForLeaderEpochResponse,
+        failure: str,
+        now_ms: int,
     ) -> None:
         waiting: dict[Partition, tuple[Position, tuple[int, ...]]] = request.context
         if failure:

@@ -80,14 +80,16 @@ class Configs:
             "AlterConfigsRequest": self.alter_configs,
         }
 
-    def incremental_alter_configs(self, request: Any, _now_ms: int) -> Any:
+    def incremental_alter_configs(
+        self, request: m.IncrementalAlterConfigsRequest, _now_ms: int
+    ) -> m.IncrementalAlterConfigsResponse:
         """Behaviour: SET, DELETE, APPEND to and SUBTRACT from lists (KIP-339)."""
         response = m.IncrementalAlterConfigsResponse()
         answer = m.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
         self._alter_all(request, response, answer, self._incremental)
         return response
 
-    def alter_configs(self, request: Any, _now_ms: int) -> Any:
+    def alter_configs(self, request: m.AlterConfigsRequest, _now_ms: int) -> m.AlterConfigsResponse:
         """Behaviour: sets the configs that are named and removes all others."""
         response = m.AlterConfigsResponse()
         answer = m.AlterConfigsResponse.AlterConfigsResourceResponse

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ipaddress
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from kcluster.config.kafka.client_quotas import CLIENT_ID, CLIENT_QUOTAS, IP, IP_QUOTAS, USER
 from kcluster.controller.outcome import ApiError
@@ -43,7 +43,9 @@ class ClientQuotaControl:
         """See registry.py."""
         return {"AlterClientQuotasRequest": self.alter_client_quotas}
 
-    def alter_client_quotas(self, request: Any, _now_ms: int) -> Any:
+    def alter_client_quotas(
+        self, request: m.AlterClientQuotasRequest, _now_ms: int
+    ) -> m.AlterClientQuotasResponse:
         """Behaviour: INVALID_REQUEST for an invalid entity, key or value, and for one that is named
         twice.  Removing a quota that is not set succeeds."""
         results: dict[QuotaEntity, ApiError] = {}
@@ -91,7 +93,7 @@ class ClientQuotaControl:
         )
 
 
-def _entity_of(parts: Sequence[Any]) -> QuotaEntity:
+def _entity_of(parts: Sequence[m.AlterClientQuotasRequest.EntityData]) -> QuotaEntity:
     """By type, in the order in which Kafka lists them.  Of a type named twice the last counts."""
     named = {part.entity_type: part.entity_name for part in parts}
     return tuple((kind, named[kind]) for kind in hash_order(named, java_hash_code, 1))
@@ -162,7 +164,7 @@ def _value_problem(keys: Mapping[str, int | None], key: str, value: float) -> st
     return None
 
 
-def _response(results: Mapping[QuotaEntity, ApiError]) -> Any:
+def _response(results: Mapping[QuotaEntity, ApiError]) -> m.AlterClientQuotasResponse:
     """In the order of Kafka's hash table."""
     response = m.AlterClientQuotasResponse
     return response(

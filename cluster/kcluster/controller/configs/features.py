@@ -14,7 +14,7 @@ transaction.version, group.version, share.version and streams.version.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from kcluster.contract import CONTROLLER_ID
 from kcluster.controller.partitions.partitions import MIN_ISR
@@ -74,7 +74,9 @@ class Features:
         ]
         return records + self._elr_safety_records() if levels[ELR_VERSION] else records
 
-    def update_features(self, request: Any, _now_ms: int) -> Any:
+    def update_features(
+        self, request: m.UpdateFeaturesRequest, _now_ms: int
+    ) -> m.UpdateFeaturesResponse:
         """Behaviour: all or nothing; an error names the first feature that cannot be changed.  Of
         several updates of one feature the last counts.
         Versions: v1 upgrade types, validate_only (KIP-778); allow_downgrade of v0 is ignored."""

@@ -12,7 +12,7 @@ Not done: supported features and log directories of a registration, directory fa
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -84,7 +84,9 @@ class Membership:
 
     # -------------------------------------------------------------------------- registration
 
-    def register(self, request: Any, now_ms: int) -> Any:
+    def register(
+        self, request: m.BrokerRegistrationRequest, now_ms: int
+    ) -> m.BrokerRegistrationResponse:
         """Behaviour: a broker of another incarnation may register only after its predecessor's
         session has expired.  The predecessor then leaves every ISR, and the ELRs too unless it
         stopped cleanly, which the request shows by naming the predecessor's epoch (KIP-966).  The
@@ -133,7 +135,9 @@ class Membership:
             left_ms = session.last_contact_ms + self.sessions.timeout_ms - now_ms
             self._metadata.note(RegistrationRefused(broker_id, left_ms))
 
-    def _amend(self, existing: BrokerRegistration, request: Any) -> Any:
+    def _amend(
+        self, existing: BrokerRegistration, request: m.BrokerRegistrationRequest
+    ) -> m.BrokerRegistrationResponse:
         listener = request.listeners[0]
         amended = replace(existing, host=listener.host, port=listener.port, rack=request.rack)
         session = self.sessions.get(existing.broker_id)
@@ -142,7 +146,9 @@ class Membership:
         self._metadata.commit([RegisterBrokerRecord(amended)])
         return m.BrokerRegistrationResponse(broker_epoch=existing.epoch)
 
-    def unregister(self, request: Any, _now_ms: int) -> Any:
+    def unregister(
+        self, request: m.UnregisterBrokerRequest, _now_ms: int
+    ) -> m.UnregisterBrokerResponse:
         """Behaviour: removes a broker's registration.  If it runs, its heartbeats fail from now
         on."""
         broker_id = request.broker_id
@@ -164,7 +170,9 @@ class Membership:
 
     # ---------------------------------------------------------------------------- heartbeats
 
-    def heartbeat(self, request: Any, now_ms: int) -> Any:
+    def heartbeat(
+        self, request: m.BrokerHeartbeatRequest, now_ms: int
+    ) -> m.BrokerHeartbeatResponse:
         """Behaviour: keeps the session, and moves the broker to its next state (liveness.py)."""
         broker_id, sessions = request.broker_id, self.sessions
         registration = self._metadata.image.brokers.get(broker_id)
@@ -349,12 +357,12 @@ class Membership:
             self._metadata.timers.set(_TIMER, next_ms, self.expire_sessions)
 
 
-def _features(request: Any) -> dict[str, Versions]:
+def _features(request: m.BrokerRegistrationRequest) -> dict[str, Versions]:
     """The levels of features that a broker knows."""
     return {
         one.name: (one.min_supported_version, one.max_supported_version) for one in request.features
     }
 
 
-def _registration_error(code: ErrorCode) -> Any:
+def _registration_error(code: ErrorCode) -> m.BrokerRegistrationResponse:
     return m.BrokerRegistrationResponse(error_code=code, broker_epoch=-1)

@@ -6,7 +6,7 @@ Kafka: ProducerIdControlManager; KIP-730.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
@@ -28,7 +28,9 @@ class ProducerIdBlocks:
         """See registry.py."""
         return {"AllocateProducerIdsRequest": self.allocate_producer_ids}
 
-    def allocate_producer_ids(self, request: Any, _now_ms: int) -> Any:
+    def allocate_producer_ids(
+        self, request: m.AllocateProducerIdsRequest, _now_ms: int
+    ) -> m.AllocateProducerIdsResponse:
         """Behaviour: the next thousand producer ids, for this broker alone."""
         image = self._metadata.image
         registration = image.brokers.get(request.broker_id)

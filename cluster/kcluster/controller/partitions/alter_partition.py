@@ -12,8 +12,6 @@ reassignment may remove the leader: its answer is NEW_LEADER_ELECTED, though its
 
 from __future__ import annotations
 
-from typing import Any
-
 from kcluster.controller.partitions.leadership import Change
 from kcluster.controller.partitions.partitions import Partitions
 from kcluster.controller.ports import MetadataPort
@@ -40,7 +38,9 @@ class IsrProposals:
         """See registry.py."""
         return {"AlterPartitionRequest": self.alter_partition}
 
-    def alter_partition(self, request: Any, _now_ms: int) -> Any:
+    def alter_partition(
+        self, request: m.AlterPartitionRequest, _now_ms: int
+    ) -> m.AlterPartitionResponse:
         """Versions: v3 names the broker epoch of each ISR member (KIP-903)."""
         registration = self._image.brokers.get(request.broker_id)
         if registration is None or registration.epoch != request.broker_epoch:
@@ -64,8 +64,12 @@ class IsrProposals:
         return response
 
     def _alter_one(
-        self, topic: TopicImage, broker_id: int, proposal: Any, records: list[MetadataRecord]
-    ) -> Any:
+        self,
+        topic: TopicImage,
+        broker_id: int,
+        proposal: m.AlterPartitionRequest.PartitionData,
+        records: list[MetadataRecord],
+    ) -> m.AlterPartitionResponse.PartitionData:
         partition = self._image.partition(topic.name, proposal.partition_index)
         if partition is None:
             return _error(proposal, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -103,7 +107,7 @@ class IsrProposals:
             partition_epoch=partition.partition_epoch,
         )
 
-    def _is_ineligible(self, state: Any) -> bool:
+    def _is_ineligible(self, state: m.AlterPartitionRequest.BrokerState) -> bool:
         """Not registered, fenced, in controlled shutdown, or of another incarnation than named."""
         registration = self._image.brokers.get(state.broker_id)
         return (
@@ -114,7 +118,10 @@ class IsrProposals:
 
 
 def _refusal(
-    partition: PartitionRegistration, broker_id: int, proposal: Any, isr: tuple[int, ...]
+    partition: PartitionRegistration,
+    broker_id: int,
+    proposal: m.AlterPartitionRequest.PartitionData,
+    isr: tuple[int, ...],
 ) -> ErrorCode:
     """Kafka's checks, in its order."""
     if (
@@ -146,7 +153,9 @@ def _reason(leader: int, partition: PartitionRegistration, isr: tuple[int, ...])
     return CaughtUp(leader, caught_up) if caught_up else Recovered(leader)
 
 
-def _error(proposal: Any, code: ErrorCode) -> Any:
+def _error(
+    proposal: m.AlterPartitionRequest.PartitionData, code: ErrorCode
+) -> m.AlterPartitionResponse.PartitionData:
     return m.AlterPartitionResponse.PartitionData(
         partition_index=proposal.partition_index, error_code=code
     )

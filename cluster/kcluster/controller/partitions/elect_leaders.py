@@ -12,7 +12,7 @@ preferred leader is in the ISR gets it back.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from kcluster.contract import MoveLeader
 from kcluster.controller.outcome import ApiError
@@ -59,7 +59,7 @@ class LeaderElections:
 
     # ---------------------------------------------------------------------------- on request
 
-    def elect_leaders(self, request: Any, _now_ms: int) -> Any:
+    def elect_leaders(self, request: m.ElectLeadersRequest, _now_ms: int) -> m.ElectLeadersResponse:
         """Behaviour: null partitions mean all, and then partitions that need no election are left
         out of the answer.  Versions: v1 unclean elections (KIP-460)."""
         mode = _MODES.get(request.election_type)
@@ -67,7 +67,7 @@ class LeaderElections:
         topics = self._metadata.image.topics
         wanted = (
             [(name, range(len(topic.partitions))) for name, topic in sorted(topics.items())]
-            if everything
+            if request.topic_partitions is None
             else [(topic.topic, topic.partitions) for topic in request.topic_partitions]
         )
         response = m.ElectLeadersResponse(

@@ -9,8 +9,6 @@ KIP-860 (a request may forbid changes of the replication factor).
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from kcluster.contract import NoteId
@@ -53,7 +51,9 @@ class Reassignments:
 
     # --------------------------------------------------------------------------------- alter
 
-    def alter_partition_reassignments(self, request: Any, _now_ms: int) -> Any:
+    def alter_partition_reassignments(
+        self, request: m.AlterPartitionReassignmentsRequest, _now_ms: int
+    ) -> m.AlterPartitionReassignmentsResponse:
         """Behaviour: each partition succeeds or fails by itself; `replicas` null cancels the
         reassignment in progress.
         Versions: v1 may forbid that the number of replicas changes (KIP-860)."""
@@ -77,7 +77,11 @@ class Reassignments:
         return response
 
     def _alter_one(
-        self, topic: str, requested: Any, may_change_factor: bool, records: Records
+        self,
+        topic: str,
+        requested: m.AlterPartitionReassignmentsRequest.ReassignablePartition,
+        may_change_factor: bool,
+        records: Records,
     ) -> ApiError:
         image = self._metadata.image
         if topic not in image.topics:
@@ -182,7 +186,9 @@ class Reassignments:
 
     # ---------------------------------------------------------------------------------- list
 
-    def list_partition_reassignments(self, request: Any, _now_ms: int) -> Any:
+    def list_partition_reassignments(
+        self, request: m.ListPartitionReassignmentsRequest, _now_ms: int
+    ) -> m.ListPartitionReassignmentsResponse:
         """Behaviour: null topics mean all.  Partitions that are not moving, or do not exist, are
         left out."""
         image = self._metadata.image
@@ -229,7 +235,9 @@ def _factor_changed(partition: PartitionRegistration, wanted: int) -> ApiError |
     return ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
 
 
-def _ongoing(partition: PartitionRegistration) -> Any:
+def _ongoing(
+    partition: PartitionRegistration,
+) -> m.ListPartitionReassignmentsResponse.OngoingPartitionReassignment:
     return m.ListPartitionReassignmentsResponse.OngoingPartitionReassignment(
         partition_index=partition.partition,
         replicas=list(partition.replicas),

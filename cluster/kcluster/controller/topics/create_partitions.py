@@ -7,7 +7,6 @@ Kafka: ReplicationControlManager.createPartitions, ControllerApis.createPartitio
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.ports import MetadataPort
@@ -38,7 +37,9 @@ class PartitionAdditions:
         """See registry.py."""
         return {"CreatePartitionsRequest": self.create_partitions}
 
-    def create_partitions(self, request: Any, _now_ms: int) -> Any:
+    def create_partitions(
+        self, request: m.CreatePartitionsRequest, _now_ms: int
+    ) -> m.CreatePartitionsResponse:
         """Behaviour: each topic succeeds or fails by itself; a topic named twice fails."""
         times = Counter(topic.name for topic in request.topics)
         results: dict[str, ApiError] = {}
@@ -84,7 +85,9 @@ class PartitionAdditions:
         cause = self._metadata.note(PartitionsAdded(topic.name, first, first + len(added)))
         return partition_records(topic.topic_id, first, added, cause)
 
-    def _place(self, topic: TopicImage, requested: Any) -> list[NewPartition] | ApiError:
+    def _place(
+        self, topic: TopicImage, requested: m.CreatePartitionsRequest.CreatePartitionsTopic
+    ) -> list[NewPartition] | ApiError:
         first = len(topic.partitions)
         if requested.count == first:
             text = f"Topic already has {first} partition(s)."

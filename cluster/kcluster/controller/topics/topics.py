@@ -8,7 +8,7 @@ Kafka: ReplicationControlManager.createTopics, deleteTopics; ControllerApis (dup
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -77,7 +77,7 @@ class Topics:
 
     # ------------------------------------------------------------------------------- create
 
-    def create_topics(self, request: Any, _now_ms: int) -> Any:
+    def create_topics(self, request: m.CreateTopicsRequest, _now_ms: int) -> m.CreateTopicsResponse:
         """Behaviour: each topic succeeds or fails by itself.  The answer's configs are never null,
         which the Java admin client cannot read.
         Versions: v4 partition count and replication factor -1 mean the broker's defaults (KIP-464),
@@ -111,13 +111,13 @@ class Topics:
         self._metadata.commit(records)
         return response
 
-    def _partition_count(self, topic: Any) -> int:
+    def _partition_count(self, topic: m.CreateTopicsRequest.CreatableTopic) -> int:
         if topic.assignments:
             return len(topic.assignments)
-        count: int = topic.num_partitions
+        count = topic.num_partitions
         return self._metadata.config.num_partitions if count == -1 else max(0, count)
 
-    def _check_new(self, topic: Any) -> _NewTopic | ApiError:
+    def _check_new(self, topic: m.CreateTopicsRequest.CreatableTopic) -> _NewTopic | ApiError:
         """Kafka's checks in Kafka's order: name, existence, configs, then placement."""
         if topic.name == CLUSTER_METADATA_TOPIC:
             text = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
@@ -137,7 +137,7 @@ class Topics:
         if nulls:
             text = f"Null value not supported for topic configs: {','.join(nulls)}"
             return ApiError(ErrorCode.INVALID_CONFIG, text)
-        configs = {config.name: config.value for config in topic.configs}
+        configs = {x.name: x.value for x in topic.configs if x.value is not None}
         release = metadata.release.number
         problem = check_topic_overrides(metadata.cluster_config, configs, release)
         if problem is not None:
@@ -150,7 +150,7 @@ class Topics:
             return throttled
         return _NewTopic(topic.name, random_topic_id(metadata.rng), partitions, configs)
 
-    def _place(self, topic: Any) -> list[NewPartition] | ApiError:
+    def _place(self, topic: m.CreateTopicsRequest.CreatableTopic) -> list[NewPartition] | ApiError:
         if topic.replication_factor < -1 or topic.replication_factor == 0:
             return ApiError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -169,7 +169,9 @@ class Topics:
             factor = config.default_replication_factor
         return place_new(self._metadata.image, self._metadata.rng, count, factor)
 
-    def _place_by_hand(self, topic: Any) -> list[NewPartition] | ApiError:
+    def _place_by_hand(
+        self, topic: m.CreateTopicsRequest.CreatableTopic
+    ) -> list[NewPartition] | ApiError:
         for value, what in (
             (topic.replication_factor, "replication factor"),
             (topic.num_partitions, "numPartitions"),
@@ -206,7 +208,7 @@ class Topics:
             *partition_records(new.topic_id, 0, new.partitions, cause),
         ]
 
-    def _created(self, new: _NewTopic) -> Any:
+    def _created(self, new: _NewTopic) -> m.CreateTopicsResponse.CreatableTopicResult:
         return m.CreateTopicsResponse.CreatableTopicResult(
             name=new.name,
             topic_id=new.topic_id,
@@ -223,7 +225,7 @@ class Topics:
 
     # ------------------------------------------------------------------------------- delete
 
-    def delete_topics(self, request: Any, _now_ms: int) -> Any:
+    def delete_topics(self, request: m.DeleteTopicsRequest, _now_ms: int) -> m.DeleteTopicsResponse:
         """Behaviour: each topic succeeds or fails by itself; one that is named twice, by name or
         by id, is not deleted.
         Versions: v5 error messages, v6 topics by id (KIP-516)."""
@@ -253,8 +255,10 @@ class Topics:
         times: int,
         twice: bool,
         records: list[MetadataRecord],
-    ) -> Any:
-        def result(code: ErrorCode, text: str | None = None, id_: bytes = topic_id) -> Any:
+    ) -> m.DeleteTopicsResponse.DeletableTopicResult:
+        def result(
+            code: ErrorCode, text: str | None = None, id_: bytes = topic_id
+        ) -> m.DeleteTopicsResponse.DeletableTopicResult:
             return m.DeleteTopicsResponse.DeletableTopicResult(
                 name=name, topic_id=id_, error_code=code, error_message=text
             )
@@ -289,7 +293,7 @@ class Topics:
         return result(ErrorCode.NONE, None, topic.topic_id)
 
 
-def _failed(name: str, error: ApiError) -> Any:
+def _failed(name: str, error: ApiError) -> m.CreateTopicsResponse.CreatableTopicResult:
     return m.CreateTopicsResponse.CreatableTopicResult(
         name=name,
         error_code=error.code,

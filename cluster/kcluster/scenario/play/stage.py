@@ -13,7 +13,6 @@ from functools import partial
 
 from kcluster.actions.stage import Stage
 from kcluster.broker.coordinator.share_state.state import SharePartition
-from kcluster.broker.node import BrokerNode
 from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.contract import Note
@@ -106,18 +105,15 @@ class ScenarioStage(Stage):
     def shared_in_motion(self) -> Iterator[tuple[SharePartition, bool]]:
         """Share partitions at their leaders that may deliver records later by themselves: (key,
         whether it is still loading; else records are in flight)."""
-        for node in self._brokers():
+        for node in self.dispatcher.brokers():
             yield from node.share_partitions.in_motion()
 
     def lock_duration_ms(self) -> int:
         """The longest that a member of a share group may keep a record."""
-        locks = [node.config.group_share_record_lock_duration_ms for node in self._brokers()]
+        locks = [
+            node.config.group_share_record_lock_duration_ms for node in self.dispatcher.brokers()
+        ]
         return max(locks, default=0)
-
-    def _brokers(self) -> Iterator[BrokerNode]:
-        for process in self.dispatcher.processes.values():
-            if isinstance(process.node, BrokerNode):
-                yield process.node
 
     def notes(self) -> list[Note]:
         """All notes so far, oldest first."""

@@ -1,7 +1,7 @@
 """Clocks and calendars of a world.
 
-Owns: the replacements of time and datetime.  Never: the time itself (scheduler.py).
-Kafka: org.apache.kafka.common.utils.MockTime.
+Owns: the replacements of time and datetime.  Never: moves time (scheduler.py). Kafka:
+org.apache.kafka.common.utils.MockTime.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from kcluster.world.replacing import set_in_builtin_type
 from kcluster.world.waits import WaitFor, Waiting
 
 EPOCH_S: Final = 1_767_225_600
-"""When every world begins: 2026-01-01, 00:00 UTC.  The cluster's clock shows this time, too."""
+"""The beginning of every world, in seconds: 2026-01-01, 00:00 UTC.  The cluster's clock shows this
+time, too."""
 MONOTONIC_AT_START_NS: Final = 1_000_000_000_000
-"""As on a machine that has been up for a while."""
+"""The first reading of the monotonic clock, like that of a machine that has been up for a while."""
 
 _BACK_NS: Final = EPOCH_S * 1_000_000_000 - MONOTONIC_AT_START_NS
 _sleep: Final = time.sleep
@@ -46,7 +47,7 @@ def _replaced_clock(name: str, back_ns: int) -> Replacement:
 
 
 def sleep(seconds: float) -> None:
-    """time.sleep."""
+    """Replaces time.sleep."""
     scheduler = scheduler_here()
     if scheduler is None:
         return _sleep(seconds)
@@ -59,7 +60,7 @@ def sleep(seconds: float) -> None:
 
 
 def _of_now(real: Callable[..., Any], position: int) -> Callable[..., Any]:
-    """A function whose argument at `position` is the time, by default now."""
+    """Wraps a function whose argument at `position` is a time, by default now."""
     takes_fields = real.__name__ in ("strftime", "asctime")
 
     def convert(*arguments: Any) -> Any:
@@ -96,8 +97,8 @@ _TAKEN: Final = ("now", "utcnow", "today")
 
 
 def methods_taken() -> list[Replacement]:
-    """Methods of datetime and date that somebody has taken from their class, such as
-    `default_factory=datetime.now`: each is an object of its own, which knows its class."""
+    """Methods of datetime and date that a program has taken from their class, as in
+    `default_factory=datetime.now`: each is an object of its own, bound to its class."""
     classes: list[type] = [calendar.date]
     for cls in classes:  # grows
         classes += cls.__subclasses__()
@@ -149,5 +150,5 @@ def replace_calendar(undo: ExitStack) -> None:
 
 
 def _as(cls: Any, value: calendar.datetime) -> Any:
-    """The same moment in a subclass of datetime."""
+    """The moment in a subclass of datetime."""
     return cls.combine(value.date(), value.timetz())

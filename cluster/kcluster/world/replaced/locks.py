@@ -1,12 +1,12 @@
-"""Locks and simple queues of the interpreter, for which the threads of a world wait in it.
+"""Locks and simple queues of the interpreter, for which a world's threads wait in virtual time.
 
-Owns: what acquiring and releasing do for a thread of a world.  Never: the things built on locks:
-Condition, Event, Semaphore, Barrier, Queue and pools are the standard library's own.
-Kafka: no counterpart; pthread_mutex.
+Owns: acquire and release for a thread of a world.  Never: the classes built on locks: Condition,
+Event, Semaphore, Barrier, Queue and pools are the standard library's own. Kafka: no counterpart;
+pthread_mutex.
 
-The methods are replaced in the types, so they are the world's for every lock: also for those that
-modules made when they were imported, and for those that outlive a world.  What is not found: a
-method that was bound to its lock before (`Condition.acquire` of a condition of that time).
+The methods are replaced in the types, and so for every lock, including locks that modules made at
+their import and locks that outlive a world.  A method that was bound to its lock before the world
+is not replaced (`Condition.acquire` of an older condition).
 """
 
 from __future__ import annotations
@@ -95,15 +95,15 @@ def _acquire_of(kind: Any) -> Acquire:
 
 
 def _is_of_tool(caller: FrameType) -> bool:
-    """Whether coverage, or another tool that watches the program, takes a lock of its own, or the
-    interpreter its lock of a module: the program runs as it does without."""
+    """Whether a tool that watches the program, such as coverage, takes a lock of its own, or the
+    interpreter the lock of a module.  Such a lock has no part in the interleaving."""
     name = caller.f_globals.get("__name__")
     return name == _IMPORTS or is_untouched(name)
 
 
 def _is_look(caller: FrameType) -> bool:
-    """Whether code that did not get a lock looks whether it is free.  Conditions ask so whether
-    they own their lock, and pools whether a thread is idle: neither asks again and again."""
+    """Whether code that did not get a lock only looks whether it is free: conditions test whether
+    they own their lock, pools whether a thread is idle, and neither repeats it."""
     if caller.f_code is _IS_OWNED:
         return False
     if caller.f_code is _WAIT and caller.f_back is not None:  # called by Semaphore.acquire
@@ -140,11 +140,11 @@ def _wait(real: Acquire, lock: Any, thread: WorldThread, timeout: float) -> bool
 
 
 def _by_others(real: Acquire, lock: Any, blocking: bool, timeout: float) -> bool:
-    """A thread of no world acquires a lock."""
+    """Acquire a lock in a thread outside of the world."""
     scheduler = scheduler_of_process()
     if scheduler is None:
         return bool(real(lock, blocking, timeout))
-    # Known before it holds the lock: it may be interrupted at once.
+    # Noted before the thread holds the lock: it may be interrupted at once.
     scheduler.lines.by_others[lock] = None
     is_mine = bool(real(lock, blocking, timeout))
     if not is_mine:
@@ -157,7 +157,7 @@ def _is_never(lock: Any) -> bool:
 
 
 def _release_of(kind: Any, is_still_held: Callable[[Any], bool]) -> Callable[..., None]:
-    """Also `__exit__`, which has the error for arguments."""
+    """The replacement of `release`, and of `__exit__`, which is called with an error's values."""
     real = kind.release
 
     def release(lock: Any, *error: object) -> None:
@@ -167,7 +167,7 @@ def _release_of(kind: Any, is_still_held: Callable[[Any], bool]) -> Callable[...
             return
         lines = scheduler.lines
         if not lines.by_others and lock not in lines.waiting:
-            return  # nobody is concerned, as nearly always
+            return  # the usual case: no thread waits
         if is_still_held(lock):
             return
         if scheduler.thread_here() is None:
@@ -203,7 +203,7 @@ def _acquire_restore_by(acquire: Acquire) -> Callable[[Any, Any], None]:
 
 
 def get(items: Any, block: bool = True, timeout: float | None = None) -> Any:
-    """queue.SimpleQueue.get."""
+    """Replaces queue.SimpleQueue.get."""
     scheduler = scheduler_here()
     if scheduler is None:
         return _get(items, block, timeout)
@@ -231,12 +231,12 @@ def get(items: Any, block: bool = True, timeout: float | None = None) -> Any:
 
 
 def get_nowait(items: Any) -> Any:
-    """queue.SimpleQueue.get_nowait."""
+    """Replaces queue.SimpleQueue.get_nowait."""
     return get(items, False)
 
 
 def put(items: Any, item: Any, block: bool = True, timeout: float | None = None) -> None:
-    """queue.SimpleQueue.put."""
+    """Replaces queue.SimpleQueue.put."""
     _put(items, item)
     scheduler = scheduler_here()
     thread = None if scheduler is None else scheduler.lines.first(items)
@@ -245,5 +245,5 @@ def put(items: Any, item: Any, block: bool = True, timeout: float | None = None)
 
 
 def put_nowait(items: Any, item: Any) -> None:
-    """queue.SimpleQueue.put_nowait."""
+    """Replaces queue.SimpleQueue.put_nowait."""
     put(items, item)

@@ -17,20 +17,20 @@ from kcluster.world.replacing import set_attribute
 
 
 class _Changes(queue.SimpleQueue[None]):
-    """multiprocessing.SimpleQueue, as far as a ThreadPool uses it."""
+    """The part of multiprocessing.SimpleQueue that a ThreadPool uses."""
 
     _reader = None
-    """What the pool hands on to `_wait_for_updates`."""
+    """The object that the pool passes on to `_wait_for_updates`."""
 
 
 class _Context:
-    """A context of multiprocessing, as far as a ThreadPool uses it."""
+    """The part of a multiprocessing context that a ThreadPool uses."""
 
     SimpleQueue = _Changes
 
 
 def let_pools_wait(module: ModuleType, undo: ExitStack) -> None:
-    """From now on the threads of a new ThreadPool wait in virtual time; `undo` ends that."""
+    """Let the threads of new ThreadPools wait in virtual time, until `undo` ends."""
     names: Any = module
     set_up, wait = names.ThreadPool._setup_queues, names.Pool._wait_for_updates
 

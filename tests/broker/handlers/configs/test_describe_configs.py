@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kcluster.config.kafka.catalog import broker_catalog, internal_configs
@@ -286,7 +288,9 @@ def test_describe_configs__a_stored_interval_beyond_the_brokers_bounds_is_capped
     """The bounds are static, so a restart may have narrowed them."""
     name, own = f"group.{kind}.assignment.interval.ms", f"{kind}.assignment.interval.ms"
     bounds = {"min": 100, "max": 5_000}
-    config = {f"group_{kind}_{w}_assignment_interval_ms": number for w, number in bounds.items()}
+    config: dict[str, Any] = {
+        f"group_{kind}_{w}_assignment_interval_ms": number for w, number in bounds.items()
+    }
     for_all = [ConfigRecord(BROKER, "", name, stored), ConfigRecord(GROUP, "g", own, "13000")]
     one = OneBroker(BASE + for_all, **config)
     of = entry(one, BROKER, "1", name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kcluster.protocol import messages as m
@@ -18,7 +20,11 @@ def block(start: int, length: int = 1000) -> m.AllocateProducerIdsResponse:
 
 
 def init(one: OneBroker, version: int = 4, **fields: object) -> m.InitProducerIdResponse | None:
-    values = {"transactional_id": None, "producer_id": -1, "producer_epoch": -1} | fields
+    values: dict[str, Any] = {
+        "transactional_id": None,
+        "producer_id": -1,
+        "producer_epoch": -1,
+    } | fields
     answer: m.InitProducerIdResponse | None = one.ask(
         ApiKey.INIT_PRODUCER_ID, version, m.InitProducerIdRequest(**values)
     )
