@@ -11,8 +11,8 @@ from typing import Any
 
 import kcluster
 from kcluster.config.topology.model import Topology
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.drivers.wires.virtual import ClientWire
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.protocol.apis import ApiKey
 from tests.rig.requests import batch, produce_request
 

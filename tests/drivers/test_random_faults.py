@@ -9,8 +9,8 @@ import pytest
 
 from kcluster.config.topology.model import Topology
 from kcluster.deaths import DeathKind
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.drivers.wires.virtual import ClientWire
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.operations.errors import ClusterError
 from kcluster.protocol.apis import ApiKey
 from tests.rig.requests import batch, produce_request

@@ -40,9 +40,9 @@ from kcluster.broker.node import BrokerNode
 from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID, Event, Note
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.handle.cluster import Cluster
-from kcluster.handle.verbs import ClusterVerbs
+from kcluster.handle.cluster_verbs import ClusterVerbs
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.handle.world_cluster import WorldCluster
 from kcluster.operations.status import ClusterStatus, PartitionStatus, cluster_status
 from kcluster.operations.targets import Nodes
@@ -253,7 +253,7 @@ class ByteRig(Rig, ClusterVerbs):
         self, condition: Callable[[], bool], what: str = "", limit_ms: int | None = None
     ) -> None:
         """Return when `condition()` holds, which the driver's thread looks at."""
-        self._wait(condition, (limit_ms or LIVE_LIMIT_MS) / 1000, f"no {what}")
+        self.wait_until(condition, (limit_ms or LIVE_LIMIT_MS) / 1000, f"no {what}")
 
 
 class LiveRig(ByteRig, Cluster):
@@ -309,7 +309,7 @@ class VirtualRig(Rig, VirtualDriver):
         self.run_for(0)
         return answer
 
-    def call(self, broker: int, api_key: ApiKey, version: int, body: Any) -> Any:
+    def ask_and_wait(self, broker: int, api_key: ApiKey, version: int, body: Any) -> Any:
         """Send a request; its answer, after as much time as it takes."""
         answer = self.ask(broker, api_key, version, body)
         if answer.body is None:

@@ -6,10 +6,10 @@ import pytest
 
 from kcluster.config.topology.model import Topology
 from kcluster.deaths import DeathKind
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.events.brokers import BrokerDown, BrokerFenced
 from kcluster.events.partitions import LeaderElected, LogTruncated
 from kcluster.events.words import text_of
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.protocol.apis import ApiKey
 from tests.rig.cluster import CONTROLLER, LAG_MS, SESSION_MS, Simulated
 from tests.rig.counting import calls_of

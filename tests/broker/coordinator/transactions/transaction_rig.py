@@ -166,7 +166,7 @@ class RawProducer:
                 producer_id=self.producer_id if keep else -1,
                 producer_epoch=self.epoch if keep else -1,
             )
-            answer = self.rig.call(self.rig.coordinator, ApiKey.INIT_PRODUCER_ID, 4, body)
+            answer = self.rig.ask_and_wait(self.rig.coordinator, ApiKey.INIT_PRODUCER_ID, 4, body)
             if answer.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
                 break
             self.rig.run_for(20)
@@ -183,7 +183,9 @@ class RawProducer:
             v3_and_below_producer_epoch=self.epoch,
             v3_and_below_topics=[m.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(topic, [0])],
         )
-        answer = self.rig.call(self.rig.coordinator, ApiKey.ADD_PARTITIONS_TO_TXN, version, body)
+        answer = self.rig.ask_and_wait(
+            self.rig.coordinator, ApiKey.ADD_PARTITIONS_TO_TXN, version, body
+        )
         result = answer.results_by_topic_v3_and_below[0].results_by_partition[0]
         return ErrorCode(result.partition_error_code).name
 
@@ -200,7 +202,7 @@ class RawProducer:
         body = produce_request(TOPIC, 0, records)
         body.transactional_id = self.transactional_id
         version = version or (12 if self.v2 else 9)
-        answer = self.rig.call(self.rig.leader_id, ApiKey.PRODUCE, version, body)
+        answer = self.rig.ask_and_wait(self.rig.leader_id, ApiKey.PRODUCE, version, body)
         error = ErrorCode(answer.responses[0].partition_responses[0].error_code)
         if error is ErrorCode.NONE:
             self.sequence += len(values)
@@ -210,7 +212,7 @@ class RawProducer:
         """EndTxn; its markers may still be on their way."""
         body = self.end_request(commit)
         version = version or (5 if self.v2 else 3)
-        answer = self.rig.call(self.rig.coordinator, ApiKey.END_TXN, version, body)
+        answer = self.rig.ask_and_wait(self.rig.coordinator, ApiKey.END_TXN, version, body)
         self.rig.run_for(100)
         if answer.error_code == ErrorCode.NONE and self.v2:
             if (self.producer_id, self.epoch) != (answer.producer_id, answer.producer_epoch):
@@ -223,7 +225,7 @@ class RawProducer:
 
     def add_offsets(self) -> str:
         body = m.AddOffsetsToTxnRequest(self.transactional_id, self.producer_id, self.epoch, GROUP)
-        answer = self.rig.call(self.rig.coordinator, ApiKey.ADD_OFFSETS_TO_TXN, 3, body)
+        answer = self.rig.ask_and_wait(self.rig.coordinator, ApiKey.ADD_OFFSETS_TO_TXN, 3, body)
         return ErrorCode(answer.error_code).name
 
     def commit_offset(
@@ -248,5 +250,5 @@ class RawProducer:
         )
         version = version or (6 if self.v2 else 3)
         broker = self.rig.group_coordinator
-        answer = self.rig.call(broker, ApiKey.TXN_OFFSET_COMMIT, version, body)
+        answer = self.rig.ask_and_wait(broker, ApiKey.TXN_OFFSET_COMMIT, version, body)
         return ErrorCode(answer.topics[0].partitions[0].error_code).name
