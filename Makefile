@@ -41,7 +41,8 @@ WORKERS = $(shell $(BIN)/python -c 'import os; print(2 * (os.cpu_count() or 1) +
 PARALLEL = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol tests/network tests/faults \
   tests/runtime tests/operations tests/drivers tests/handle tests/invariants tests/evidence tests/checks \
-  tests/property tests/fuzz tests/scenario/play tests/foreign_clients tests/cli tests/test_build.py scenarios
+  tests/property tests/fuzz tests/scenario/play tests/scenario/actions tests/foreign_clients tests/cli \
+  tests/test_build.py scenarios
 KAFKA_LIBS := build/kafka-libs
 KAFKA_CLIENTS := build/kafka-clients
 CONNECTOR_JARS := build/connector-jars
@@ -88,7 +89,7 @@ test-compiled: can-compile
 	  $(MAKE) --no-print-directory compiled && { \
 	  KCLUSTER_BUILD=compiled PYTHONPATH=$(COMPILED) $(BIN)/python -P -m pytest -o pythonpath="$(COMPILED) ." \
 	    -o "addopts=--strict-markers --strict-config --import-mode=importlib" -q \
-	    -m "not pure_python" $(PARALLEL) $(COMPILED_TESTS) $(ARGS) \
+	    -m "not pure_python" --ignore tests/cli/pipeline $(PARALLEL) $(COMPILED_TESTS) $(ARGS) \
 	    || $(if $(strip $(ARGS)),[ $$? -eq 5 ],false); \
 	}; fi
 

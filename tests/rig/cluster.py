@@ -35,15 +35,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from kcluster.broker.node import BrokerNode
+from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID, Event, Note
-from kcluster.drivers.serving import SocketDriver
-from kcluster.drivers.virtual import VirtualDriver
-from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.handle.cluster import Cluster
+from kcluster.handle.cluster_verbs import ClusterVerbs
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.handle.world_cluster import WorldCluster
-from kcluster.operations.status import ClusterStatus, NoteEntry, PartitionStatus, cluster_status
+from kcluster.operations.status import ClusterStatus, PartitionStatus, cluster_status
+from kcluster.operations.verbs import Verbs
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -69,9 +69,9 @@ class Answer:
     def __init__(self) -> None:
         self.body: Any = None
         self.disconnected = False
-        self.deadline_ms = None
+        self.deadline_ms: int | None = None
 
-    def start(self, wire: ClientWire, now_ms: int) -> None:
+    def start(self, wire: Wire, now_ms: int) -> None:
         self.wire = wire
 
     def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
@@ -82,6 +82,9 @@ class Answer:
 
     def on_tick(self, now_ms: int) -> None:
         raise AssertionError("it has no deadline")
+
+    def has_come(self) -> bool:
+        return self.body is not None
 
     @property
     def error(self) -> str | None:
@@ -110,7 +113,7 @@ class Rig(ABC):
     now_ms: Any
     notes: Any
     status: Callable[[], ClusterStatus]
-    network: Callable[[], Any]
+    verbs: Verbs
 
     # ------------------------------------------------------------------- what a driver adds
 
@@ -170,28 +173,12 @@ class Rig(ABC):
         body = fetch_request(TOPIC, partition, max_wait_ms=wait_ms, min_bytes=min_bytes)
         return self.ask(to or self.leader_id, ApiKey.FETCH, version, body)
 
-    def create_topic(self, name: str, assignment: list[list[int]]) -> Answer:
-        """Create a topic; `assignment[i]`: the replicas of partition i."""
-        wanted = [
-            m.CreateTopicsRequest.CreatableReplicaAssignment(index, replicas)
-            for index, replicas in enumerate(assignment)
-        ]
-        topic = m.CreateTopicsRequest.CreatableTopic(name, -1, -1, wanted)
-        return self.ask(1, ApiKey.CREATE_TOPICS, 5, m.CreateTopicsRequest([topic], 5_000))
-
     def delete_records(self, before: int) -> Answer:
         """Delete the records before an offset."""
         partition = m.DeleteRecordsRequest.DeleteRecordsPartition(0, before)
         topic = m.DeleteRecordsRequest.DeleteRecordsTopic(TOPIC, [partition])
         body = m.DeleteRecordsRequest(topics=[topic], timeout_ms=5_000)
         return self.ask(self.leader_id, ApiKey.DELETE_RECORDS, 2, body)
-
-    def delete_topic(self, via: int) -> Answer:
-        """Delete the topic by asking a broker."""
-        body = m.DeleteTopicsRequest(
-            topics=[m.DeleteTopicsRequest.DeleteTopicState(name=TOPIC)], timeout_ms=5_000
-        )
-        return self.ask(via, ApiKey.DELETE_TOPICS, 6, body)
 
     # ----------------------------------------------------------------------------- looking
 
@@ -211,8 +198,12 @@ class Rig(ABC):
     @property
     def leader_id(self) -> int:
         """The leader of `orders`-0."""
-        leader = self.state.leader
-        assert leader is not None, "the partition is offline"
+        return self.leader_of(TOPIC)
+
+    def leader_of(self, topic: str) -> int:
+        """The leader of a topic's first partition."""
+        leader = self.partition(topic).leader
+        assert leader is not None, f"{topic}-0 is offline"
         return leader
 
     @property
@@ -221,7 +212,7 @@ class Rig(ABC):
 
     def edges(self) -> set[tuple[int, int]]:
         """The links that are not as they were built."""
-        graph = self.network()
+        graph = self.verbs.network.graph()
         nodes = [node for node in graph if node <= CONTROLLER_ID]
         whole = {(a, b) for a in nodes for b in nodes if a != b}
         shaped = {(a, b) for a, b, shapes in graph.edges(data="shapes") if shapes}
@@ -241,12 +232,8 @@ class Rig(ABC):
         self.wait(lambda: self.isr == sorted(members), f"ISR {members}")
 
 
-class ByteRig(Rig):
+class ByteRig(Rig, ClusterVerbs):
     """A cluster that is asked in bytes."""
-
-    driver: SocketDriver
-    events: Callable[[], list[NoteEntry]]
-    _wait: Callable[..., None]
 
     @property
     def notes(self) -> list[Note]:
@@ -271,7 +258,7 @@ class ByteRig(Rig):
         self, condition: Callable[[], bool], what: str = "", limit_ms: int | None = None
     ) -> None:
         """Return when `condition()` holds, which the driver's thread looks at."""
-        self._wait(condition, (limit_ms or LIVE_LIMIT_MS) / 1000, f"no {what}")
+        self.wait_until(condition, (limit_ms or LIVE_LIMIT_MS) / 1000, f"no {what}")
 
 
 class LiveRig(ByteRig, Cluster):
@@ -327,12 +314,28 @@ class VirtualRig(Rig, VirtualDriver):
         self.run_for(0)
         return answer
 
-    def call(self, broker: int, api_key: ApiKey, version: int, body: Any) -> Any:
+    def ask_and_wait(self, broker: int, api_key: ApiKey, version: int, body: Any) -> Any:
         """Send a request; its answer, after as much time as it takes."""
         answer = self.ask(broker, api_key, version, body)
         if answer.body is None:
-            self.wait(lambda: answer.body is not None, f"answer to {api_key.name}")
+            self.wait(answer.has_come, f"answer to {api_key.name}")
         return answer.body
+
+    def assign_topic(self, name: str, assignment: list[list[int]]) -> Answer:
+        """Create a topic; `assignment[i]`: the replicas of partition i."""
+        wanted = [
+            m.CreateTopicsRequest.CreatableReplicaAssignment(index, replicas)
+            for index, replicas in enumerate(assignment)
+        ]
+        topic = m.CreateTopicsRequest.CreatableTopic(name, -1, -1, wanted)
+        return self.ask(1, ApiKey.CREATE_TOPICS, 5, m.CreateTopicsRequest([topic], 5_000))
+
+    def delete_orders(self, via: int) -> Answer:
+        """Delete `orders` by asking a broker."""
+        body = m.DeleteTopicsRequest(
+            topics=[m.DeleteTopicsRequest.DeleteTopicState(name=TOPIC)], timeout_ms=5_000
+        )
+        return self.ask(via, ApiKey.DELETE_TOPICS, 6, body)
 
     def line(self, broker: int) -> VirtualLine:
         return VirtualLine(self, broker)
@@ -349,8 +352,8 @@ class VirtualRig(Rig, VirtualDriver):
 
     def replica(self, broker: int) -> Replica:
         """A live broker's replica."""
-        node = self.dispatcher.processes[broker].node
-        assert isinstance(node, BrokerNode), f"broker {broker} is down"
+        node = self.dispatcher.broker(broker)
+        assert node is not None, f"broker {broker} is down"
         found = node.replicas.find(TOPIC, 0)
         assert isinstance(found, Replica), found
         return found
@@ -374,6 +377,8 @@ class SettledRig(VirtualRig):
     For tests that run on both drivers.
     """
 
+    waits = True
+
     def __init__(self, topology: Topology, seed: int = 1) -> None:
         super().__init__(topology, seed)
         self.open()
@@ -381,27 +386,13 @@ class SettledRig(VirtualRig):
 
     def ask(self, broker: int, api_key: ApiKey, version: int, body: Any) -> Answer:
         answer = super().ask(broker, api_key, version, body)
-        self.wait(lambda: answer.body is not None, "answer")
+        self.wait(answer.has_come, "answer")
         return answer
 
     def wait(
         self, condition: Callable[[], bool], what: str = "", limit_ms: int | None = None
     ) -> None:
         super().wait(condition, what, limit_ms or LIVE_LIMIT_MS)
-
-    def kill(self, broker_id: int, how: str = "kill") -> None:
-        super().kill(broker_id, how)
-        settled = self.verbs.settled
-        self.wait(lambda: settled.is_down(broker_id), "death")
-        self.wait(lambda: settled.is_without(broker_id), "life without it")
-
-    def start(self, broker_id: int) -> None:
-        super().start(broker_id)
-        self.wait(lambda: self.verbs.settled.is_serving(broker_id), "start")
-
-    def move(self, topic: str, partition: int, to: int) -> None:
-        super().move(topic, partition, to)
-        self.wait(lambda: self.verbs.settled.is_led_by(topic, partition, to), "move")
 
 
 class Simulated(VirtualRig):

@@ -91,8 +91,8 @@ def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
     return rows
 
 
-_at_ms: Final[Callable[[Any], int]] = attrgetter("at_ms")
-_seen_ms: Final[Callable[[Any], int]] = attrgetter("seen_ms")
+_at_ms: Final[Callable[[object], int]] = attrgetter("at_ms")
+_seen_ms: Final[Callable[[object], int]] = attrgetter("seen_ms")
 _first: Final[Callable[[Any], int]] = itemgetter(0)
 
 

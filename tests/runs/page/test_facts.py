@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kcluster.events import AnyEvent
 from kcluster.events.brokers import BrokerPaused
 from kcluster.events.network import (
     LinkCut,
@@ -103,7 +104,7 @@ def test_facts__an_action_has_a_short_text(facts: Any) -> None:
     nothing: dict[str, Any] = {"links": (), "clients": {}}
     nodes = (1, 3000, 100_000, 100_001)
     no_sides: dict[str, Any] = {"sides": (), "joint": (), "astride": ()}
-    events = (
+    events: tuple[AnyEvent, ...] = (
         NetworkCut(**nothing, **no_sides, nodes=nodes, others=(2,), one_way=False),
         NetworkShaped(**nothing, nodes=(1,), others=(2,), latency_us=5_000),
         RuleAdded("r", Drop(), ("Produce",), None, (), "*", ()),

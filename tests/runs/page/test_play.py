@@ -10,7 +10,7 @@ import pytest
 from kcluster.scenario.play.played import PlayedRun
 from kcluster.web.held import HeldCluster
 from tests.runs.page.stage import failover_result
-from tests.web.api import serving
+from tests.web.api_client import serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -12,20 +12,20 @@ from typing import Final
 
 from kcluster.clients.ledger import Ledger
 from kcluster.clients.wire import ClientStateMachine, Wire
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.recorder import Recorder
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.invariants.livelock import LEAST_STEPS, STEPS_EACH
 from kcluster.runtime.livelock import LivelockError
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import CALM_LIMIT_MS, Progress, RunResult, ScenarioRun
-from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.stage import ScenarioStage
 
 PROGRESS_SLICES: Final = 20
 LEAVE_LIMIT_MS: Final = 60_000
 """How long consumers may take to leave their groups."""
 
 
-class VirtualStage(Stage):
+class VirtualStage(ScenarioStage):
     """A stage on a virtual driver."""
 
     may_await_locks = True
@@ -35,7 +35,6 @@ class VirtualStage(Stage):
         super().__init__(self.driver.plan, self.driver.dispatcher, self.driver.verbs, ledger, seed)
         self.livelock: LivelockError | None = None
         """Why time stands still for ever: nothing runs any more."""
-        self._waiting: list[tuple[Callable[[], bool], Callable[[], None]]] = []
 
     def start(self) -> None:
         """Start the cluster.  The scenario's time begins when it serves."""
@@ -51,7 +50,7 @@ class VirtualStage(Stage):
         self.driver.at(self._began_ms + at_ms, callback)
 
     def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
-        self._waiting.append((holds, callback))
+        self.driver.when(holds, callback)
 
     def _add(self, client: ClientStateMachine) -> Wire:
         return self.driver.add_client(client)
@@ -59,13 +58,7 @@ class VirtualStage(Stage):
     def run(self, is_over: Callable[[], bool], limit_ms: int) -> bool:
         """Advance time until `is_over()`, at most `limit_ms`; returns whether it holds.  After a
         livelock it never does."""
-
-        def turn() -> bool:
-            if self._waiting:
-                self._look()
-            return is_over()
-
-        return self.guarded(lambda: self.driver.run_until_condition(turn, limit_ms))
+        return self.guarded(lambda: self.driver.run_until_condition(is_over, limit_ms))
 
     def guarded(self, callback: Callable[[], bool | None]) -> bool:
         """Call back, and return what it returns; False if time stands still, then or before."""
@@ -81,19 +74,12 @@ class VirtualStage(Stage):
         self.run(_never, until_ms - self.now_ms)
         self.guarded(lambda: self.driver.run_until(self._began_ms + until_ms))
 
-    def _look(self) -> None:
-        for entry in tuple(self._waiting):
-            holds, callback = entry
-            if holds():
-                self._waiting.remove(entry)
-                callback()
-
 
 def _never() -> bool:
     return False
 
 
-def _nothing_to_watch(stage: Stage) -> None:
+def _nothing_to_watch(stage: ScenarioStage) -> None:
     pass
 
 
@@ -103,7 +89,10 @@ class VirtualRun:
     the stage to call it at certain times."""
 
     def __init__(
-        self, scenario: Scenario, seed: int, watch: Callable[[Stage], None] = _nothing_to_watch
+        self,
+        scenario: Scenario,
+        seed: int,
+        watch: Callable[[ScenarioStage], None] = _nothing_to_watch,
     ) -> None:
         self._began_s = time.perf_counter()
         self._scenario = scenario
@@ -149,7 +138,7 @@ def run_virtual(
     scenario: Scenario,
     seed: int,
     progress: Progress,
-    watch: Callable[[Stage], None] = _nothing_to_watch,
+    watch: Callable[[ScenarioStage], None] = _nothing_to_watch,
 ) -> RunResult:
     """Run a scenario on its own cluster in virtual time; `watch`: see VirtualRun."""
     played = VirtualRun(scenario, seed, watch)

@@ -1,0 +1,11 @@
+"""What can be done to a running cluster; importing this package registers every action."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from kcluster.actions.base import ACTIONS, Action
+
+__all__ = ["ACTIONS", "Action"]
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")

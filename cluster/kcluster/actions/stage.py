@@ -1,0 +1,113 @@
+"""Where actions are performed: one cluster, its clock, the words for its nodes.
+
+Owns: Stage: random sequence, names that steps give, why actions could not be performed.
+Never: owns a clock, starts a client (scenario/play/stage.py does).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from random import Random
+
+from msgspec import Struct, field
+
+from kcluster.deaths import DeathKind, ProcessState
+from kcluster.operations.errors import ClusterError
+from kcluster.operations.states import StateVerb
+from kcluster.operations.targets import Finder, Targets
+from kcluster.operations.verbs import Verbs
+from kcluster.runtime.build import Plan
+from kcluster.runtime.dispatch import Dispatcher
+
+
+class Doing(Struct):
+    """What is known of an action that is performed by hand.  `left_alone`: the brokers it named
+    and did not act on, with their states; `awaited`: conditions that hold when it is over."""
+
+    left_alone: tuple[tuple[int, ProcessState], ...] = ()
+    awaited: list[Callable[[], bool]] = field(default_factory=list)
+
+
+class Stage(ABC):
+    """One cluster, as actions see it.  All of it is called in the driver's thread.
+
+    `problems`: why actions could not be performed, one line each.
+    """
+
+    def __init__(self, plan: Plan, dispatcher: Dispatcher, verbs: Verbs, seed: int) -> None:
+        self.plan = plan
+        self.dispatcher = dispatcher
+        self.verbs = verbs
+        self.rng = Random(f"{seed}/scenario")
+        self.problems: list[str] = []
+        self.doing: Doing | None = None
+        """Of the action that is performed by hand now; None in a scenario's run."""
+        self.clients: dict[str, int] = {}
+        """The ids of clients in the fabric, by the names that targets use."""
+        self._finder = Finder(plan, dispatcher, verbs, self.rng)
+        self._finder.clients = self.clients
+
+    # ------------------------------------------------------------------------------ the clock
+
+    @property
+    @abstractmethod
+    def now_ms(self) -> int:
+        """Since the stage was set up."""
+
+    @abstractmethod
+    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
+        """Call `callback` at this time, in the ms of `now_ms`."""
+
+    @abstractmethod
+    def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
+        """Call `callback` as soon as `holds()`."""
+
+    # ------------------------------------------------------------------------------ the nodes
+
+    def nodes(self, targets: Targets, may_be_none: bool = False) -> tuple[int, ...]:
+        """The ids of the nodes that are meant now; ClusterError if there is none, unless there may
+        be none."""
+        return self._finder.find(targets, may_be_none)
+
+    def remember(self, name: str, nodes: tuple[int, ...]) -> None:
+        """Give these nodes a name, which later targets may use."""
+        self._finder.names[name] = nodes
+
+    def client_ids(self) -> dict[str, int]:
+        """The ids of the workload's clients in the fabric, by name."""
+        return dict(self.clients)
+
+    # ---------------------------------------------------------------------------- performing
+
+    def on_each(
+        self,
+        verb: StateVerb,
+        nodes: tuple[int, ...],
+        operation: Callable[[int], None],
+        death: DeathKind = DeathKind.KILL,
+    ) -> tuple[int, ...]:
+        """Call `operation(node)` for each node that the verb acts on now; returns these.  By hand
+        no paused process is asked to shut down: whoever waits for it would wait for a kill."""
+        can_wait = self.doing is None or death is not DeathKind.CLEAN
+        chosen = self.verbs.on_each(verb, nodes, operation, can_wait)
+        if self.doing is not None:
+            self.doing.left_alone = chosen.left_alone
+        return chosen.nodes
+
+    def is_over_when(self, holds: Callable[[], bool]) -> None:
+        """The action that is performed now is over when this holds too."""
+        if self.doing is not None:
+            self.doing.awaited.append(holds)
+
+    def refuse(self, text: str) -> None:
+        """Report that an action could not be performed: the run then proves nothing."""
+        self.problems.append(text)
+
+    def attempt(self, what: str, callback: Callable[[], None]) -> None:
+        """Call `callback`; its refusal is a problem of the run."""
+        try:
+            callback()
+        except ClusterError as error:
+            self.refuse(f"{what}: {error}")
