@@ -22,7 +22,7 @@ from kcluster.operations.admin import Admin, OnEnd
 from kcluster.operations.asking import Asking, elect_request
 from kcluster.operations.errors import ClusterError, WrongName
 from kcluster.operations.links import Links
-from kcluster.operations.node_sets import NetworkControl
+from kcluster.operations.node_sets import NodeSets
 from kcluster.operations.settled import Settled
 from kcluster.operations.states import Chosen, StateVerb, WrongState, choose
 from kcluster.protocol.errors import ErrorCode
@@ -43,7 +43,7 @@ class Verbs:
     def __init__(self, plan: Plan, dispatcher: Dispatcher) -> None:
         self.settled = Settled(dispatcher)
         self.links = Links(dispatcher)
-        self.network = NetworkControl(plan, dispatcher, self.links, self.settled)
+        self.network = NodeSets(plan, dispatcher, self.links, self.settled)
         self._plan = plan
         self._dispatcher = dispatcher
         self._asking = Asking(dispatcher)
