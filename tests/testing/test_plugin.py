@@ -95,7 +95,7 @@ def test_kafka_cluster__what_the_cluster_refuses_is_shown_at_the_tests_own_line(
             ">*kafka_cluster.kill(*",
             "E*: there is no topic 'nope'; the topics are: none",
             "",
-            "*test_*.py:4: ClusterError",
+            "*test_*.py:4: WrongName",
             "E*ScenarioError: kil: no such action or key of a step; did you mean kill?",
             "",
             "*test_*.py:7: ScenarioError",

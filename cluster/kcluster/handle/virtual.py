@@ -107,7 +107,7 @@ class VirtualDriver(UserVerbs):
         reached."""
         return self.run_until_condition(self.time.is_idle, limit_ms)
 
-    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
+    def at(self, at_ms: int, callback: Callable[[], object]) -> None:
         """Call `callback` at this time."""
         self.time.at(at_ms * 1000, callback)
 

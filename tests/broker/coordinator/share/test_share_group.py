@@ -42,7 +42,7 @@ def test_assignor__more_partitions_than_members() -> None:
 
 
 def test_assignor__more_members_than_partitions_share_them() -> None:
-    members = {f"m{one}": (A,) for one in range(4)}
+    members: dict[str, tuple[bytes, ...]] = {f"m{one}": (A,) for one in range(4)}
     found = assign(members, {A: 2})
     assert sorted(found.values()) == [["a0"], ["a0"], ["a1"], ["a1"]]
 
@@ -245,7 +245,7 @@ def test_topic__created_later_is_read_from_then_on() -> None:
     a.join()
     rig.settle(a)
     assert a.owned == {"orders": [0]}
-    rig.create_topic("late", [[1, 2, 3], [2, 3, 1]])
+    rig.assign_topic("late", [[1, 2, 3], [2, 3, 1]])
     rig.settle(a)
     assert a.owned == {"orders": [0], "late": [0, 1]}
 
@@ -261,7 +261,7 @@ def test_topic__more_partitions() -> None:
 def test_topic__deleted_takes_its_states_along() -> None:
     rig, a = settled()
     partition = rig.share_partition
-    rig.delete_topic(via=1)
+    rig.delete_orders(via=1)
     rig.run_for(1_000)
     assert rig.shard.state(partition) is None
     assert rig.group.states is not None
@@ -275,7 +275,7 @@ def test_topic__deleted_while_the_group_had_no_coordinator() -> None:
     rig.kill(3)
     rig.kill(1)
     rig.run_for(20_000)
-    rig.delete_topic(via=2)
+    rig.delete_orders(via=2)
     rig.run_for(1_000)
     rig.start(3)
     rig.start(1)
