@@ -32,13 +32,12 @@ What no driver guarantees
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol, final
+from typing import Any, Protocol, final
 
 from msgspec import Struct
 from mypy_extensions import mypyc_attr
 
-CONTROLLER_ID: Final = 3000
-"""Node id of the controller: Kafka's habit of giving controllers ids from 3000 on."""
+from kcluster.node_ids import CONTROLLER_ID as CONTROLLER_ID
 
 NoteId = tuple[int, int]
 """(node id, that node's running number): names a Note, so that others can give it as a cause."""

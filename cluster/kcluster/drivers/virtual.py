@@ -193,7 +193,7 @@ class VirtualDriver(NetworkVerbs):
         self, verb: StateVerb, brokers: Nodes, operation: Callable[[int], None]
     ) -> tuple[int, ...]:
         found = self._finder.nodes(brokers, may_be_none=verb is StateVerb.START)
-        return self._do(lambda: self.verbs.on_each(verb, found, operation))
+        return self._do(lambda: self.verbs.on_each(verb, found, operation).nodes)
 
     def _run_until(self, condition: Callable[[], bool], limit_ms: int, failure: str) -> None:
         if not self.run_until_condition(condition, limit_ms):

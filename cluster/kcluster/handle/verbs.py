@@ -184,7 +184,7 @@ class ClusterVerbs(WaitingVerbs, NetworkVerbs, ClockVerbs, RecordVerbs):
         self, verb: StateVerb, brokers: Nodes, operation: Callable[[int], None]
     ) -> tuple[int, ...]:
         found = self.find(brokers, may_be_none=verb is StateVerb.START)
-        return self._do(lambda: self._verbs.on_each(verb, found, operation))
+        return self._do(lambda: self._verbs.on_each(verb, found, operation).nodes)
 
     def advertise(self, broker_id: int, host: str, port: int, *, timeout_s: float = 30.0) -> None:
         """Give clients this address of a broker from now on, for instance that of a forwarder.
@@ -235,11 +235,17 @@ class ClusterVerbs(WaitingVerbs, NetworkVerbs, ClockVerbs, RecordVerbs):
         """The controller treats each broker as what it is, and ISRs are what they can be."""
         return self._do(self._settled.is_settled)
 
-    def wait_until_settled(self, *, timeout_s: float | None = None) -> bool:
-        """Wait until `is_settled()`, by default `settle_limit_s` at most; returns whether it was:
-        what follows may unsettle it at once."""
-        limit_s = timeout_s or self.settle_limit_s
-        return self._wait(self._settled.is_settled, limit_s, None) or self.is_settled()
+    def wait_until_settled(
+        self, *, timeout_s: float | None = None, after: Callable[[], bool] = lambda: True
+    ) -> bool:
+        """Wait until `is_settled()` and `after()` hold, the latter in the driver's thread, by
+        default `settle_limit_s` at most; returns whether they did: what follows may unsettle the
+        cluster at once."""
+
+        def holds() -> bool:
+            return after() and self._settled.is_settled()
+
+        return self._wait(holds, timeout_s or self.settle_limit_s, None) or self._do(holds)
 
     def _wait_down(self, chosen: tuple[int, ...], timeout_s: float | None) -> None:
         down = self._settled.is_down

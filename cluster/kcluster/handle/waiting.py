@@ -50,6 +50,8 @@ class WaitingVerbs:
         self._verbs = Verbs(self.plan, self.driver.dispatcher)
         self._settled = self._verbs.settled
         self._sequence = 0
+        self.began_ms = self.driver.now_ms()
+        """The time of the first event; lines of events count from it."""
         self._events: deque[NoteEntry] = deque(maxlen=MAX_EVENTS_KEPT)
         self._subscribers: tuple[Callable[[NoteEntry], None], ...] = ()
         self.driver.dispatcher.note_sinks = (self._keep,)
@@ -189,6 +191,8 @@ class WaitingVerbs:
             end()
 
     def _keep(self, note: Note) -> None:
+        if not self._sequence:
+            self.began_ms = note.at_ms
         self._sequence += 1
         entry = NoteEntry(self._sequence, note)
         self._events.append(entry)

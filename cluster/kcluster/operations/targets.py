@@ -21,7 +21,7 @@ from kcluster.contract import CONTROLLER_ID, Rng
 from kcluster.deaths import ProcessState
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.metadata.records import PartitionRegistration
-from kcluster.operations.errors import ClusterError
+from kcluster.operations.errors import ClusterError, WrongName
 from kcluster.operations.names import Names, PartitionName, partition_name
 from kcluster.operations.verbs import Verbs
 from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
@@ -454,9 +454,14 @@ class NameTarget(Target, frozen=True, kw_only=True):
         if self.name in finder.clients:
             return (finder.clients[self.name],)
         known = (*finder.names, *finder.clients)
-        meant = nearest(self.name, (*known, *_PLAIN_WORDS))
+        meant = self._broker_meant(finder) or nearest(self.name, (*known, *_PLAIN_WORDS))
         hint = f"did you mean {meant}?" if meant else f"there are {TARGETS_SHOWN}"
-        raise ClusterError(f"{self.name}: no such node; {hint}")
+        raise WrongName(f"{self.name}: no such node; {hint}")
+
+    def _broker_meant(self, finder: Finder) -> str | None:
+        """`1`, if this is `broker-1`."""
+        digits = "".join(filter(str.isdecimal, self.name))
+        return digits if digits in map(str, finder.plan.addresses) else None
 
     def problems(self, names: Names) -> Iterator[str]:
         yield from self._problems((*names.from_steps, *names.clients))

@@ -16,6 +16,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from kcluster.clients.ledger import Ledger
+from kcluster.deaths import ProcessState
 from kcluster.handle.cluster import Cluster
 from kcluster.handle.verbs import ClusterVerbs
 from kcluster.operations.errors import ClusterError
@@ -23,18 +24,22 @@ from kcluster.scenario.language.loader import action_of
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.play.live import LiveStage
 from kcluster.scenario.play.running_stage import RunningStage
-from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.stage import Doing, Stage
 
 _STAGE: Final = "stage"
 
 
 class Performed(Struct):
     """An action that was performed.  `nodes`: those it names, as far as it names any;
-    `can_be_undone`: there is something to undo; `undo`: undoes it once, in the driver's thread."""
+    `left_alone`: the brokers among them that it did not act on, with their states;
+    `can_be_undone`: there is something to undo; `undo`: undoes it once, in the driver's thread;
+    `is_over`: whether all of it has been done, or refused, there too."""
 
     nodes: tuple[int, ...]
+    left_alone: tuple[tuple[int, ProcessState], ...]
     can_be_undone: bool
     undo: Callable[[], None]
+    is_over: Callable[[], bool]
     is_undone: bool = False
 
 
@@ -72,13 +77,21 @@ def perform_on(stage: Stage, step: Step) -> Callable[[], None]:
 
 def _perform_on(stage: Stage, step: Step) -> Performed:
     problems = len(stage.problems)
-    nodes = step.action.about_to_affect(stage)
-    if step.options.as_:
-        stage.remember(step.options.as_, nodes)
-    undo_it = step.action.do(stage)
+    doing = stage.doing = Doing()
+    try:
+        nodes = step.action.about_to_affect(stage)
+        if step.options.as_:
+            stage.remember(step.options.as_, nodes)
+        undo_it = step.action.do(stage)
+    finally:
+        stage.doing = None
     if len(stage.problems) > problems:
         raise ClusterError(stage.problems.pop())
-    performed = Performed(nodes, undo_it is not None, _nothing)
+
+    def is_over() -> bool:
+        return bool(stage.problems) or all(holds() for holds in doing.awaited)
+
+    performed = Performed(nodes, doing.left_alone, undo_it is not None, _nothing, is_over)
 
     def undo_once() -> None:
         if undo_it is not None and not performed.is_undone:

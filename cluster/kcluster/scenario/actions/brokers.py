@@ -13,7 +13,7 @@ from kcluster.operations.states import StateVerb
 from kcluster.operations.targets import Targets
 from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import OneOf
-from kcluster.scenario.language.words import BROKERS
+from kcluster.scenario.language.words import BROKERS, RELEASE
 from kcluster.scenario.play.stage import Stage
 
 _WAYS: Final = OneOf("way to die", tuple(DeathKind))
@@ -42,7 +42,7 @@ class KillBrokers(_OnBrokers, frozen=True):
     def do(self, stage: Stage) -> Undo:
         death, kill = DeathKind(self.how), stage.verbs.kill
         found = stage.nodes(self.brokers)
-        chosen = stage.verbs.on_each(StateVerb.KILL, found, lambda node: kill(node, death))
+        chosen = stage.on_each(StateVerb.KILL, found, lambda node: kill(node, death), death)
         return lambda: _start(stage, chosen)
 
 
@@ -58,8 +58,14 @@ class StopBrokers(_OnBrokers, frozen=True):
 class StartBrokers(_OnBrokers, frozen=True):
     """Start brokers that are down, on the disks that they had."""
 
+    kafka_version: Annotated[
+        str | None, RELEASE, "Run as this Kafka release from now on: an upgrade or a downgrade."
+    ] = None
+
     def do(self, stage: Stage) -> None:
-        stage.verbs.on_each(StateVerb.START, self.affected(stage), stage.verbs.start)
+        start, version = stage.verbs.start, self.kafka_version
+        found = self.affected(stage)
+        stage.on_each(StateVerb.START, found, lambda node: start(node, version))
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
         return stage.nodes(self.brokers, may_be_none=True)
@@ -71,7 +77,7 @@ class PauseBrokers(_OnBrokers, frozen=True):
 
     def do(self, stage: Stage) -> Undo:
         found = stage.nodes(self.brokers)
-        chosen = stage.verbs.on_each(StateVerb.PAUSE, found, stage.verbs.pause)
+        chosen = stage.on_each(StateVerb.PAUSE, found, stage.verbs.pause)
         return lambda: _resume(stage, chosen)
 
 
@@ -80,7 +86,7 @@ class ResumeBrokers(_OnBrokers, frozen=True):
     """Resume paused brokers."""
 
     def do(self, stage: Stage) -> None:
-        stage.verbs.on_each(StateVerb.RESUME, stage.nodes(self.brokers), stage.verbs.resume)
+        stage.on_each(StateVerb.RESUME, stage.nodes(self.brokers), stage.verbs.resume)
 
 
 def _start(stage: Stage, chosen: tuple[int, ...]) -> None:

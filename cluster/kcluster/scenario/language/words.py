@@ -13,9 +13,11 @@ from msgspec import Struct
 
 from kcluster.config.files.durations import milliseconds
 from kcluster.config.files.problems import show
+from kcluster.config.topology.broker_checks import unknown_version
 from kcluster.operations.conditions import compare, condition
 from kcluster.operations.names import partition_name
 from kcluster.operations.targets import TARGETS_SHOWN, targets
+from kcluster.protocol.releases import find_release
 from kcluster.scenario.language.fields import UNITS_SHOWN, Words, duration_text
 
 _SYMBOLS: Final = ("<=", ">=", "==", "!=", "<", ">", "=")
@@ -81,6 +83,14 @@ def _count_number(text: str) -> int:
     return int(digits)
 
 
+def release_name(text: str) -> str:
+    """The name of a Kafka release, such as 3.9."""
+    known = find_release(text.strip())
+    if known is None:
+        raise ValueError(unknown_version(text))
+    return known.name
+
+
 def time_check(text: str) -> CountCheck:
     """`< 1s`, `300ms`, `some`, `none`: what a time must be, in ms."""
     text = text.strip()
@@ -107,4 +117,5 @@ TARGETS: Final = Words(TARGETS_SHOWN, targets, lists=True, brief="targets")
 """Nodes: brokers, the controller, clients."""
 BROKERS: Final = Words(TARGETS_SHOWN, targets, lists=True, brief="targets (brokers)")
 """Brokers, and the controller where the action says so."""
+RELEASE: Final = Words("a release like 3.9", release_name, brief="release such as 3.9")
 CONDITION: Final = Words("a condition like isr(orders-0) < 2", condition, brief="condition")

@@ -12,20 +12,32 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from random import Random
 
+from msgspec import Struct, field
+
 from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.node import BrokerNode
 from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.contract import Note
+from kcluster.deaths import DeathKind, ProcessState
 from kcluster.evidence.history import OpenTransaction
 from kcluster.evidence.transactions import open_in
 from kcluster.operations.conditions import SETTLED, Condition, ConditionFacts
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.states import StateVerb
 from kcluster.operations.targets import Finder, Targets
 from kcluster.operations.verbs import Verbs
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
+
+
+class Doing(Struct):
+    """What an action that is performed by hand leaves to be known.  `left_alone`: the brokers it
+    named and did not act on, with their states; `awaited`: conditions that hold when it is over."""
+
+    left_alone: tuple[tuple[int, ProcessState], ...] = ()
+    awaited: list[Callable[[], bool]] = field(default_factory=list)
 
 
 class Stage(ABC):
@@ -46,6 +58,8 @@ class Stage(ABC):
         self.ledger = ledger
         self.rng = Random(f"{seed}/scenario")
         self.problems: list[str] = []
+        self.doing: Doing | None = None
+        """Of the action that is performed by hand now; None in a scenario's run."""
         self._notes: list[Note] = []
         self._finder = Finder(plan, dispatcher, verbs, self.rng)
         self._client_ids: dict[str, int] = {}
@@ -166,6 +180,26 @@ class Stage(ABC):
     def refuse(self, text: str) -> None:
         """Report that an action could not be performed: the run then proves nothing."""
         self.problems.append(text)
+
+    def on_each(
+        self,
+        verb: StateVerb,
+        nodes: tuple[int, ...],
+        operation: Callable[[int], None],
+        death: DeathKind = DeathKind.KILL,
+    ) -> tuple[int, ...]:
+        """Call `operation(node)` for each node that the verb acts on now; returns these.  By hand
+        no paused process is asked to shut down: whoever waits for it would wait for a kill."""
+        can_wait = self.doing is None or death is not DeathKind.CLEAN
+        chosen = self.verbs.on_each(verb, nodes, operation, can_wait)
+        if self.doing is not None:
+            self.doing.left_alone = chosen.left_alone
+        return chosen.nodes
+
+    def is_over_when(self, holds: Callable[[], bool]) -> None:
+        """The action that is performed now is over when this holds too."""
+        if self.doing is not None:
+            self.doing.awaited.append(holds)
 
     def attempt(self, what: str, callback: Callable[[], None]) -> None:
         """Call `callback`; its refusal is a problem of the run."""
