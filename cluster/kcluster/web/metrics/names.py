@@ -73,7 +73,7 @@ _BEANS: Final[dict[str, tuple[tuple[str, MetricKind, str, tuple[str, ...]], ...]
         ("MaxLag", _G, "The most records that one of its followers is behind.", ("clientid",)),
     ),
     "kafka.server:type=KafkaServer": (
-        ("ProcessStanding", _G, "1 starting, 2 recovery, 3 running, 6 controlled shutdown.", ()),
+        ("BrokerState", _G, "1 starting, 2 recovery, 3 running, 6 controlled shutdown.", ()),
     ),
     "kafka.server:type=DelayedOperationPurgatory": (
         ("PurgatorySize", _G, "Requests that wait.", ("delayedoperation",)),

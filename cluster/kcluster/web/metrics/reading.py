@@ -34,7 +34,7 @@ _STATES: Final = {
     LifecycleState.SHUTTING_DOWN: 6,
     LifecycleState.STOPPED: 7,
 }
-"""Kafka: ProcessStanding."""
+"""Kafka: BrokerState."""
 _UP: Final = {ProcessState.UP: 1, ProcessState.PAUSED: 0.5, ProcessState.DOWN: 0}
 QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 """Those of the JMX exporter."""
