@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kcluster.config.topology.keys import TOPOLOGY_KEYS
+from kcluster.config.files.fields import fields_of
+from kcluster.config.topology.keys import TopologyKeys
 from kcluster.learn.exercises import ExerciseKeys
 from kcluster.learn.lesson import LessonKeys
 from kcluster.runs.schema import run_schema
@@ -35,7 +36,7 @@ def test_schema__the_copies_in_docs_are_current(file: str, schema: object) -> No
 
 
 def test_schema__has_every_key_and_action() -> None:
-    assert set(topology_schema()["properties"]) == set(TOPOLOGY_KEYS)
+    assert set(topology_schema()["properties"]) == {field.key for field in fields_of(TopologyKeys)}
     step = scenario_schema()["$defs"]["step"]["anyOf"][0]
     assert set(ACTIONS) <= set(step["properties"])
     assert step["properties"]["kill"]["anyOf"][0]["properties"]["how"]["enum"] == [

@@ -198,5 +198,4 @@ class TopologyKeys(Struct, frozen=True, kw_only=True):
     ] = None
 
 
-TOPOLOGY_KEYS: Final = tuple(each.key for each in fields_of(TopologyKeys))
 TOPIC_KEYS: Final = tuple(each.key for each in fields_of(TopicKeys))
