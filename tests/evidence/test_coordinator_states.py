@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ class LargeGroup:
         self.t.open()
         self.t.run_for(1_000)
         find = m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
-        self.t.call(1, ApiKey.FIND_COORDINATOR, 4, find)
+        self.t.ask_and_wait(1, ApiKey.FIND_COORDINATOR, 4, find)
         self.t.run_for(1_000)
         self.states = CoordinatorStates({})
         self.joined = 0
@@ -39,7 +40,7 @@ class LargeGroup:
             subscribed_topic_names=[TOPIC] if epoch == 0 else None,
             topic_partitions=[] if epoch == 0 else None,
         )
-        answer = self.t.call(1, ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, body)
+        answer = self.t.ask_and_wait(1, ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, body)
         assert not answer.error_code, answer
         return answer
 
@@ -98,7 +99,7 @@ def test_recorder__sees_members_of_a_large_group_that_join_one_by_one_together()
     costs = []
     for size in (LARGE_GROUP, 2 * LARGE_GROUP):
         join_until(size)
-        costs.append(calls_of(lambda until=size + 10: join_until(until)))
+        costs.append(calls_of(partial(join_until, size + 10)))
     assert costs[1] - costs[0] <= 10, "no member reads all others again"
     group.t.run_for(LOOK_MS)
     assert len(recorder.states.groups.newest["g"].members) == group.joined

@@ -216,7 +216,9 @@ def test_audit__epoch_producer_and_cause_are_those_of_the_verdicts_chains(audite
             found = rows[run, *each["partition"], fate, each["allowed"]]
             is_readers = f"read by {each['client']}" in each["text"]
             chain = "\n".join(link["text"] for link in each["chain"])
-            epochs = set(map(int, re.findall(r"leader in epoch (\d+)", chain))) or {None}
+            epochs: set[int | None] = set(
+                map(int, re.findall(r"leader in epoch (\d+)", chain))
+            ) or {None}
             if fate == "reordered":  # its chain names no epochs
                 epochs = {row["epoch"] for row in found}
             assert any(

@@ -19,9 +19,9 @@ from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
 from kcluster.deaths import ProcessState
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.events.partitions import LeaderChange
 from kcluster.evidence.recorder import Recorder
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.operations.errors import ClusterError
 from kcluster.partition.log.log import Log
 from kcluster.protocol import messages as m
@@ -176,10 +176,8 @@ class Storm:
             Consumer(self.ledger, f"c{number}", TOPIC, number % PARTITIONS, number >= PARTITIONS)
             for number in range(2 * PARTITIONS)
         ]
-        self.client_ids = {
-            client.name: driver.add_client(client).client_id
-            for client in (*self.producers, *self.consumers)
-        }
+        clients: list[Producer | Consumer] = [*self.producers, *self.consumers]
+        self.client_ids = {client.name: driver.add_client(client).client_id for client in clients}
         self.operator = Asker()
         driver.add_client(self.operator)
 

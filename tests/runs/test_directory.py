@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -218,7 +219,7 @@ def test_directory__may_hold_other_things_than_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [{"brokers": 5}, {"brokers": [{"id": "x"}]}, {"brokers": [7]}])
-def test_directory__of_a_wrong_topology_is_refused(tmp_path: Path, change: dict) -> None:
+def test_directory__of_a_wrong_topology_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     path = write_run(tmp_path, unclean_run())
     info = json.loads((path / INFO).read_text())
     info["topology"] |= change

@@ -1,8 +1,8 @@
-"""A lesson as a checked value: its text in parts, with a question before what happens.
+"""A lesson as a checked value: its text in parts, with a question before each event.
 
 Owns: Lesson, LessonPart, Question, Choice, and reading a lesson's file.  Never: plays the scenario
-(playing.py), knows the right answer: a choice says when it is right, and the run decides.
-Kafka: no counterpart.
+(playing.py), knows the right answer: a choice has conditions, and the run decides. Kafka: no
+counterpart.
 
     parts:
       - title: Who takes over?
@@ -46,7 +46,7 @@ from kcluster.scenario.language.words import CONDITION
 
 MIN_CHOICES: Final = 2
 MAX_CHOICES: Final = 9
-"""Each is chosen by one digit."""
+"""The most choices of a question: each is chosen by one digit."""
 EVENTS: Final = "events"
 LOGS: Final = "logs"
 ERRORS: Final = "errors"
@@ -56,8 +56,8 @@ SHOWN: Final = (EVENTS, LOGS, ERRORS, COUNTS, VERDICT)
 
 
 class Choice(Struct, frozen=True):
-    """One of the answers to a question.  It is right if its conditions hold at the end of the
-    part, or its checks hold for the whole run."""
+    """A possible answer to a question.  It is right if its conditions hold at the end of the part,
+    or its checks hold for the whole run."""
 
     text: Annotated[str, text(), "The answer, as students read it."]
     when: Annotated[
@@ -71,7 +71,7 @@ class Choice(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """What students are asked before a part is played."""
+    """A question to the students before a part is played."""
 
     question: Annotated[str, StoryText(), "The question."]
     choices: Annotated[
@@ -117,7 +117,8 @@ class LessonKeys(Struct, frozen=True):
 
 
 class Lesson(Struct, frozen=True):
-    """A lesson, from `load_lesson`.  `number`: its place in the course, 0 for a teacher's own."""
+    """A lesson, from `load_lesson`.  `number`: its place in the course, 0 for a teacher's own
+    lesson."""
 
     number: int
     name: str
@@ -161,7 +162,7 @@ def read_keys(path: Path, struct: Any, word: str) -> Any:
 
 
 def _problems(path: Path, keys: LessonKeys) -> list[Problem]:
-    """What cannot be seen in one key alone."""
+    """Problems that involve several keys."""
     found = []
     before_ms = 0
     for at, part in enumerate(keys.parts):

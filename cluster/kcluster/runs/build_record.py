@@ -24,6 +24,7 @@ from kcluster.evidence.group_history import Commit, commits_of
 from kcluster.evidence.recorder import Judged, Recorder
 from kcluster.evidence.rows import ExchangeRow
 from kcluster.invariants.observed import Append, EpochRuns, Move, ObservedPartition
+from kcluster.json_types import JsonObject
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.runs.record import (
     AppendRow,
@@ -226,11 +227,11 @@ def leader_row(observed: ObservedPartition, at_ms: int, found: PartitionRegistra
     )
 
 
-def topology_values(recorder: Recorder) -> dict[str, Any]:
+def topology_values(recorder: Recorder) -> JsonObject:
     """The cluster's topology as values for JSON."""
     topology: Any = recorder.plan.topology
     without_places = msgspec.structs.replace(topology, places={})
-    values: dict[str, Any] = plain(msgspec.to_builtins(without_places))
+    values: JsonObject = plain(msgspec.to_builtins(without_places))
     return values
 
 

@@ -11,7 +11,7 @@ at `RunInfo.began_ms`.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -23,6 +23,7 @@ from kcluster.evidence.rows import (
     SendAnomaly,
     TransactionStateRow,
 )
+from kcluster.json_types import JsonObject
 
 FORMAT: Final = 4
 """The format of the directory.  3: events as typed records.  4: sends with their fates."""
@@ -50,7 +51,7 @@ class RunInfo(Struct):
     version: str = ""
     environment: dict[str, str] = {}
     """What a run of real client code depends on besides its seed: versions, the hash seed."""
-    topology: dict[str, Any] = {}
+    topology: JsonObject = {}
     format: int = FORMAT
 
 
@@ -285,7 +286,7 @@ class RunRecord(Struct):
     epochs: list[EpochsRow] = field(default_factory=list)
     groups: list[GroupRow] = field(default_factory=list)
     transaction_states: list[TransactionStateRow] = field(default_factory=list)
-    verdict: dict[str, Any] = field(default_factory=dict)
+    verdict: JsonObject = field(default_factory=dict)
     scenario: str = ""
     """The text of the scenario, if there is one."""
 

@@ -42,7 +42,7 @@ def cluster(*batches: int, start_offset: int = 0, **more: Any) -> ShareStateRig:
     rig = ShareStateRig(**more)
     for size in batches:
         answer = rig.produce(*[b"v"] * size, to=1)
-        rig.wait(lambda answer=answer: answer.body is not None, "append")
+        rig.wait(answer.has_come, "append")
     assert rig.initialize(start_offset=start_offset) == "NONE"
     return rig
 
@@ -52,7 +52,7 @@ def configure_group(rig: ShareStateRig, name: str, value: str) -> None:
     kind = m.IncrementalAlterConfigsRequest
     config = kind.AlterableConfig(name, 0, value)
     body = kind([kind.AlterConfigsResource(GROUP_RESOURCE, "g", [config])])
-    answer = rig.call(1, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)
+    answer = rig.ask_and_wait(1, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)
     assert not answer.responses[0].error_code, answer
     rig.run_for(100)
 

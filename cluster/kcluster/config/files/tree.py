@@ -75,7 +75,7 @@ Node = Scalar | Items | Map
 # -------------------------------------------------------------------------- from Python
 
 
-def from_python(value: Any) -> Node:
+def from_python(value: object) -> Node:
     """The node of a Python value: None, bool, numbers, text, sequences, mappings."""
     match value:
         case None:
@@ -157,7 +157,7 @@ class _YamlReader:
             return "a second document; only one can be read"
         return f"a second document; one {self.what} to a file"
 
-    def _node(self, event: Any, events: Iterator[Any], path: str, depth: int) -> Node:
+    def _node(self, event: Any, events: Iterator[object], path: str, depth: int) -> Node:
         mark = event.start_mark
         if isinstance(event, yaml.AliasEvent):
             self.complain(mark, path, f"aliases are not supported: write out *{show(event.anchor)}")

@@ -173,7 +173,7 @@ def _seeds(reading: TreeReader, node: Node | None) -> tuple[int, ...]:
     return tuple(seeds)
 
 
-def _columns(reading: TreeReader, node: Node | None, root: Map) -> dict[str, list[Any]]:
+def _columns(reading: TreeReader, node: Node | None, root: Map) -> dict[str, list[object]]:
     """Values by field, in the order of the file."""
     known = {field.key: field for field in fields_of(Cell)}
     if node is None or not isinstance(node, Map) or not node.entries:
@@ -183,7 +183,7 @@ def _columns(reading: TreeReader, node: Node | None, root: Map) -> dict[str, lis
             "empty: it must be a mapping of columns like acks: [1, all]",
         )
         return {}
-    columns: dict[str, list[Any]] = {}
+    columns: dict[str, list[object]] = {}
     for written, entry in node.entries.items():
         path = join("grid", written)
         key = written if written in known else written.replace(".", "_")
@@ -197,7 +197,7 @@ def _columns(reading: TreeReader, node: Node | None, root: Map) -> dict[str, lis
             reading.wrong(entry, path, "empty; at least one value is needed")
             continue
         items = entry.value.items if isinstance(entry.value, Items) else [entry.value]
-        values: list[Any] = []
+        values: list[object] = []
         for number, item in enumerate(items):
             where = join(path, number) if isinstance(entry.value, Items) else path
             value = known[key].kind.read(reading, item, where)

@@ -226,7 +226,9 @@ def read_action(node: Node, source: str) -> Step:
     return step
 
 
-def action_of(verb: str, short: Any, keys: Mapping[str, Any], undone_after: Any = None) -> Step:
+def action_of(
+    verb: str, short: object, keys: Mapping[str, object], undone_after: object = None
+) -> Step:
     """A single action from Python values: its one value, or its keys."""
     entries = {verb: MapEntry(from_python(keys or short))}
     if undone_after is not None:

@@ -99,7 +99,7 @@ class Scenario(Struct, frozen=True):
         return DEFAULT_SEED if self.seed is None else self.seed
 
     @classmethod
-    def load(cls, path: Any, **overrides: Any) -> Scenario:
+    def load(cls, path: Any, **overrides: object) -> Scenario:
         """Read a YAML file."""
         return _scenario(*SCENARIO_FILE.load(path), os.fspath(path), overrides)
 
@@ -113,14 +113,14 @@ SCENARIO_FILE: Final = FileKind("scenario", ScenarioError)
 
 
 def _scenario(
-    text: str, node: Node, problems: list[Problem], source: str, overrides: Mapping[str, Any]
+    text: str, node: Node, problems: list[Problem], source: str, overrides: Mapping[str, object]
 ) -> Scenario:
     """The scenario of a file; `overrides` replace top-level keys."""
     return structs.replace(read_scenario(node, source, overrides, problems), text=text)
 
 
 def read_scenario(
-    root: Node, source: str, overrides: Mapping[str, Any], problems: list[Problem]
+    root: Node, source: str, overrides: Mapping[str, object], problems: list[Problem]
 ) -> Scenario:
     """The scenario of a tree; `problems`: those found before."""
     reading = TreeReader(source)
