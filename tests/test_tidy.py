@@ -101,15 +101,12 @@ BANNED_CALLS = {
     "uuid4": "take the node's `rng`",
 }
 ALLOWED = {
-    "cluster/kcluster/config/topology/loader.py": {"open"},  # the one file that it is given
+    "cluster/kcluster/config/files/source.py": {"open"},  # the one file that it is given
     "cluster/kcluster/drivers/serving.py": {"concurrent"},  # who waits for a condition
     "cluster/kcluster/drivers/memory/driver.py": {"concurrent"},
     "cluster/kcluster/packaged.py": {"open", "os"},  # the package's own tables
     "cluster/kcluster/extras.py": {"os"},  # whether the place of an installation is still there
-    "cluster/kcluster/scenario/language/scenario.py": {
-        "open",
-        "os",
-    },  # the one file that it is given
+    "cluster/kcluster/scenario/language/scenario.py": {"os"},  # a topology's path beside its own
     "cluster/kcluster/scenario/language/profiles.py": {"open", "os"},  # the profile it names
     "cluster/kcluster/plain_output.py": {"io", "open", "os"},  # stdout and stderr themselves
     "cluster/kcluster/scenario/search.py": {"pathlib"},  # the files and directories it is given
