@@ -4,7 +4,7 @@
 #                      (with Java, Spark ingests the topic meanwhile and audits it)
 #   make test          ruff, mypy and pytest on the pure Python source, on all cores
 #   make test-compiled pytest again, on the compiled build; .ci/run runs both
-#   make lint          ruff and mypy alone
+#   make lint          ruff and mypy alone; Biome and tsc, where there are Node and npm
 #   make fuzz          made-up input for SECONDS (60; 0: no end); see tests/fuzz/README.md
 #   make compat        kafka-python's own integration tests against kcluster
 #   make compare       compare with Apache Kafka 4.4.0, or KAFKA=4.3.1, response by response; writes
@@ -29,7 +29,7 @@
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz test-compiled can-compile jars programs helpers tools lint compat compare compiled \
+.PHONY: help demo test fuzz test-compiled can-compile jars programs helpers tools lint javascript compat compare compiled \
   docs reference wheels bench bench-micro renew clean
 
 CC ?= cc
@@ -41,13 +41,15 @@ WORKERS = $(shell $(BIN)/python -c 'import os; print(2 * (os.cpu_count() or 1) +
 PARALLEL = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol tests/network tests/faults \
   tests/runtime tests/operations tests/drivers tests/handle tests/invariants tests/evidence tests/checks \
-  tests/property tests/fuzz tests/scenario/play tests/foreign_clients tests/cli tests/test_build.py scenarios
+  tests/property tests/fuzz tests/scenario/play tests/scenario/actions tests/foreign_clients tests/cli \
+  tests/test_build.py scenarios
 KAFKA_LIBS := build/kafka-libs
 KAFKA_CLIENTS := build/kafka-clients
 CONNECTOR_JARS := build/connector-jars
 ARCHIVES := build/archives
 PROGRAMS := build/programs
 HELPERS := build/helpers
+JAVASCRIPT := build/javascript
 TOOLS_TESTS := tests/compat/kafka_tools tests/compat/kafka_streams
 BUILD ?= compiled
 MEASURED = $(if $(filter pure,$(BUILD)),cluster,$(COMPILED)):.
@@ -87,7 +89,7 @@ test-compiled: can-compile
 	  $(MAKE) --no-print-directory compiled && { \
 	  KCLUSTER_BUILD=compiled PYTHONPATH=$(COMPILED) $(BIN)/python -P -m pytest -o pythonpath="$(COMPILED) ." \
 	    -o "addopts=--strict-markers --strict-config --import-mode=importlib" -q \
-	    -m "not pure_python" $(PARALLEL) $(COMPILED_TESTS) $(ARGS) \
+	    -m "not pure_python" --ignore tests/cli/pipeline $(PARALLEL) $(COMPILED_TESTS) $(ARGS) \
 	    || $(if $(strip $(ARGS)),[ $$? -eq 5 ],false); \
 	}; fi
 
@@ -95,6 +97,24 @@ lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
+	@$(MAKE) --no-print-directory javascript
+
+# With Node and npm: Biome checks all JavaScript, tsc the types of the page's. No user needs them.
+javascript:
+	@if ! command -v node >/dev/null 2>&1 || ! command -v npm >/dev/null 2>&1; then \
+	  echo "make: no Node or no npm here: the JavaScript is not checked"; \
+	elif ! $(MAKE) --no-print-directory --silent $(JAVASCRIPT)/.done; then \
+	  echo "make: Biome and TypeScript could not be fetched: the JavaScript is not checked"; \
+	else \
+	  $(JAVASCRIPT)/node_modules/.bin/biome check --config-path=tools/javascript --error-on-warnings \
+	    --log-level=error cluster helpers tests && \
+	  $(JAVASCRIPT)/node_modules/.bin/tsc --project tools/javascript; fi
+
+$(JAVASCRIPT)/.done: tools/javascript/package.json
+	@echo "Fetching Biome and TypeScript (40 MB); this once." >&2
+	@mkdir -p $(@D) && cp $< $(@D)
+	@cd $(@D) && npm install --silent --no-audit --no-fund --no-package-lock --ignore-scripts
+	@touch $@
 
 SECONDS ?= 60
 fuzz: $(VENV)/.dev

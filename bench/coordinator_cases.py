@@ -39,6 +39,12 @@ class Members:
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
         raise AssertionError(reason)
 
+    def new_port(self, node_id: int) -> int:
+        raise AssertionError("no broker moves")
+
+    def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
+        return ()
+
     def process_changed(self, process: Process, was: ProcessState) -> None:
         pass
 
@@ -113,7 +119,7 @@ def settling_group() -> Call:
         name = f"group-{next(rounds)}"
         for connection in range(MEMBERS):
             groups.send(broker, connection, ApiKey.JOIN_GROUP, 9, _join(name, ""))
-        generations = {}
+        generations: dict[int, int] = {}
         while len(generations) < MEMBERS:
             if not replies:
                 groups.dispatcher.at(groups.dispatcher.now_us + 10_000)

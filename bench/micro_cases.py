@@ -243,6 +243,12 @@ class Answers:
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
         raise AssertionError(reason)
 
+    def new_port(self, node_id: int) -> int:
+        raise AssertionError("no broker moves")
+
+    def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
+        return ()
+
     def process_changed(self, process: Process, was: ProcessState) -> None:
         pass
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -102,9 +102,10 @@ def main() -> None:
     chosen = options.parse_args()
     spark = open_session("local[1]", jar_settings(chosen.jars))
     register(spark)
-    own = nullcontext() if chosen.bootstrap else Cluster(Topology.of(brokers=1))
-    with own as cluster:
-        bootstrap = chosen.bootstrap or cluster.bootstrap
+    with ExitStack() as stack:
+        bootstrap = chosen.bootstrap
+        if not bootstrap:
+            bootstrap = stack.enter_context(Cluster(Topology.of(brokers=1))).bootstrap
         fill(bootstrap, chosen.records)
         # The first query of the JVM and of Spark itself counts for neither source.
         spark.range(1).write.format("noop").mode("overwrite").save()
@@ -113,7 +114,8 @@ def main() -> None:
         later: dict[str, list[float]] = {source: [] for source in sources}
         whole: dict[str, list[float]] = {source: [] for source in sources}
         used: dict[str, list[float]] = {source: [] for source in sources}
-        java = spark.sparkContext._gateway.proc.pid
+        gateway: Any = spark.sparkContext._gateway
+        java = gateway.proc.pid
         for _ in range(chosen.times):
             for source in sources:
                 later[source].append(read_s(spark, source, bootstrap, ONE))

@@ -11,9 +11,9 @@ from typing import Any, Final
 from msgspec import Struct
 
 from bench.wire import ACKS_ALL, batch_of
+from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.virtual import VirtualDriver
-from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 
@@ -56,9 +56,9 @@ class Producer:
         self._asked: int | None = None
         self._next_ms = 0
         self._retry_ms: int | None = None
-        self._wire: ClientWire | None = None
+        self._wire: Wire | None = None
 
-    def start(self, wire: ClientWire, now_ms: int) -> None:
+    def start(self, wire: Wire, now_ms: int) -> None:
         self._wire = wire
         self._next_ms = now_ms
         self._ask(now_ms)

@@ -38,7 +38,7 @@ def batch(
 
 def produce(
     topic: str = "{topic}",
-    topic_id: str = "{topic_id}",
+    topic_id: str | bytes = "{topic_id}",
     records: Any = None,
     *,
     index: int = 0,
@@ -56,7 +56,7 @@ def produce(
 def fetch(
     offset: int = 0,
     topic: str = "{topic}",
-    topic_id: str = "{topic_id}",
+    topic_id: str | bytes = "{topic_id}",
     *,
     partition: int = 0,
     partition_max_bytes: int = 1 << 20,

@@ -6,17 +6,15 @@ Owns: setting up, reading the state, cleaning up.  Never: knows a case.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from compare.case import Ask
 from compare.filling import Values
+from compare.systems import System
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.protocol.records.records import Record, build_batch
-
-if TYPE_CHECKING:
-    from compare.running import Runner
 
 STAGE_ASSIGNMENT: Final = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 FRESH_ASSIGNMENT: Final = ((1, 2, 3), (2, 3, 1))
@@ -28,7 +26,20 @@ _TOPIC_SOURCE: Final = 1
 _NAMES_MADE: Final = ("fresh", "new", "new2")
 
 
-def prepare_stage(runner: Runner) -> None:
+class Asker(Protocol):
+    """What these need of a Runner."""
+
+    stage: dict[str, Any]
+    system: System
+
+    def message(self, api: ApiKey, body: Mapping[str, Any], to: int, values: Values) -> Any:
+        """Send a request in its newest version; the decoded response."""
+
+    def ask(self, step: Ask, values: Values, masks: Mapping[str, str] = {}) -> Any:
+        """Send a step's request, with its retries; the response as plain data."""
+
+
+def prepare_stage(runner: Asker) -> None:
     """Create {topic} with its records, read {cluster_id}, wait until groups have coordinators and
     brokers have producer ids."""
     values = Values(runner.stage)
@@ -49,13 +60,13 @@ def prepare_stage(runner: Runner) -> None:
     # asked for its first one is still fetching its block of them.
     for broker in runner.system.addresses:
         for _ in range(STABLE_TRIES):
-            body: dict[str, Any] = {"transactional_id": None}
-            if not runner.message(ApiKey.INIT_PRODUCER_ID, body, broker, values).error_code:
+            request = {"transactional_id": None}
+            if not runner.message(ApiKey.INIT_PRODUCER_ID, request, broker, values).error_code:
                 break
             runner.system.sleep_ms(50)
 
 
-def coordinator_of(runner: Runner, group: str) -> int:
+def coordinator_of(runner: Asker, group: str) -> int:
     """The broker id of a group's coordinator, once there is one that serves."""
     values = Values(runner.stage)
     for _ in range(STABLE_TRIES * 10):
@@ -71,7 +82,7 @@ def coordinator_of(runner: Runner, group: str) -> int:
     raise AssertionError(f"group {group} has no coordinator: {found}")
 
 
-def transaction_coordinator_of(runner: Runner, transactional_id: str) -> int:
+def transaction_coordinator_of(runner: Asker, transactional_id: str) -> int:
     """The broker id of a transaction's coordinator, once there is one that serves."""
     values = Values(runner.stage)
     for _ in range(STABLE_TRIES * 10):
@@ -87,7 +98,7 @@ def transaction_coordinator_of(runner: Runner, transactional_id: str) -> int:
     raise AssertionError(f"transactional id {transactional_id} has no coordinator: {found}")
 
 
-def make_fresh(runner: Runner, values: Values) -> None:
+def make_fresh(runner: Asker, values: Values) -> None:
     """Create {fresh} if the run uses it."""
     if "fresh" in values.known:
         _create(runner, values, "{fresh}", FRESH_ASSIGNMENT)
@@ -95,7 +106,7 @@ def make_fresh(runner: Runner, values: Values) -> None:
 
 
 def _create(
-    runner: Runner, values: Values, name: str, assignment: tuple[tuple[int, ...], ...]
+    runner: Asker, values: Values, name: str, assignment: tuple[tuple[int, ...], ...]
 ) -> None:
     replicas = [
         {"partition_index": index, "broker_ids": list(ids)} for index, ids in enumerate(assignment)
@@ -107,7 +118,7 @@ def _create(
     assert not answer.topics[0].error_code, answer
 
 
-def _wait_for_topic(runner: Runner, values: Values, name: str) -> Any:
+def _wait_for_topic(runner: Asker, values: Values, name: str) -> Any:
     """A topic's id, once all brokers know it and each leader serves its partition."""
     body = {"topics": [{"name": name}], "allow_auto_topic_creation": False}
     for broker in runner.system.addresses:
@@ -122,7 +133,7 @@ def _wait_for_topic(runner: Runner, values: Values, name: str) -> Any:
     return topic.topic_id
 
 
-def _serves(runner: Runner, values: Values, name: str, index: int, broker: int) -> bool:
+def _serves(runner: Asker, values: Values, name: str, index: int, broker: int) -> bool:
     """Whether a leader serves its partition, which begins shortly after it is in the metadata."""
     requested = [{"partition_index": index, "timestamp": -1, "current_leader_epoch": -1}]
     body = {"replica_id": -1, "topics": [{"name": name, "partitions": requested}]}
@@ -133,7 +144,7 @@ def _serves(runner: Runner, values: Values, name: str, index: int, broker: int) 
 # ---------------------------------------------------------------------------------- afterwards
 
 
-def state_after(runner: Runner, values: Values, masks: Mapping[str, str]) -> dict[str, Any]:
+def state_after(runner: Asker, values: Values, masks: Mapping[str, str]) -> dict[str, Any]:
     """The state of everything that a case could have changed, once it is stable."""
     values.known["placed_at_random"] = PLACEMENT in masks
     if not set(values.known) & {*_NAMES_MADE, "group", "txn"}:
@@ -149,7 +160,7 @@ def state_after(runner: Runner, values: Values, masks: Mapping[str, str]) -> dic
     return now
 
 
-def _state(runner: Runner, values: Values) -> dict[str, Any]:
+def _state(runner: Asker, values: Values) -> dict[str, Any]:
     state: dict[str, Any] = {}
     for name in _NAMES_MADE:
         if name in values.known:
@@ -169,7 +180,7 @@ def _state(runner: Runner, values: Values) -> dict[str, Any]:
     return state
 
 
-def _topic_state(runner: Runner, values: Values, name: str) -> Any:
+def _topic_state(runner: Asker, values: Values, name: str) -> Any:
     body = {"topics": [{"name": name}], "allow_auto_topic_creation": False}
     (topic,) = runner.message(ApiKey.METADATA, body, 1, values).topics
     if topic.error_code:
@@ -201,7 +212,7 @@ def _shape(partition: Any) -> str:
     return f"{len(partition.replica_nodes)} replicas, {len(partition.isr_nodes)} in sync"
 
 
-def _ends(runner: Runner, values: Values, name: str, partition: Any) -> str:
+def _ends(runner: Asker, values: Values, name: str, partition: Any) -> str:
     if partition.leader_id < 0:
         return ""
     found = []
@@ -215,7 +226,7 @@ def _ends(runner: Runner, values: Values, name: str, partition: Any) -> str:
     return f" offsets {found[0]} to {found[1]}"
 
 
-def _group_state(runner: Runner, values: Values) -> Any:
+def _group_state(runner: Asker, values: Values) -> Any:
     to = values.known["coordinator"]
     described = Ask(ApiKey.DESCRIBE_GROUPS, {"groups": ["{group}"]}, to=to, on="stage")
     requested = {"group_id": "{group}", "topics": None}
@@ -227,7 +238,7 @@ def _group_state(runner: Runner, values: Values) -> Any:
     }
 
 
-def clean_up(runner: Runner, values: Values) -> None:
+def clean_up(runner: Asker, values: Values) -> None:
     """Delete the topics of this run."""
     names = [values.known[name] for name in _NAMES_MADE if name in values.known]
     if names:

@@ -68,7 +68,7 @@ class System(Protocol):
 def our_topology(reference: Reference) -> Topology:
     """A topology like that of Apache Kafka's cluster.  Our brokers are of the newest release unless
     the file names another."""
-    older = {} if reference == NEWEST else {"kafka_version": reference.name}
+    older: dict[str, Any] = {} if reference == NEWEST else {"kafka_version": reference.name}
     return Topology.of(brokers=len(BROKERS), profile="kafka", config=SERVER_CONFIG, **older)
 
 

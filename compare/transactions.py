@@ -82,7 +82,7 @@ def offsets(
     pid: Any = "{pid}",
     epoch: Any = "{epoch}",
     topic: str = "{topic}",
-    topic_id: str = "{topic_id}",
+    topic_id: str | bytes = "{topic_id}",
     partition: int = 0,
     metadata: str | None = "",
     generation: int = -1,

@@ -14,9 +14,10 @@ from compare.references import Reference
 from compare.systems import CLOSED, SILENT, our_topology
 from kcluster.broker.channel import Channel
 from kcluster.broker.node import BrokerNode
+from kcluster.clients.wire import Wire
 from kcluster.contract import Reply, Request
 from kcluster.drivers.virtual import VirtualDriver
-from kcluster.drivers.wires.virtual import ClientConnection, ClientWire
+from kcluster.drivers.wires.virtual import ClientConnection
 from kcluster.protocol.errors import ProtocolError
 
 START_MS: Final = 1_795_000_000_000
@@ -145,7 +146,7 @@ class _Client:
 
     # ------------------------------------------------------------------ callbacks
 
-    def start(self, wire: ClientWire, now_ms: int) -> None:
+    def start(self, wire: Wire, now_ms: int) -> None:
         pass
 
     def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:

@@ -16,7 +16,7 @@ ORDERS = {"orders": {"assignment": [[1, 2, 3]]}}
 def test_scenario__what_only_the_leader_had_is_lost_though_it_was_acked() -> None:
     with Cluster(Topology.of(brokers=3, topics=ORDERS, profile="fast")) as cluster:
         producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": 1})
-        acked: list[bytes] = []
+        acked: list[bytes | None] = []
 
         def send(value: bytes) -> None:
             producer.produce("orders", value, on_delivery=lambda _, m: acked.append(m.value()))

@@ -21,7 +21,7 @@ def test_scenario__a_leader_dies_and_nothing_acked_is_lost() -> None:
                 "topic.metadata.refresh.interval.ms": 50,
             }
         )
-        acked: list[bytes] = []
+        acked: list[bytes | None] = []
 
         def send(count: int) -> None:
             for _ in range(count):

@@ -28,6 +28,8 @@ from hypothesis.internal.conjecture import providers
 from kcluster.collector import collect_rarely
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from tests.runs.browser import Browser
 
 LIMIT_S = 60.0
@@ -207,3 +209,11 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     browser = Browser(CHROMIUM, tmp_path_factory.mktemp("chromium"))
     yield browser
     browser.close()
+
+
+@pytest.fixture(scope="session")
+def spark() -> SparkSession:
+    """The one Spark session of a worker, small, on two cores; nothing stops it."""
+    from tests.rig.spark_session import session_of_tests
+
+    return session_of_tests()

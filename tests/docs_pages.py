@@ -1,4 +1,4 @@
-"""README.md and the pages of docs/ as data: their code blocks, links and anchors.
+"""The pages of docs/ and those beside README.md as data: their code blocks, links and anchors.
 
 Owns: reading a page.  Never: runs a block, judges a page.
 """
@@ -41,8 +41,8 @@ class Link(NamedTuple):
 @cache
 def documents() -> tuple[str, ...]:
     """Paths of all pages, relative to the repository."""
-    pages = sorted(ROOT.joinpath("docs").rglob("*.md"))
-    return ("README.md", *(str(page.relative_to(ROOT)) for page in pages))
+    pages = (*sorted(ROOT.glob("*.md")), *sorted(ROOT.joinpath("docs").rglob("*.md")))
+    return tuple(str(page.relative_to(ROOT)) for page in pages)
 
 
 @cache

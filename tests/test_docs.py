@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.docs_pages import ROOT, documents, fenced
 from tests.warm_pytest import WarmPytest
@@ -98,7 +99,7 @@ def warm_pytest() -> Iterator[WarmPytest]:
         yield warm
 
 
-def console_sessions() -> Iterator[pytest.param]:
+def console_sessions() -> Iterator[ParameterSet]:
     for document in documents():
         shown = [one for one in fenced(document) if one.language == "console" and not one.not_run]
         if document.startswith("docs/tutorials/"):
@@ -113,7 +114,7 @@ def console_sessions() -> Iterator[pytest.param]:
             yield pytest.param(document, text, id=f"{document}:{line}", marks=marks)
 
 
-def python_tests() -> Iterator[pytest.param]:
+def python_tests() -> Iterator[ParameterSet]:
     for document in documents():
         for block in fenced(document):
             if block.language == "python" and "\ndef test_" in block.text and not block.not_run:
@@ -230,14 +231,3 @@ def test_missing__a_line_that_was_not_printed_is_found() -> None:
     assert missing(["ready in 0.3 s", "broker 1 is down"], printed) == []
     assert missing(["broker 1 is up"], printed) == ["broker 1 is up"]
     assert missing(["broker 1 is down", "ready in 1 s"], printed) == ["ready in 1 s"]
-
-
-def test_docs__every_path_of_the_architecture_exists() -> None:
-    text = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
-    source = ROOT / "cluster" / "kcluster"
-    paths = re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:/|\.(?:py|txt)))`", text)
-    inside = {path.rstrip("/") for path in paths}
-    rooms = {path.name for path in source.iterdir() if path.is_dir() and path.name[0] != "_"}
-    assert rooms <= inside, f"not named: {rooms - inside}"
-    lost = [p for p in sorted(inside) if "/" in p and not (source / p).exists()]
-    assert [p for p in lost if not (ROOT / p).exists()] == []

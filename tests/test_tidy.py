@@ -25,13 +25,14 @@ MAX_FUNCTION_LINES, MAX_LINE_CHARS = 70, 100
 LONG_FILE_LINES = 600
 """A file is as long as its one subject; above this it may have two, which is worth a look."""
 
-_CORE = "contract packaged timers deaths protocol metadata events config partition"
+_CORE = "json_types contract packaged timers deaths protocol metadata events config partition"
 _RUNNING = f"{_CORE} controller broker network faults clients runtime operations drivers"
 _JUDGED = f"{_RUNNING} invariants evidence checks runs"
 LAYERS = {
     "version": "",
     "collector": "",
     "plain_output": "",
+    "json_types": "",
     "contract": "",
     "packaged": "",
     "extras": "",
@@ -39,8 +40,8 @@ LAYERS = {
     "deaths": "",
     "protocol": "contract packaged timers",
     "metadata": "contract protocol",
-    "events": "contract deaths protocol",
-    "config": "contract packaged protocol",
+    "events": "json_types contract deaths protocol",
+    "config": "json_types contract packaged protocol",
     "partition": "contract timers protocol metadata events config",
     "controller": _CORE,
     "broker": _CORE,
@@ -55,21 +56,22 @@ LAYERS = {
     "checks": f"{_CORE} controller broker clients invariants evidence",
     "runs": f"{_CORE} clients invariants evidence checks",
     "importing": "contract extras protocol config",
-    "handle": f"version {_JUDGED}",
-    "scenario": f"version {_JUDGED} handle",
-    "learn": f"{_JUDGED} handle scenario",
+    "actions": f"{_CORE} network faults runtime operations",
+    "handle": f"version {_JUDGED} actions",
+    "scenario": f"version {_JUDGED} actions handle",
+    "learn": f"{_JUDGED} actions handle scenario",
     "world": "packaged version timers protocol operations drivers",
-    "testing": f"plain_output version {_JUDGED} handle scenario world",
-    "web": f"version {_JUDGED} handle scenario testing",
-    "pipeline": f"plain_output collector extras {_JUDGED} handle scenario",
+    "testing": f"plain_output version {_JUDGED} actions handle scenario world",
+    "web": f"version {_JUDGED} actions handle scenario testing",
+    "pipeline": f"plain_output collector extras {_JUDGED} actions handle scenario",
     "demo": f"plain_output version extras {_JUDGED} handle scenario pipeline",
-    "cli": f"collector plain_output extras {_JUDGED} handle importing scenario learn world testing"
-    " web pipeline demo",
+    "cli": f"collector plain_output extras {_JUDGED} actions handle importing scenario learn world"
+    " testing web pipeline demo",
     "__main__": "collector cli",
 }
 """What each part of `kcluster` may import besides itself; no two of them import each other."""
 
-SEEDED = ("runtime", "operations", "drivers", "scenario")
+SEEDED = ("runtime", "operations", "drivers", "actions", "scenario")
 """Layers that may make a random.Random, from the seed of a run."""
 
 _DRIVER = "I/O is the driver's (drivers/live.py); return an effect"
@@ -285,6 +287,24 @@ def caught_errors_have_a_name_each(module: Module) -> Iterator[tuple[int, str]]:
                     yield node.lineno, f"{node.name} is a {types[node.name]} already; name it apart"
 
 
+NODES = ("kcluster.broker.node.", "kcluster.controller.node.")
+
+
+def nodes_are_read_by_their_views(module: Module) -> Iterator[tuple[int, str]]:
+    """Above runtime/, which builds the nodes, only `Process.broker` and `Process.controller` are
+    read: typed, and without a method that changes a partition."""
+    if not module.is_ours or module.layer in ("broker", "controller", "runtime"):
+        return
+    for line, name in imports_of(module.tree):
+        if f"{name}.".startswith(NODES):
+            yield line, "imports a node; read its view (broker/node_view.py)"
+    for node in module.walk(ast.AnnAssign):
+        assert isinstance(node, ast.AnnAssign)
+        value = "" if node.value is None else ast.unparse(node.value)
+        if ast.unparse(node.annotation) == "Any" and re.search(r"\.(last_)?node\b", value):
+            yield node.lineno, "an untyped node; read Process.broker (broker/node_view.py)"
+
+
 RULES: tuple[Rule, ...] = (
     compiled_classes_are_collected,
     caught_errors_have_a_name_each,
@@ -297,6 +317,7 @@ RULES: tuple[Rule, ...] = (
     nothing_is_left_unfinished_or_silenced,
     no_test_sleeps,
     words_are_made_last,
+    nodes_are_read_by_their_views,
 )
 
 
@@ -470,6 +491,13 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
         "GroupRebalanced(g, 1, (), f'member {member} expired')",
         "GroupRebalanced is given a sentence",
     ),
+    (
+        nodes_are_read_by_their_views,
+        "checks/x.py",
+        "from kcluster.broker.node import BrokerNode",
+        "read its view",
+    ),
+    (nodes_are_read_by_their_views, "web/x.py", "node: Any = process.node", "Process.broker"),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kcluster.timers import NEVER_MS, Timers
 
 
-def test_timers__run_in_order_of_deadline_then_of_setting():
+def test_timers__run_in_order_of_deadline_then_of_setting() -> None:
     timers, ran = Timers(), []
     timers.set("b", 20, lambda now_ms: ran.append("b"))
     timers.set("a", 10, lambda now_ms: ran.append("a"))
@@ -14,8 +14,9 @@ def test_timers__run_in_order_of_deadline_then_of_setting():
     assert ran == ["a", "b", "c"]
 
 
-def test_timers__setting_again_moves_a_deadline_and_cancelling_removes_it():
-    timers, ran = Timers(), []
+def test_timers__setting_again_moves_a_deadline_and_cancelling_removes_it() -> None:
+    timers = Timers()
+    ran: list[int] = []
     timers.set("moved", 10, ran.append)
     timers.set("moved", 30, ran.append)
     timers.set("cancelled", 10, ran.append)
@@ -28,7 +29,7 @@ def test_timers__setting_again_moves_a_deadline_and_cancelling_removes_it():
     assert timers.next_ms == NEVER_MS
 
 
-def test_timers__a_callback_may_set_its_own_deadline_again():
+def test_timers__a_callback_may_set_its_own_deadline_again() -> None:
     timers, ran = Timers(), []
 
     def again(now_ms: int) -> None:
@@ -41,7 +42,7 @@ def test_timers__a_callback_may_set_its_own_deadline_again():
     assert ran == [10, 20]
 
 
-def test_timers__moving_one_deadline_many_times_keeps_the_heap_small():
+def test_timers__moving_one_deadline_many_times_keeps_the_heap_small() -> None:
     timers = Timers()
     for at_ms in range(10_000):
         timers.set("k", at_ms, lambda now_ms: None)

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -109,23 +110,25 @@ def build_compiled(sdist: Path, python: str) -> Path:
     pip(tools, "install", "-c", str(pins), *BUILD_TOOLS)
     pip(tools, "install", *REPAIR_TOOLS)
     built, before = WORK / f"built-{tools.name}", set(DIST.iterdir())
-    pip_wheel(str(tools / "bin" / "python"), sdist, built, HATCH_BUILD_HOOK_ENABLE_MYPYC="1")
+    pip_wheel(str(tools / "bin" / "python"), sdist, built, {"HATCH_BUILD_HOOK_ENABLE_MYPYC": "1"})
     (wheel,) = built.glob("*.whl")
     run(
         str(tools / "bin" / "python"), "-m", "auditwheel", "repair", "--strip",
         "--wheel-dir", str(DIST), str(wheel),
-        PATH=f"{tools / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        environment={"PATH": f"{tools / 'bin'}{os.pathsep}{os.environ['PATH']}"},
     )  # fmt: skip
     (repaired,) = set(DIST.iterdir()) - before
     say(repaired.name)
     return repaired
 
 
-def pip_wheel(python: str, sdist: Path, into: Path, **environment: str) -> None:
+def pip_wheel(
+    python: str, sdist: Path, into: Path, environment: Mapping[str, str] | None = None
+) -> None:
     """`pip wheel` with the build tools of this interpreter."""
     run(
         python, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-deps",
-        "--no-build-isolation", "--wheel-dir", str(into), str(sdist), **environment,
+        "--no-build-isolation", "--wheel-dir", str(into), str(sdist), environment=environment,
     )  # fmt: skip
 
 
@@ -134,11 +137,13 @@ def pythons_at_hand() -> list[str]:
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     found: dict[int, str] = {}
     for minor in MINORS:
-        named = [
+        named: list[str | Path | None] = [
             shutil.which(f"python3.{minor}"),
             *sorted(root.glob(f"versions/3.{minor}.*/bin/python")),
         ]
-        for python in filter(None, named):
+        for python in named:
+            if python is None:
+                continue
             probe = "import sys, venv; print(sys.implementation.name, *sys.version_info[:2])"
             ended = subprocess.run(
                 [python, "-c", probe], capture_output=True, text=True, check=False
@@ -192,7 +197,7 @@ def try_wheel(wheel: Path, python: str, build: str, with_spark: bool) -> None:
     run(str(venv / "bin" / "python"), "-m", "pytest", "-q", where=place)
     if with_spark:
         pip(venv, "install", "kcluster-sim[spark]")
-        audited = run(kcluster, "demo", "--spark", where=place, TMPDIR=str(place))
+        audited = run(kcluster, "demo", "--spark", where=place, environment={"TMPDIR": str(place)})
         if "audited them" not in audited:
             raise StepFailedError(f"{wheel.name}: Spark did not audit the demo\n{audited}")
     else:
@@ -214,14 +219,14 @@ def pip(venv: Path, *words: str) -> None:
     run(str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-q", *words)
 
 
-def run(*command: str, where: Path = WORK, **environment: str) -> str:
+def run(*command: str, where: Path = WORK, environment: Mapping[str, str] | None = None) -> str:
     """The output of a command; StepFailedError with it if the command fails.  Our own source must
     not hide a wheel, so PYTHONPATH is not passed on."""
     inherited = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     ended = subprocess.run(
         command,
         cwd=where,
-        env={**inherited, **environment},
+        env={**inherited, **(environment or {})},
         text=True,
         check=False,
         stdout=subprocess.PIPE,

@@ -22,9 +22,8 @@ FOLDER: Final = Path(__file__).resolve().parent.parent / "docs" / "course"
 INTRO: Final = """\
 # The course
 
-Nine lessons of ten minutes. Each plays a failure, asks what will happen, and shows it. The answers
-come from the run itself. Each lesson ends with an exercise that is graded over runs that you have
-not seen.
+Each lesson takes ten minutes: it plays a failure, asks what will happen, and shows it. The answers
+come from the run itself. At its end is an exercise that is graded over runs that you have not seen.
 
 In a terminal, `kcluster learn 1` asks the questions one by one. These pages have the same text,
 with the answers folded. For teachers: [how to use the course](teaching.md)."""

@@ -140,17 +140,17 @@ def configs_page() -> str:
     lines = ["# Configs", "", MARK, ""]
     lines += [CONFIGS_INTRO]
     brokers = [one for one in BROKER_CONFIGS.values() if not one.feature]
-    for title, scope, definitions in (
+    for title, scope, shown in (
         ("Broker configs that take effect", "broker", [one for one in brokers if one.obeyed]),
         ("Topic configs that take effect", "topic", only(TOPIC_CONFIGS, obeyed=True)),
         ("Group configs that take effect", "group", only(GROUP_CONFIGS, obeyed=True)),
     ):
-        if not definitions:
+        if not shown:
             continue
         lines += [f"## {title}", ""]
         broker = scope == "broker"
         heads = ("config", "default", *(("fast", "changes") if broker else ()), "")
-        lines += table(heads, (config_row(one, broker) for one in sorted_by_name(definitions)))
+        lines += table(heads, (config_row(one, broker) for one in sorted_by_name(shown)))
     lines += ["## Without an effect", UNUSED_INTRO]
     unused = [one for one in brokers if not one.obeyed] + list(not_simulated().values())
     lines += [names(unused), ""]

@@ -31,7 +31,9 @@ class Lane:
 
     __slots__ = ("_at", "_head", "_partial", "_tail", "acked", "size", "wire")
 
-    def __init__(self, address: tuple[str, int], topic: str, partitions: list[int], batch: bytes):
+    def __init__(
+        self, address: tuple[str, int], topic: str, partitions: list[int], batch: bytes
+    ) -> None:
         self.wire = Wire(address)
         self.acked = 0
         self.size = 0

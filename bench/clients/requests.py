@@ -65,12 +65,11 @@ def main() -> None:
     options = parser.parse_args()
     topic, _ = make_topic(options.bootstrap, options.partitions)
     address = address_of(options.bootstrap)
-    software = {"client_software_name": "bench", "client_software_version": "1"}
     requests: dict[str, tuple[int, int, Any]] = {
         "api_versions": (
             ApiKey.API_VERSIONS,
             API_VERSIONS_VERSION,
-            m.ApiVersionsRequest(**software),
+            m.ApiVersionsRequest(client_software_name="bench", client_software_version="1"),
         ),
         "metadata": (
             ApiKey.METADATA,

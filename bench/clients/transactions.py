@@ -72,7 +72,7 @@ class RawProducer:
             if not error:
                 return answer
             if error not in TRANSIENT or time.monotonic() > until_s:
-                raise SystemExit(f"{api_key.name}: {error_of(error).name}")
+                raise SystemExit(f"{api_key.name}: {ErrorCode(error).name}")
             time.sleep(AGAIN_S)
 
     def v1(self) -> None:

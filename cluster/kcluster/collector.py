@@ -15,8 +15,8 @@ GC_THRESHOLDS: Final = (20_000, 5, 1_000)
 
 
 def collect_rarely() -> None:
-    """Collect less often than Python does by itself: what brokers and clients create and drop forms
-    no cycles, and a run in virtual time takes an eighth less CPU time."""
+    """Collect less often than Python's default.  Brokers and clients create few cycles, and a run
+    in virtual time then takes an eighth less CPU time."""
     gc.set_threshold(*GC_THRESHOLDS)
 
 
@@ -28,5 +28,5 @@ def collect_after_run() -> None:
 
 @cache
 def _freeze_modules() -> None:
-    """What the first run has left is there to stay; no collection needs to look at it again."""
+    """Exempt from collection the objects that the first run has left: they stay anyway."""
     gc.freeze()

@@ -13,8 +13,8 @@ What every driver guarantees
   2. The effects of a step are carried out in list order.
   3. Messages from one node to another arrive in the order sent, whatever the delays, or not at all.
   4. Messages over a link without delay are delivered within the same dispatch, breadth first: all
-     nodes are quiet again before the driver reads the next bytes from a client.  In a dispatch
-     that takes long the live driver reads in between, but the time stands still until it is done.
+     nodes are idle again before the driver reads the next bytes from a client. During a long
+     dispatch the live driver reads in between, but time stands still until it ends.
   5. `now_ms` never goes back, and is the same for every step of one dispatch.
   6. Of one connection at most one Request is in a node; the next is delivered after its Reply.
      A node owes exactly one Reply to each Request, in this step or a later one, but none once its
@@ -38,10 +38,11 @@ from msgspec import Struct
 from mypy_extensions import mypyc_attr
 
 CONTROLLER_ID: Final = 3000
-"""Node id of the controller: Kafka's habit of giving controllers ids from 3000 on."""
+"""Node id of the controller: 3000, as in Kafka's own test clusters."""
 
 NoteId = tuple[int, int]
-"""(node id, that node's running number): names a Note, so that others can give it as a cause."""
+"""(node id, that node's running number): identifies a Note, so that another Note can name it as its
+cause."""
 
 
 # ------------------------------------------------------------------------------------- inputs
@@ -219,7 +220,7 @@ class CloseConnection(Struct, gc=False):
 
 
 class Event(Protocol):
-    """What happened, as facts: one of the types in `kcluster.events`, which has one for each kind.
+    """A thing that happened, as typed facts.  `kcluster.events` has a type for each kind.
 
     Its text is made from these fields in one place, cluster/kcluster/events/words/.
     """
@@ -234,7 +235,7 @@ class Event(Protocol):
 
     @property
     def is_internal(self) -> bool:
-        """Whether it happened to one of Kafka's own topics."""
+        """Whether it concerns one of Kafka's internal topics."""
 
 
 class Note(Struct, gc=False):

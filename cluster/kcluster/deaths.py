@@ -1,4 +1,5 @@
-"""The ways for a broker's process to end or to pause, with what each means, and its state after.
+"""The ways for a broker's process to end or to pause, with their meanings, and the state of a
+process.
 
 Owns: DeathKind, WAYS_TO_FAIL, the phrase for each; ProcessState.  Never: carries one out
 (runtime/dispatch.py), words an event (events/words/); imports anything of ours, or msgspec:
@@ -24,7 +25,8 @@ class DeathKind(StrEnum):
 
 
 class ProcessState(StrEnum):
-    """`paused`: as by SIGSTOP or a long garbage collection; nothing runs, sockets stay open."""
+    """The state of a broker's process.  `paused`: stopped as by SIGSTOP or a long garbage
+    collection; nothing runs, and sockets stay open."""
 
     UP = "up"
     PAUSED = "paused"

@@ -29,7 +29,7 @@ def how_to_install(extra: str) -> str:
 
 
 def command(extra: str, url: str | None) -> str:
-    """The same for an installation from this URL; None: from an index."""
+    """The command for an installation from this URL; None: from an index."""
     from urllib.parse import unquote, urlsplit
 
     if url is None:

@@ -1,8 +1,8 @@
-"""Text on terminals: what strangers have named cannot steer the terminal that shows it.
+"""Text for terminals: names given by strangers cannot control the terminal that shows them.
 
-Owns: which characters are escaped, the stdout and stderr of `kcluster` that do it for all verbs,
-the way around them for this program's own colours.  Never: knows what is printed.
-Kafka: none; its tools print what they get.
+Owns: which characters are escaped, the escaping stdout and stderr of all verbs of `kcluster`, and
+the exception for this program's own colours.  Never: knows what is printed. Kafka: none; its tools
+print what they get.
 
 A client.id, a group's name or a file of somebody else's run may have control characters, which
 clear a terminal or hide text in it, and marks that reverse its direction.  They are shown as in
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _UNSAFE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1
-    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"  # what changes the direction, or breaks lines
+    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"  # change direction, or break lines
 )
 
 
@@ -46,7 +46,7 @@ class PlainOutput(io.TextIOWrapper):
 
 
 class _Styled(io.TextIOBase):
-    """The same output for text with control characters of this program's own."""
+    """An output that also takes text with this program's own control characters."""
 
     def __init__(self, output: PlainOutput) -> None:
         self._output = output
@@ -69,13 +69,14 @@ class _Styled(io.TextIOBase):
 
 
 def styled(output: TextIO) -> Any:
-    """An output for text of which nothing comes from strangers, or is escaped already."""
+    """An output for text that has no part from strangers, or is escaped already."""
     return _Styled(output) if isinstance(output, PlainOutput) else output
 
 
 def escape_outputs() -> None:
-    """From now on stdout and stderr of this process are plain.  One that the caller has closed
-    becomes /dev/null, also as a descriptor: the next file to be opened would take its number."""
+    """Escape all later output of this process to stdout and stderr.  An output that the caller has
+    closed becomes /dev/null, also as a descriptor: the next file to be opened would take its
+    number."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:
         pass
     os.close(descriptor)
@@ -99,7 +100,7 @@ def _plain(output: Any, descriptor: int, errors: str) -> TextIO:
 
 
 def plain_console(*, to_stderr: bool = False, **options: Any) -> Console:
-    """A console of rich on stdout or stderr, whose own codes are the only ones."""
+    """A rich console on stdout or stderr that shows only its own control codes."""
     from rich.console import Console
     from rich.segment import Segment
 

@@ -16,8 +16,8 @@ NEVER_US: Final = NEVER_MS
 
 
 class Timers:
-    """Deadlines by key: setting a key again moves it.  Due callbacks run in order of deadline,
-    then in the order in which they were set.
+    """Deadlines by key; setting a key again moves its deadline.  Due callbacks run in order of
+    deadline, then in the order in which they were set.
 
     `next_ms`: nothing is due before it; NEVER_MS when nothing is set.  It may be too early, because
     moving or cancelling a deadline does not update it; then `run_due` runs nothing and corrects it.
@@ -53,7 +53,8 @@ class Timers:
         return len(self._armed)
 
     def run_due(self, now_ms: int) -> None:
-        """Run every callback whose deadline has come, and those that they set for now."""
+        """Run every callback whose deadline has come, including callbacks that another one sets for
+        now."""
         heap, armed = self._heap, self._armed
         while heap:
             at_ms, sequence, key = heap[0]

@@ -18,8 +18,8 @@ SUBSCRIPTION = pack(f">hih{len(READ)}si", 0, 1, len(READ), READ.encode(), 0)
 
 def members(protocol_type: str = "consumer", metadata: bytes = SUBSCRIPTION) -> tuple[Ask, ...]:
     """A group of one member, which has committed an offset of READ and one of {topic}."""
-    joining = {"protocol_type": protocol_type, "metadata": metadata}
-    mine = {"generation": 1, "member": "{member}"}
+    joining: dict[str, Any] = {"protocol_type": protocol_type, "metadata": metadata}
+    mine: dict[str, Any] = {"generation": 1, "member": "{member}"}
     return (
         Ask(
             ApiKey.JOIN_GROUP,

@@ -180,7 +180,11 @@ def wrong_payloads(codec: str) -> tuple[Case, ...]:
 
 def of(producer_id: int, epoch: int, sequence: int, count: int = 1) -> dict[str, Any]:
     """A batch of an idempotent producer."""
-    more = {"producer_id": producer_id, "producer_epoch": epoch, "base_sequence": sequence}
+    more: dict[str, Any] = {
+        "producer_id": producer_id,
+        "producer_epoch": epoch,
+        "base_sequence": sequence,
+    }
     return fresh(batch(count, **more))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from compare.case import Ask, Case, Step, Wait
@@ -16,7 +17,7 @@ PRODUCE, CONSUME = "producer_byte_rate", "consumer_byte_rate"
 REQUESTS, MUTATIONS = "request_percentage", "controller_mutation_rate"
 CONNECTIONS = "connection_creation_rate"
 
-Names = dict[str, str | None]
+Names = Mapping[str, str | None]
 Op = tuple[str, float | None]
 
 USER: Names = {"user": "compare-user"}

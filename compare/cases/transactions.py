@@ -39,7 +39,7 @@ DONE_V2 = (*OPEN_V2, END_V2, COMPLETE)
 TWICE = (INIT, INIT, INIT)
 """Its epoch is 2."""
 BY_HASH = dict.fromkeys(("node_id", "host", "port"), "by the hash of the id")
-KEEP = {"pid": "{pid}", "epoch": "{epoch}"}
+KEEP: dict[str, Any] = {"pid": "{pid}", "epoch": "{epoch}"}
 
 
 def case(name: str, api: ApiKey, body: Any, versions: str = "", **more: Any) -> Case:

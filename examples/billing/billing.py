@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing, suppress
+from typing import Any
 
 from kafka import KafkaConsumer
 from kafka.errors import CommitFailedError
@@ -17,11 +19,16 @@ class BankError(Exception):
 class Bank:
     """Charges orders.  `answers_after_s()`: how long that takes; `fails()`: whether it fails."""
 
-    def __init__(self, billed, answers_after_s=lambda: 0.005, fails=lambda: False):
-        self.orders = []
+    def __init__(
+        self,
+        billed: Any,
+        answers_after_s: Callable[[], float] = lambda: 0.005,
+        fails: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.orders: list[bytes] = []
         self._billed, self._answers_after_s, self._fails = billed, answers_after_s, fails
 
-    def charge(self, record):
+    def charge(self, record: Any) -> None:
         """Charge the order in a record, and report to the ledger that it was billed."""
         time.sleep(self._answers_after_s())
         if self._fails():
@@ -29,7 +36,7 @@ class Bank:
         self.orders.append(record.value)
         self._billed.add(record)
 
-    def wait_for(self, number, within_s=60):
+    def wait_for(self, number: int, within_s: float = 60) -> None:
         """Wait until this many orders were charged, but no longer than this."""
         limit = time.monotonic() + within_s
         while len(set(self.orders)) < number and time.monotonic() < limit:
@@ -37,17 +44,20 @@ class Bank:
 
 
 class Worker(threading.Thread):
-    """Reads orders in a thread.  `bill`: what a worker does with the records of one poll."""
+    """Reads orders in a thread."""
 
-    settings = {}
+    settings: dict[str, int] = {}
 
-    def __init__(self, bootstrap, bank, name="worker"):
+    def __init__(self, bootstrap: str, bank: Bank, name: str = "worker") -> None:
         super().__init__(name=name)
         self.bank = bank
         self.is_stopping = threading.Event()
         self._servers = bootstrap.split(",")
 
-    def run(self):
+    def bill(self, consumer: KafkaConsumer, records: list[Any]) -> None:
+        """What a worker does with the records of one poll."""
+
+    def run(self) -> None:
         """Serve until `stop`; after a crash, begin again, as a supervisor would make it."""
         while not self.is_stopping.is_set():
             with suppress(BankError, CommitFailedError), closing(self._consumer()) as consumer:
@@ -55,12 +65,12 @@ class Worker(threading.Thread):
                     polled = consumer.poll(timeout_ms=500)
                     self.bill(consumer, [one for records in polled.values() for one in records])
 
-    def stop(self):
+    def stop(self) -> None:
         """End it as a deployment does."""
         self.is_stopping.set()
         self.join()
 
-    def _consumer(self):
+    def _consumer(self) -> KafkaConsumer:
         return KafkaConsumer(
             "orders",
             bootstrap_servers=self._servers,

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import random
 import time
+from typing import Any
 
 import pytest
 from billing import Bank, Worker
-from kafka import KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer
 
 
 class ChargesAgain(Worker):
-    def bill(self, consumer, records):
+    def bill(self, consumer: KafkaConsumer, records: list[Any]) -> None:
         for record in records:
             self.bank.charge(record)
         consumer.commit()
 
 
 class ChargesOnce(Worker):
-    def bill(self, consumer, records):
+    def bill(self, consumer: KafkaConsumer, records: list[Any]) -> None:
         for record in records:
             if record.value not in self.bank.orders:
                 self.bank.charge(record)
@@ -27,7 +28,7 @@ class ChargesOnce(Worker):
 
 @pytest.mark.kafka_cluster(clock="virtual", seeds=200, topics={"orders": {"partitions": 3}})
 @pytest.mark.parametrize("worker", [ChargesAgain, ChargesOnce])
-def test_a_crash_charges_no_order_twice(kafka_cluster, worker):
+def test_a_crash_charges_no_order_twice(kafka_cluster: Any, worker: type[Worker]) -> None:
     billed = kafka_cluster.processed("orders")
     bank = Bank(billed, fails=lambda: random.random() < 0.003)
     workers = [worker(kafka_cluster.bootstrap, bank, name) for name in ("left", "right")]

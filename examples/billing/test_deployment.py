@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import random
 import time
+from typing import Any
 
 import pytest
 from billing import Bank, Worker
-from kafka import KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer
 
 
 class CommitsFirst(Worker):
-    def bill(self, consumer, records):
+    def bill(self, consumer: KafkaConsumer, records: list[Any]) -> None:
         consumer.commit()
         for record in records:
             if self.is_stopping.is_set():
@@ -20,7 +21,7 @@ class CommitsFirst(Worker):
 
 
 class CommitsLast(Worker):
-    def bill(self, consumer, records):
+    def bill(self, consumer: KafkaConsumer, records: list[Any]) -> None:
         for record in records:
             self.bank.charge(record)
         consumer.commit()
@@ -28,7 +29,7 @@ class CommitsLast(Worker):
 
 @pytest.mark.kafka_cluster(clock="virtual", seeds=200, topics={"orders": {}})
 @pytest.mark.parametrize("worker", [CommitsFirst, CommitsLast])
-def test_a_deployment_loses_no_order(kafka_cluster, worker):
+def test_a_deployment_loses_no_order(kafka_cluster: Any, worker: type[Worker]) -> None:
     billed = kafka_cluster.processed("orders")
     bank = Bank(billed)
     old, new = (worker(kafka_cluster.bootstrap, bank, name) for name in ("old", "new"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from typing import Any
 
 import pytest
 from kafka import KafkaProducer
@@ -16,7 +17,7 @@ IDEMPOTENT = {"acks": "all", "enable_idempotence": True}
     clock="virtual", seeds=200, topics={"orders": {}}, network={"default_latency_ms": 1}
 )
 @pytest.mark.parametrize("settings", [RETRIES, IDEMPOTENT], ids=["RETRIES", "IDEMPOTENT"])
-def test_a_failover_doubles_no_order(kafka_cluster, settings):
+def test_a_failover_doubles_no_order(kafka_cluster: Any, settings: dict[str, Any]) -> None:
     servers = kafka_cluster.bootstrap.split(",")
     producer = KafkaProducer(bootstrap_servers=servers, client_id="shop", **settings)
     killed_at = random.randrange(50)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import random
 import time
+from typing import Any
 
 import pytest
 from billing import Bank, Worker
-from kafka import KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer
 
 
 class TakesAll(Worker):
     settings = {"max_poll_interval_ms": 30_000}
 
-    def bill(self, consumer, records):
+    def bill(self, consumer: KafkaConsumer, records: list[Any]) -> None:
         for record in records:
             self.bank.charge(record)
         consumer.commit()
@@ -25,7 +26,7 @@ class TakesFew(TakesAll):
 
 @pytest.mark.kafka_cluster(clock="virtual", seeds=200, topics={"orders": {}})
 @pytest.mark.parametrize("worker", [TakesAll, TakesFew])
-def test_each_order_of_a_rush_is_billed_once(kafka_cluster, worker):
+def test_each_order_of_a_rush_is_billed_once(kafka_cluster: Any, worker: type[Worker]) -> None:
     billed = kafka_cluster.processed("orders")
     bank = Bank(billed, answers_after_s=lambda: random.expovariate(2))
     workers = [worker(kafka_cluster.bootstrap, bank, name) for name in ("left", "right")]

@@ -7,17 +7,17 @@
 // started once per process and ended with it. Every cluster has a lease, so that nothing is left of it
 // if the test dies. A refused request throws an Error with the server's reason.
 
-import {spawn} from "node:child_process";
-import {AssertionError} from "node:assert";
-import {createInterface} from "node:readline";
+import { AssertionError } from "node:assert";
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
 
 const LEASE_S = 30;
 
 // Starts a cluster with a topology as in a topology file: an object, or YAML. `t`, a context of
 // node:test, stops it at the end of the test; without one, call close().
-export async function start(t, topology = {brokers: 3}) {
+export async function start(t, topology = { brokers: 3 }) {
   const server = await shared();
-  const created = await call(server, "POST", "/v1/clusters", {topology, lease: `${LEASE_S}s`});
+  const created = await call(server, "POST", "/v1/clusters", { topology, lease: `${LEASE_S}s` });
   const cluster = new Cluster(server, created);
   t?.after(() => cluster.close());
   return cluster;
@@ -61,12 +61,12 @@ export class Cluster {
 
   // Waits until a condition of scenario files holds, such as "isr(orders-0) = 3".
   until(condition, within = "10s") {
-    return this.#call("POST", "/wait", {until: condition, within});
+    return this.#call("POST", "/wait", { until: condition, within });
   }
 
   // Whether the cluster has kept its promises so far, or since a moment: a time back such as "30s", or
   // what mark() returned. {outcome, reason, anomalies, ...}
-  verdict({since} = {}) {
+  verdict({ since } = {}) {
     return this.#call("GET", since ? `/verdict?since=${encodeURIComponent(since)}` : "/verdict");
   }
 
@@ -81,8 +81,8 @@ export class Cluster {
   }
 
   // Throws unless the verdict is valid; the message has the events and their causes.
-  async assertValid({since} = {}) {
-    const verdict = await this.verdict({since});
+  async assertValid({ since } = {}) {
+    const verdict = await this.verdict({ since });
     if (verdict.outcome === "valid") return;
     const lines = [`${verdict.outcome}: ${verdict.reason}`];
     for (const finding of [...verdict.anomalies, ...verdict.violations]) {
@@ -90,13 +90,17 @@ export class Cluster {
       for (const link of finding.chain) lines.push(`    ${link.text}`);
     }
     lines.push(await this.#story());
-    throw new AssertionError({message: lines.join("\n"), actual: verdict.outcome, expected: "valid"});
+    throw new AssertionError({
+      message: lines.join("\n"),
+      actual: verdict.outcome,
+      expected: "valid",
+    });
   }
 
   // Reports that the application has processed a record, for assertProcessedOnce().
   processed(topic, partition, offset) {
     const offsets = [[Number(partition), Number(offset)]];
-    return this.#call("POST", "/processed", {topic, offsets});
+    return this.#call("POST", "/processed", { topic, offsets });
   }
 
   // Throws unless each record of a topic was reported as processed, once and in order.
@@ -104,7 +108,7 @@ export class Cluster {
     const judged = await this.#call("GET", `/processed?topic=${encodeURIComponent(topic)}`);
     if (judged.valid) return;
     const lines = judged.problems.map((problem) => problem.text);
-    throw new AssertionError({message: [...lines, await this.#story()].join("\n")});
+    throw new AssertionError({ message: [...lines, await this.#story()].join("\n") });
   }
 
   async close() {
@@ -136,8 +140,8 @@ export class Cluster {
 let started;
 
 function shared() {
-  const {KCLUSTER_URL: url, KCLUSTER_TOKEN: token} = process.env;
-  started ??= url ? Promise.resolve({url, token}) : startServer();
+  const { KCLUSTER_URL: url, KCLUSTER_TOKEN: token } = process.env;
+  started ??= url ? Promise.resolve({ url, token }) : startServer();
   return started;
 }
 
@@ -145,23 +149,23 @@ function startServer() {
   const program = (process.env.KCLUSTER_COMMAND ?? "kcluster").split(" ");
   const command = [...program, "serve", "--port", "0", "--json", "--exit-with-stdin"];
   // The pipe to its standard input ends with this process, and it ends with the pipe.
-  const child = spawn(command[0], command.slice(1), {stdio: ["pipe", "pipe", "inherit"]});
+  const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"] });
   return new Promise((resolve, reject) => {
     child.on("error", () =>
       reject(new Error(`${command[0]} does not start; $KCLUSTER_COMMAND names it`)),
     );
     child.on("exit", () => reject(new Error(`${command.join(" ")} ended before it was ready`)));
-    createInterface({input: child.stdout}).once("line", (line) => {
+    createInterface({ input: child.stdout }).once("line", (line) => {
       for (const one of [child, child.stdin, child.stdout]) one.unref();
       resolve(JSON.parse(line));
     });
   });
 }
 
-async function call({url, token}, method, path, body) {
+async function call({ url, token }, method, path, body) {
   const response = await fetch(url + path, {
     method,
-    headers: {Authorization: `Bearer ${token}`, "Content-Type": "application/json"},
+    headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
     body: body === undefined ? undefined : JSON.stringify(body),
   });
   const answer = await response.json();

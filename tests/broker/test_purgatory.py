@@ -18,8 +18,9 @@ class Parked(DelayedOperation):
         self.expired.append(self)
 
 
-def test_purgatory__expires_in_order_of_deadline_whatever_the_wait():
-    purgatory, expired = Purgatory(), []
+def test_purgatory__expires_in_order_of_deadline_whatever_the_wait() -> None:
+    purgatory = Purgatory()
+    expired: list[Parked] = []
     late, early = Parked(expired), Parked(expired)
     purgatory.park(late, 500, now_ms=0)
     purgatory.park(early, 100, now_ms=10)
@@ -31,8 +32,9 @@ def test_purgatory__expires_in_order_of_deadline_whatever_the_wait():
     assert purgatory.next_ms == NEVER_MS
 
 
-def test_purgatory__a_completed_operation_neither_expires_nor_sets_a_deadline():
-    purgatory, expired = Purgatory(), []
+def test_purgatory__a_completed_operation_neither_expires_nor_sets_a_deadline() -> None:
+    purgatory = Purgatory()
+    expired: list[Parked] = []
     done, waiting = Parked(expired), Parked(expired)
     purgatory.park(done, 100, now_ms=0)
     purgatory.park(waiting, 100, now_ms=50)
@@ -44,8 +46,9 @@ def test_purgatory__a_completed_operation_neither_expires_nor_sets_a_deadline():
     assert expired == [waiting]
 
 
-def test_purgatory__an_operation_completed_by_another_does_not_expire():
-    purgatory, expired = Purgatory(), []
+def test_purgatory__an_operation_completed_by_another_does_not_expire() -> None:
+    purgatory = Purgatory()
+    expired: list[Parked] = []
     other = Parked(expired)
 
     class Finisher(Parked):
@@ -59,8 +62,9 @@ def test_purgatory__an_operation_completed_by_another_does_not_expire():
     assert other not in expired
 
 
-def test_purgatory__a_long_wait_does_not_retain_completed_operations():
-    purgatory, expired = Purgatory(), []
+def test_purgatory__a_long_wait_does_not_retain_completed_operations() -> None:
+    purgatory = Purgatory()
+    expired: list[Parked] = []
     purgatory.park(Parked(expired), 30_000, now_ms=0)
     for _ in range(10_000):
         quick = Parked(expired)
@@ -73,8 +77,9 @@ def test_purgatory__a_long_wait_does_not_retain_completed_operations():
     assert len(purgatory) == 1
 
 
-def test_purgatory__is_empty_after_waits_of_every_length():
-    purgatory, expired = Purgatory(), []
+def test_purgatory__is_empty_after_waits_of_every_length() -> None:
+    purgatory = Purgatory()
+    expired: list[Parked] = []
     for wait_ms in range(1, 10_000):
         quick = Parked(expired)
         purgatory.park(quick, 1_000_000 + wait_ms, now_ms=0)

@@ -20,7 +20,7 @@ def known(t: Simulated, broker: int) -> list[int]:
     return [one.broker_id for one in body.brokers]
 
 
-def test_unregister__a_running_broker_leaves_the_isr_and_stays_out():
+def test_unregister__a_running_broker_leaves_the_isr_and_stays_out() -> None:
     t = Simulated()
     assert unregister(t, 3) is ErrorCode.NONE
     t.run_for(60_000)
@@ -31,7 +31,7 @@ def test_unregister__a_running_broker_leaves_the_isr_and_stays_out():
     assert unregister(t, 3) is ErrorCode.BROKER_ID_NOT_REGISTERED
 
 
-def test_unregister__its_leaders_move_and_a_new_process_rejoins():
+def test_unregister__its_leaders_move_and_a_new_process_rejoins() -> None:
     t = Simulated()
     assert unregister(t, 1) is ErrorCode.NONE
     t.wait(lambda: t.leader_id == 2)
@@ -41,7 +41,7 @@ def test_unregister__its_leaders_move_and_a_new_process_rejoins():
     assert known(t, 2) == [1, 2, 3]
 
 
-def test_unregister__of_the_last_active_replica_leaves_no_leader():
+def test_unregister__of_the_last_active_replica_leaves_no_leader() -> None:
     t = Simulated(replicas=(3,))
     assert unregister(t, 3) is ErrorCode.NONE
     t.run_for(20_000)

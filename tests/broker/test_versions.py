@@ -19,7 +19,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import TELEMETRY, ApiKey
 from kcluster.protocol.errors import ErrorCode, ProtocolError
 from kcluster.protocol.framing import encode_request_frame
-from kcluster.protocol.releases import releases
+from kcluster.protocol.releases import Release, releases
 
 OLD = [release for release in releases().values() if release is not LATEST]
 
@@ -41,7 +41,7 @@ def asked_by() -> m.ApiVersionsRequest:
 
 
 @pytest.mark.parametrize("release", OLD, ids=lambda release: release.name)
-def test_listed__equals_the_releases_list_limited_to_apis_here(release):
+def test_listed__equals_the_releases_list_limited_to_apis_here(release: Release) -> None:
     rows = {key: (low, high) for key, low, high in listed(release)}
     assert rows == {
         key: versions
@@ -61,22 +61,22 @@ def test_listed__equals_the_releases_list_limited_to_apis_here(release):
     ],
 )
 def test_channel__an_api_the_release_does_not_serve_closes_the_connection(
-    version, api_key, api_version
-):
+    version: str, api_key: ApiKey, api_version: int
+) -> None:
     channel = Channel(Broker(version))
     with pytest.raises(ProtocolError, match="is not served"):
         channel.receive(memoryview(struct.pack(">hhih", api_key, api_version, 7, -1)), 1, "h", 5)
 
 
 @pytest.mark.parametrize("version", ["0.11", "2.8"])
-def test_channel__versions_that_4_0_removed_are_read(version):
+def test_channel__versions_that_4_0_removed_are_read(version: str) -> None:
     channel = Channel(Broker(version))
     request = channel.receive(frame_of(ApiKey.PRODUCE, 0, m.ProduceRequest(acks=1)), 1, "h", 5)
     assert isinstance(request, Request)
     assert (request.api_version, request.body.acks) == (0, 1)
 
 
-def test_channel__a_restart_as_another_release_changes_the_list():
+def test_channel__a_restart_as_another_release_changes_the_list() -> None:
     frame = frame_of(ApiKey.METADATA, 12, m.MetadataRequest(topics=None))
     assert isinstance(Channel(Broker("3.1")).receive(frame, 1, "h", 5), Request)
     with pytest.raises(ProtocolError):
@@ -84,7 +84,9 @@ def test_channel__a_restart_as_another_release_changes_the_list():
 
 
 @pytest.mark.parametrize(("version", "listed"), [("2.3", []), ("2.4", [(0, 3)]), ("3.9", [(0, 4)])])
-def test_too_new__the_answer_has_the_versions_since_2_4(version, listed):
+def test_too_new__the_answer_has_the_versions_since_2_4(
+    version: str, listed: list[tuple[int, int]]
+) -> None:
     response = too_new(releases()[version])
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert [(api.min_version, api.max_version) for api in response.api_keys] == listed
@@ -99,7 +101,9 @@ def test_too_new__the_answer_has_the_versions_since_2_4(version, listed):
         ("4.0", [("metadata.version", 7, 25)]),
     ],
 )
-def test_api_versions__features_are_those_of_the_release(version, features):
+def test_api_versions__features_are_those_of_the_release(
+    version: str, features: list[tuple[str, int, int]]
+) -> None:
     response = build_api_versions(asked_by(), 3, 17, {}, releases()[version])
     assert [
         (feature.name, feature.min_version, feature.max_version)
@@ -108,12 +112,12 @@ def test_api_versions__features_are_those_of_the_release(version, features):
 
 
 @pytest.mark.parametrize(("version", "epoch"), [("2.6", -1), ("2.7", 0), ("3.2", 0), ("3.3", 17)])
-def test_api_versions__features_have_an_epoch_since_2_7(version, epoch):
+def test_api_versions__features_have_an_epoch_since_2_7(version: str, epoch: int) -> None:
     response = build_api_versions(asked_by(), 3, 17, {}, releases()[version])
     assert response.finalized_features_epoch == epoch
 
 
-def test_served__produce_v0_is_listed_from_4_0_on_and_not_served():
+def test_served__produce_v0_is_listed_from_4_0_on_and_not_served() -> None:
     for version in ("4.0", "4.2"):
         release = releases()[version]
         rows = {key: (low, high) for key, low, high in listed(release)}
@@ -130,5 +134,7 @@ def test_served__produce_v0_is_listed_from_4_0_on_and_not_served():
         ("0.11", ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_LEADER_OR_FOLLOWER),
     ],
 )
-def test_error_of_release__errors_of_later_releases_are_replaced(version, error, expected):
+def test_error_of_release__errors_of_later_releases_are_replaced(
+    version: str, error: ErrorCode, expected: ErrorCode
+) -> None:
     assert error_of_release(releases()[version], error) is expected

@@ -28,7 +28,7 @@ def reasons(found: Window) -> str:
     return "\n".join(link.text for link in found.reasons)
 
 
-def test_windows__of_a_leader_that_died_last_until_another_is_elected():
+def test_windows__of_a_leader_that_died_last_until_another_is_elected() -> None:
     stage = Stage()
     with_clients(stage)
     died_ms = stage.now_ms
@@ -51,7 +51,7 @@ def test_windows__of_a_leader_that_died_last_until_another_is_elected():
     assert "; noticed at +" in short
 
 
-def test_windows__writes_need_min_insync_replicas_reads_do_not():
+def test_windows__writes_need_min_insync_replicas_reads_do_not() -> None:
     stage = Stage(**{"min.insync.replicas": 2})
     with_clients(stage)
     stage.kill(2)
@@ -73,7 +73,7 @@ def test_windows__writes_need_min_insync_replicas_reads_do_not():
     ] == []
 
 
-def test_windows__a_partition_without_a_leader_has_one_to_the_end():
+def test_windows__a_partition_without_a_leader_has_one_to_the_end() -> None:
     stage = Stage()
     with_clients(stage)
     for broker in (2, 3, 1):
@@ -85,7 +85,7 @@ def test_windows__a_partition_without_a_leader_has_one_to_the_end():
     assert "no leader since: leader 1 -> none" in reasons(found)
 
 
-def test_windows__a_cut_off_client_has_a_separate_window():
+def test_windows__a_cut_off_client_has_a_separate_window() -> None:
     stage = Stage()
     with_clients(stage)
     cut_ms = stage.now_ms
@@ -100,7 +100,7 @@ def test_windows__a_cut_off_client_has_a_separate_window():
     assert [x for x in verdict.windows if x.kind == "reads" and x.from_ms >= cut_ms] == []
 
 
-def test_windows__a_paused_isr_member_makes_writes_unavailable():
+def test_windows__a_paused_isr_member_makes_writes_unavailable() -> None:
     stage = Stage()
     with_clients(stage)
     paused_ms = stage.now_ms
@@ -112,7 +112,7 @@ def test_windows__a_paused_isr_member_makes_writes_unavailable():
     assert "ISR [1, 2, 3] -> [1, 2]" in reasons(found)
 
 
-def test_windows__a_client_with_stale_metadata_has_one_with_healthy_brokers():
+def test_windows__a_client_with_stale_metadata_has_one_with_healthy_brokers() -> None:
     stage = Stage()
     hand = Hand(stage.ledger, "h0")
     stage.client_ids["h0"] = stage.add_client(hand).client_id

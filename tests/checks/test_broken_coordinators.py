@@ -13,16 +13,18 @@ import pytest
 from msgspec import structs
 
 from kcluster.broker.coordinator.consumer import heartbeat
+from kcluster.broker.coordinator.consumer.reconcile import reconcile
 from kcluster.broker.coordinator.coordinator import GroupCoordinator
 from kcluster.broker.coordinator.log_shard import LogShard
 from kcluster.broker.coordinator.offsets import OffsetStore
 from kcluster.broker.coordinator.shard import GroupShard
-from kcluster.broker.coordinator.share_state.share_state_shard import ShareStateShard
+from kcluster.broker.coordinator.share_state.share_states import ShareStates
 from kcluster.broker.coordinator.transactions import transaction as t
 from kcluster.broker.coordinator.transactions.markers import MarkerSender
 from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
 from kcluster.broker.share import window
 from kcluster.broker.share.acquisition import _Acquisition
+from kcluster.broker.share.in_flight import AVAILABLE, AcknowledgeType
 from kcluster.partition import producers
 from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import ErrorCode
@@ -181,12 +183,12 @@ def a_tombstone_alone_breaks_the_load(patch: pytest.MonkeyPatch) -> None:
 
 def holders_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     """KAFKA-16147: a partition counts as free while its member has not revoked it."""
-    sound = heartbeat.reconcile
+    sound = reconcile
 
-    def reconcile(member: Any, to: Any) -> Any:
+    def broken(member: Any, to: Any) -> Any:
         return sound(member, structs.replace(to, is_taken=lambda *_: False))
 
-    patch.setattr(heartbeat, "reconcile", reconcile)
+    patch.setattr(heartbeat, "reconcile", broken)
 
 
 def pending_offsets_are_not_waited_for(patch: pytest.MonkeyPatch) -> None:
@@ -195,19 +197,19 @@ def pending_offsets_are_not_waited_for(patch: pytest.MonkeyPatch) -> None:
 
 
 def accepted_records_are_released(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(window._STATE_AFTER, window.AcknowledgeType.ACCEPT, window.AVAILABLE)
+    patch.setitem(window._STATE_AFTER, AcknowledgeType.ACCEPT, AVAILABLE)
 
 
 def writes_of_old_leaders_are_stored(patch: pytest.MonkeyPatch) -> None:
     """The share coordinator does not compare leader epochs."""
-    sound = ShareStateShard.update
+    sound = ShareStates.update
 
     def update(self: Any, partition: Any, state_epoch: int, leader_epoch: int, *more: Any) -> Any:
         entry = self.entries.get(partition)
         newest = leader_epoch if entry is None else max(leader_epoch, entry.leader_epoch)
         return sound(self, partition, state_epoch, newest, *more)
 
-    patch.setattr(ShareStateShard, "update", update)
+    patch.setattr(ShareStates, "update", update)
 
 
 def gaps_count_as_acknowledged(patch: pytest.MonkeyPatch) -> None:

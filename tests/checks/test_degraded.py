@@ -52,7 +52,9 @@ def of_kind(verdict: Verdict, kind: DegradedKind) -> list[Degraded]:
     return [each for each in verdict.degraded if each.kind is kind]
 
 
-def test_degraded__partitions_that_no_client_used_are_in_the_verdict_first(rack_b: RunResult):
+def test_degraded__partitions_that_no_client_used_are_in_the_verdict_first(
+    rack_b: RunResult,
+) -> None:
     verdict = rack_b.verdict
     offline = of_kind(verdict, DegradedKind.OFFLINE)
     assert [each.partition for each in offline] == [("audit", 0), ("audit", 1)]
@@ -71,13 +73,15 @@ def test_degraded__partitions_that_no_client_used_are_in_the_verdict_first(rack_
     assert "broker 3 down since +501 ms; then elected uncleanly" in line
 
 
-def test_degraded__each_unclean_election_is_one_and_has_no_line_of_its_own(rack_b: RunResult):
+def test_degraded__each_unclean_election_is_one_and_has_no_line_of_its_own(
+    rack_b: RunResult,
+) -> None:
     elected = of_kind(rack_b.verdict, DegradedKind.UNCLEAN_ELECTION)
     assert [each.partition for each in elected] == [("audit", 0), ("audit", 1)]
     assert not any(line.startswith("elected uncleanly") for line in rack_b.verdict.lines())
 
 
-def test_degraded__below_min_insync_replicas_is_counted_by_topic(rack_b: RunResult):
+def test_degraded__below_min_insync_replicas_is_counted_by_topic(rack_b: RunResult) -> None:
     verdict = rack_b.verdict
     under = of_kind(verdict, DegradedKind.UNDER_MIN_ISR)
     assert {each.partition[0] for each in under} == {"orders"}
@@ -86,7 +90,7 @@ def test_degraded__below_min_insync_replicas_is_counted_by_topic(rack_b: RunResu
     assert verdict.partition_counts == {"audit": 3, "orders": 12}
 
 
-def test_degraded__what_has_one_origin_is_one_line_and_all_fits_a_screen(rack_b: RunResult):
+def test_degraded__what_has_one_origin_is_one_line_and_all_fits_a_screen(rack_b: RunResult) -> None:
     lines = rack_b.verdict.lines()
     assert len(lines) <= 24
     assert lines[-1] == "valid: no anomaly, and every invariant held"
@@ -95,7 +99,7 @@ def test_degraded__what_has_one_origin_is_one_line_and_all_fits_a_screen(rack_b:
     assert len(rack_b.verdict.lines(verbose=True)) > 40
 
 
-def test_degraded__is_in_the_json(rack_b: RunResult):
+def test_degraded__is_in_the_json(rack_b: RunResult) -> None:
     decoded = json.loads(rack_b.verdict.to_json())
     first = decoded["degraded"][0]
     assert (first["kind"], first["partition"]) == ("offline", ["audit", 0])
@@ -103,7 +107,7 @@ def test_degraded__is_in_the_json(rack_b: RunResult):
     assert first["origin"]["kind"] == "lost_power"
 
 
-def test_degraded__checks_fail_the_scenario():
+def test_degraded__checks_fail_the_scenario() -> None:
     wanted = "checks: {no_offline: true, no_unclean_election: true, no_under_min_isr: true}\n"
     result = run_scenario(Scenario.parse(RACK_B + wanted), "virtual", 1)
     failed = {each.check: each.text for each in result.failed}
@@ -112,7 +116,7 @@ def test_degraded__checks_fail_the_scenario():
     assert failed["no_under_min_isr"].startswith("no_under_min_isr: orders-0, ")
 
 
-def test_degraded__a_quiet_run_has_none_and_passes_these_checks():
+def test_degraded__a_quiet_run_has_none_and_passes_these_checks() -> None:
     quiet = RACK_B[: RACK_B.index("steps:")].replace("4s", "1s")
     wanted = "checks: {no_offline: true, no_unclean_election: true, no_under_min_isr: true}\n"
     result = run_scenario(Scenario.parse(quiet + wanted), "virtual", 1)
@@ -120,7 +124,7 @@ def test_degraded__a_quiet_run_has_none_and_passes_these_checks():
     assert not result.verdict.degraded
 
 
-def test_degraded__to_the_end_while_it_lasts():
+def test_degraded__to_the_end_while_it_lasts() -> None:
     stage = Stage(**{"min.insync.replicas": 2})
     stage.hand().produce(1, [b"a"])
     stage.run_for(100)
@@ -137,7 +141,7 @@ def test_degraded__to_the_end_while_it_lasts():
     assert "broker 2 down since +5.1 s, broker 3 down since +100 ms" in verdict.lines()[0]
 
 
-def test_degraded__since_begins_there():
+def test_degraded__since_begins_there() -> None:
     stage = Stage(**{"min.insync.replicas": 2})
     stage.hand().produce(1, [b"a"])
     stage.run_for(100)
@@ -155,7 +159,7 @@ def test_degraded__since_begins_there():
     assert not stage.verdict(since_ms=stage.now_ms - 1_000).degraded
 
 
-def test_degraded__a_deleted_topic_is_not_offline_any_more():
+def test_degraded__a_deleted_topic_is_not_offline_any_more() -> None:
     stage = Stage()
     stage.hand().produce(1, [b"a"])
     stage.create_topic("audit", [[3]])

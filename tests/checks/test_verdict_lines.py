@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Any
+
 import pytest
 
 from kcluster.checks.remedies import Remedy, RemedyKind
@@ -12,7 +15,7 @@ from kcluster.protocol.apis import ApiKey
 from tests.rig.stage import Stage
 
 
-def test_deleted__records_are_not_lost():
+def test_deleted__records_are_not_lost() -> None:
     stage = Stage()
     hand = stage.hand()
     hand.produce(1, [b"a"])
@@ -28,7 +31,7 @@ def test_deleted__records_are_not_lost():
     assert "deleted by retention or DeleteRecords: orders-0, offsets 0 to 0" in verdict.lines()
 
 
-def test_deleted__records_of_a_recreated_topic_are_not_lost():
+def test_deleted__records_of_a_recreated_topic_are_not_lost() -> None:
     stage = Stage()
     hand = stage.hand()
     hand.produce(1, [b"a"])
@@ -46,32 +49,16 @@ def test_deleted__records_of_a_recreated_topic_are_not_lost():
     assert "deleted with their topic: orders-0, offsets 0 to 0" in verdict.lines()
 
 
-def test_verdict__replicas_that_differ_at_the_end_are_a_violation():
+def test_verdict__replicas_that_differ_at_the_end_are_a_violation() -> None:
     stage = Stage()
     stage.hand().produce(1, [b"a"])
     stage.run_for(100)
     log = next(iter(stage.plan.disks[2]))
     own, other = log.segments[0].batches[0], bytearray(log.segments[0].batches[0].buffer)
     other[17] ^= 0xFF
-    log.segments[0].batches[0] = type(own)(
-        *(
-            getattr(own, name)
-            for name in (
-                "base_offset",
-                "last_offset",
-                "leader_epoch",
-                "attributes",
-                "base_timestamp",
-                "max_timestamp",
-                "producer_id",
-                "producer_epoch",
-                "base_sequence",
-                "record_count",
-                "size_bytes",
-            )
-        ),
-        bytes(other),
-    )
+    differs = copy(own)
+    differs.buffer = bytes(other)
+    log.segments[0].batches[0] = differs
     verdict = stage.verdict()
     assert verdict.outcome == INVALID
     (violation,) = verdict.violations
@@ -81,7 +68,7 @@ def test_verdict__replicas_that_differ_at_the_end_are_a_violation():
     )
 
 
-def test_verdict__json_has_the_same_facts_as_the_lines():
+def test_verdict__json_has_the_same_facts_as_the_lines() -> None:
     import msgspec
 
     stage = Stage()
@@ -95,7 +82,7 @@ def test_verdict__json_has_the_same_facts_as_the_lines():
     assert decoded["anomalies"][0]["chain"][0]["text"] in "\n".join(verdict.lines())
 
 
-def test_verdict__a_valid_one_is_true():
+def test_verdict__a_valid_one_is_true() -> None:
     stage = Stage()
     stage.hand().produce(1, [b"a"])
     stage.run_for(100)
@@ -104,7 +91,7 @@ def test_verdict__a_valid_one_is_true():
     verdict.check()
 
 
-def test_verdict__of_a_lost_record_has_a_summary_of_three_lines():
+def test_verdict__of_a_lost_record_has_a_summary_of_three_lines() -> None:
     stage = Stage()
     hand = stage.hand()
     hand.produce(2, [b"a"], acks=0)
@@ -120,13 +107,13 @@ def test_verdict__of_a_lost_record_has_a_summary_of_three_lines():
     assert str(refused.value) == repr(verdict) == "\n".join(verdict.summary())
 
 
-def test_verdict__a_run_without_sends_is_not_known_to_be_good():
+def test_verdict__a_run_without_sends_is_not_known_to_be_good() -> None:
     verdict = Stage().verdict()
     assert not verdict
     assert verdict.summary()[0] == "unknown: nothing was sent"
 
 
-def test_verdict__records_that_are_read_again_are_counted_apart():
+def test_verdict__records_that_are_read_again_are_counted_apart() -> None:
     stage = Stage()
     hand = stage.hand()
     hand.produce(1, [b"a", b"b"])
@@ -140,7 +127,7 @@ def test_verdict__records_that_are_read_again_are_counted_apart():
     assert verdict.lines()[-1] == "invalid: 1 nonmonotonic-poll"
 
 
-def test_verdict__of_a_broken_cluster_names_the_command_that_ends_the_unknown():
+def test_verdict__of_a_broken_cluster_names_the_command_that_ends_the_unknown() -> None:
     text = unsettled_text(False, [], [Remedy(RemedyKind.START, (2, 3)), Remedy(RemedyKind.HEAL)])
     assert text == (
         "the cluster was not healed at the end: brokers 2, 3 are down, links are cut or slow;"
@@ -155,8 +142,9 @@ def test_verdict__of_a_broken_cluster_names_the_command_that_ends_the_unknown():
     assert unsettled_text(True, [], [Remedy(RemedyKind.REPAIR)]) == ""
 
 
-def test_verdict__since_a_moment_what_was_lost_before_is_no_matter_of_a_test():
-    stage = Stage(**{"unclean.leader.election.enable": "true"})
+def test_verdict__since_a_moment_what_was_lost_before_is_no_matter_of_a_test() -> None:
+    unclean: dict[str, Any] = {"unclean.leader.election.enable": "true"}
+    stage = Stage(**unclean)
     hand = stage.hand()
     stage.cut(1, 2)
     stage.cut(1, 3)
@@ -190,5 +178,5 @@ def test_verdict__since_a_moment_what_was_lost_before_is_no_matter_of_a_test():
         (3_600_010, "3600 s", "+3600.01 s"),
     ],
 )
-def test_verdict__times_are_short(ms: int, duration: str, moment: str):
+def test_verdict__times_are_short(ms: int, duration: str, moment: str) -> None:
     assert (duration_text(ms), moment_text(ms)) == (duration, moment)

@@ -7,7 +7,7 @@ from kcluster.protocol.records.records import Record, build_batch, parse_batches
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_contents__values_equal_those_of_a_record_reader(compression):
+def test_contents__values_equal_those_of_a_record_reader(compression: str) -> None:
     records = [
         Record(0, 1_000_000, b"k" * (i % 150), None if i == 3 else b"v" * (i * 7), ())
         for i in range(200)
@@ -18,7 +18,7 @@ def test_contents__values_equal_those_of_a_record_reader(compression):
     assert Contents().of(batch) == wanted
 
 
-def test_contents__of_control_batches_are_none():
+def test_contents__of_control_batches_are_none() -> None:
     marker = Record(0, 0, b"\x00\x00\x00\x01", b"\x00\x00\x00\x00\x00\x00", ())
     built = build_batch([marker], control=True, transactional=True)
     (batch,) = parse_batches(built)

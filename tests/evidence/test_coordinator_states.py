@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -58,7 +59,7 @@ class LargeGroup:
 
 
 @pytest.mark.pure_python  # compiled functions are not counted
-def test_look__reads_the_member_that_joined_not_all_others_again():
+def test_look__reads_the_member_that_joined_not_all_others_again() -> None:
     group = LargeGroup()
     costs = []
     for size in (10, 50):
@@ -70,7 +71,7 @@ def test_look__reads_the_member_that_joined_not_all_others_again():
     assert costs[1] - costs[0] <= 40, "each other member is compared, for the group's state"
 
 
-def test_look__sees_each_change_once():
+def test_look__sees_each_change_once() -> None:
     group = LargeGroup()
     group.join()
     group.look()
@@ -87,7 +88,7 @@ def test_look__sees_each_change_once():
 
 
 @pytest.mark.pure_python  # compiled functions are not counted
-def test_recorder__sees_members_of_a_large_group_that_join_one_by_one_together():
+def test_recorder__sees_members_of_a_large_group_that_join_one_by_one_together() -> None:
     group = LargeGroup()
     recorder = SamplingRecorder(group.t.dispatcher, group.t.plan)
 
@@ -98,7 +99,7 @@ def test_recorder__sees_members_of_a_large_group_that_join_one_by_one_together()
     costs = []
     for size in (LARGE_GROUP, 2 * LARGE_GROUP):
         join_until(size)
-        costs.append(calls_of(lambda until=size + 10: join_until(until)))
+        costs.append(calls_of(partial(join_until, size + 10)))
     assert costs[1] - costs[0] <= 10, "no member reads all others again"
     group.t.run_for(LOOK_MS)
     assert len(recorder.states.groups.newest["g"].members) == group.joined

@@ -5,7 +5,7 @@ from kcluster.evidence.lookups import Facts
 from tests.rig.stage import P, Stage
 
 
-def test_fate__of_a_record_includes_its_send_every_replica_and_every_read():
+def test_fate__of_a_record_includes_its_send_every_replica_and_every_read() -> None:
     stage = Stage()
     hand = stage.hand()
     hand.produce(1, [b"a"])
@@ -31,7 +31,7 @@ def test_fate__of_a_record_includes_its_send_every_replica_and_every_read():
     ]
 
 
-def test_fate__of_a_lost_record_names_the_broker_that_dropped_it():
+def test_fate__of_a_lost_record_names_the_broker_that_dropped_it() -> None:
     stage = Stage()
     hand = stage.hand()
     stage.cut(1, 2)
@@ -52,7 +52,7 @@ def test_fate__of_a_lost_record_names_the_broker_that_dropped_it():
     assert (place.committed_ms, fate.reads) == (-1, ())
 
 
-def test_fate__of_an_unknown_record_is_unknown():
+def test_fate__of_an_unknown_record_is_unknown() -> None:
     stage = Stage()
     fate = fate_of(Facts(stage.recorder, stage.ledger), P, b"?")
     assert (fate.outcome, fate.places, fate.reads) == ("unknown", (), ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kcluster.checks.anomalies import find_anomalies
+from kcluster.checks.anomalies.base import Anomaly
 from kcluster.clients.ledger import Ledger, Outcome
 from kcluster.evidence.finals import read_finals
 from kcluster.evidence.outside import outside_ledger
@@ -11,7 +12,7 @@ from kcluster.protocol.apis import ApiKey
 from tests.rig.stage import Stage
 
 
-def seen(stage: Stage):
+def seen(stage: Stage) -> tuple[Ledger, list[Anomaly]]:
     """The ledger and anomalies that brokers alone would show of our own clients."""
     stage.recorder.check_last_step()
     ledger, names = outside_ledger(stage.recorder, Ledger(), lambda _: False)
@@ -19,7 +20,7 @@ def seen(stage: Stage):
     return ledger, find_anomalies(ledger, finals.logs)
 
 
-def test_outside__sends_and_reads_are_those_that_brokers_answered():
+def test_outside__sends_and_reads_are_those_that_brokers_answered() -> None:
     stage = Stage()
     hand = stage.hand()
     hand.produce(1, [b"a", b"b"])
@@ -47,7 +48,7 @@ def test_outside__sends_and_reads_are_those_that_brokers_answered():
     assert [x.error for x in ledger.errors] == ["NOT_LEADER_OR_FOLLOWER"]
 
 
-def test_outside__equal_values_are_distinct_and_equal_batches_are_retries():
+def test_outside__equal_values_are_distinct_and_equal_batches_are_retries() -> None:
     stage = Stage()
     hand = stage.hand()
     hand.produce(1, [b"x"])
@@ -65,7 +66,7 @@ def test_outside__equal_values_are_distinct_and_equal_batches_are_retries():
     assert (twice.name, twice.count, twice.first, twice.other) == ("duplicate", 2, 1, 3)
 
 
-def test_outside__an_acked_record_that_is_missing_is_lost():
+def test_outside__an_acked_record_that_is_missing_is_lost() -> None:
     stage = Stage()
     hand = stage.hand()
     stage.cut(1, 2)
@@ -78,7 +79,7 @@ def test_outside__an_acked_record_that_is_missing_is_lost():
     assert str(lost) == ("lost-write: orders-0: a, acked (acks=1) at offset 0, is not in the log")
 
 
-def test_outside__an_unanswered_send_is_unknown():
+def test_outside__an_unanswered_send_is_unknown() -> None:
     stage = Stage()
     hand = stage.hand()
     stage.pause(2)
@@ -89,7 +90,7 @@ def test_outside__an_unanswered_send_is_unknown():
     assert anomalies == []
 
 
-def test_outside__commits_are_those_that_brokers_acked():
+def test_outside__commits_are_those_that_brokers_acked() -> None:
     stage = Stage()
     hand = stage.hand()
     for _ in range(2):

@@ -11,7 +11,7 @@ from kcluster.evidence.recorder import Recorder
 from tests.rig.patience import PATIENCE_S
 
 
-def test_recorder__real_clients_over_tcp_count_in_the_verdict():
+def test_recorder__real_clients_over_tcp_count_in_the_verdict() -> None:
     topics = {"orders": {"replication_factor": 3}}
     with Cluster(Topology.of(brokers=3, topics=topics, profile="fast")) as cluster:
         driver = cluster.driver

@@ -257,7 +257,7 @@ def test_exit__a_step_that_raised_is_reported(capfd: pytest.CaptureFixture[str])
     assert "TypeError" in capfd.readouterr().err
 
 
-def test_live__a_loop_without_prepare_watchers_still_serves():
+def test_live__a_loop_without_prepare_watchers_still_serves() -> None:
     class Libuv:
         def prepare(self) -> None:
             raise TypeError("prepare watchers are not currently supported in libuv")

@@ -7,6 +7,7 @@ the disks after it was appended.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,12 +51,12 @@ def fetch() -> Any:
 def decay(running: Cluster) -> None:
     """Bits of the first batch change on the disks, which share it."""
     (log,) = (log for log in running.plan.disks[1] if log.segments)
-    log.segments[0].batches[0].buffer[HEADER_BYTES + 40 :] = b"\xff" * (
-        log.segments[0].batches[0].size_bytes - HEADER_BYTES - 40
-    )
+    first = log.segments[0].batches[0]
+    assert isinstance(first.buffer, bytearray)
+    first.buffer[HEADER_BYTES + 40 :] = b"\xff" * (first.size_bytes - HEADER_BYTES - 40)
 
 
-def test_unreadable__is_a_line_of_the_verdict(cluster: Cluster):
+def test_unreadable__is_a_line_of_the_verdict(cluster: Cluster) -> None:
     verdict = cluster.verdict()
     assert verdict.outcome == UNKNOWN
     assert verdict.reason == "3 batches of records cannot be read"
@@ -70,14 +71,14 @@ def test_unreadable__is_a_line_of_the_verdict(cluster: Cluster):
     assert '"unreadable":[' in verdict.to_json()
 
 
-def test_unreadable__runs_are_saved_and_explained(cluster: Cluster, tmp_path):
+def test_unreadable__runs_are_saved_and_explained(cluster: Cluster, tmp_path: Path) -> None:
     record, problems = read_run(cluster.save(tmp_path))
     assert not problems
     assert [found["first"] for found in record.verdict["unreadable"]] == [0, 12, 24]
     assert list(explain(record))
 
 
-def test_unreadable__a_broker_answers_who_asks_for_times(cluster: Cluster):
+def test_unreadable__a_broker_answers_who_asks_for_times(cluster: Cluster) -> None:
     topic = m.ListOffsetsRequest.ListOffsetsTopic
     partition = m.ListOffsetsRequest.ListOffsetsPartition
     with Wire(cluster.plan.addresses[1]) as wire:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs_pages import ROOT, fenced
-from tests.web.api import serving
+from tests.web.api_client import serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout_s(180)]
 

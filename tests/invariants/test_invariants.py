@@ -42,7 +42,7 @@ def registration(**changes: Any) -> PartitionRegistration:
         ({"leader": 3, "isr": (3,), "leader_epoch": 4}, "unclean-unasked"),
     ],
 )
-def test_registration__each_violation_is_named(changes: dict[str, Any], name: str):
+def test_registration__each_violation_is_named(changes: dict[str, Any], name: str) -> None:
     found = registration_violations(registration(**changes), registration())
     assert [violation for violation, _ in found] == [name]
 
@@ -65,7 +65,7 @@ def names(invariants: Invariants) -> list[str]:
     return [found.name for found in invariants.violations]
 
 
-def test_two_leaders__of_one_epoch_are_a_violation():
+def test_two_leaders__of_one_epoch_are_a_violation() -> None:
     invariants = Invariants()
     invariants.observe(0, 1, 0, [leader(1)])
     invariants.observe(0, 2, 0, [leader(2)])
@@ -95,7 +95,7 @@ def two_replicas() -> tuple[Invariants, Replica, ObservedPartition]:
 )
 def test_watermark__above_a_member_that_lost_its_disk_after_its_fetch_is_exempt(
     lost_epoch: int | None, violations: list[str]
-):
+) -> None:
     invariants, first, _ = two_replicas()
     if lost_epoch is not None:
         invariants.on_death(2, lost_epoch, True, 1)
@@ -111,7 +111,7 @@ def test_watermark__above_a_member_that_lost_its_disk_after_its_fetch_is_exempt(
 )
 def test_isr__is_joined_only_with_all_that_is_committed(
     lost_epoch: int | None, violations: list[str]
-):
+) -> None:
     """KIP-903: a broker that has returned with an empty disk is not the one that had caught up."""
     _, _, observed = two_replicas()
     observed.committed.end = 1
@@ -123,7 +123,7 @@ def test_isr__is_joined_only_with_all_that_is_committed(
     assert [name for name, _ in joins_lacking(observed, both, alone, brokers)] == violations
 
 
-def test_committed__a_batch_counts_though_a_high_watermark_once_lay_within_it():
+def test_committed__a_batch_counts_though_a_high_watermark_once_lay_within_it() -> None:
     replica, committed = leader(1), Committed()
     batch = build_batch([Record(at, 0, None, b"v", ()) for at in range(3)])
     replica.append_as_leader(memoryview(batch), 1, 0)
@@ -134,7 +134,7 @@ def test_committed__a_batch_counts_though_a_high_watermark_once_lay_within_it():
     assert first_lacking(leader(2).log, committed) == 0
 
 
-def test_committed__a_batch_is_lacking_though_the_log_starts_within_it():
+def test_committed__a_batch_is_lacking_though_the_log_starts_within_it() -> None:
     """DeleteRecords up to an offset within a batch, and then a power loss."""
     replica, committed = leader(1), Committed()
     batch = build_batch([Record(at, 0, None, b"v", ()) for at in range(3)])
@@ -146,7 +146,7 @@ def test_committed__a_batch_is_lacking_though_the_log_starts_within_it():
     assert first_lacking(replica.log, committed) == 0
 
 
-def test_leader__that_drops_records_within_its_epoch_is_a_violation():
+def test_leader__that_drops_records_within_its_epoch_is_a_violation() -> None:
     invariants, replica = Invariants(), leader(1)
     append(replica)
     invariants.observe(0, 1, 0, [replica])
@@ -155,7 +155,7 @@ def test_leader__that_drops_records_within_its_epoch_is_a_violation():
     assert names(invariants) == ["watermark-back", "leader-truncated"]
 
 
-def test_leader__whose_log_start_decreases_is_a_violation():
+def test_leader__whose_log_start_decreases_is_a_violation() -> None:
     invariants, replica = Invariants(), leader(1)
     append(replica)
     replica.advance_log_start(1)
@@ -165,7 +165,7 @@ def test_leader__whose_log_start_decreases_is_a_violation():
     assert names(invariants) == ["start-back"]
 
 
-def test_watermark__below_the_log_start_is_a_violation():
+def test_watermark__below_the_log_start_is_a_violation() -> None:
     invariants, replica = Invariants(), leader(1)
     append(replica)
     replica.advance_log_start(1)
@@ -174,7 +174,7 @@ def test_watermark__below_the_log_start_is_a_violation():
     assert names(invariants) == ["watermark-below-start"]
 
 
-def test_metadata__that_goes_back_is_a_violation():
+def test_metadata__that_goes_back_is_a_violation() -> None:
     invariants = Invariants()
     invariants.observe_offset(0, 1, 0, 9)
     invariants.observe_offset(1, 1, 1, 3)
@@ -183,7 +183,7 @@ def test_metadata__that_goes_back_is_a_violation():
     assert names(invariants) == ["metadata-back"]
 
 
-def test_replies__each_request_gets_exactly_one():
+def test_replies__each_request_gets_exactly_one() -> None:
     invariants = Invariants()
     request = Request(7, 18, 0, 1, None, None)
     invariants.on_request(1, request, 0)

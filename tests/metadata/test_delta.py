@@ -76,7 +76,7 @@ def contents(image: MetadataImage) -> object:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_delta__images_by_deltas_are_images_by_records(seed: int):
+def test_delta__images_by_deltas_are_images_by_records(seed: int) -> None:
     random = Random(seed)
     by_records = MetadataImage()
     ahead, behind = MetadataImage(), MetadataImage()
@@ -94,7 +94,7 @@ def test_delta__images_by_deltas_are_images_by_records(seed: int):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_delta__names_each_partition_to_the_brokers_that_have_or_had_it(seed: int):
+def test_delta__names_each_partition_to_the_brokers_that_have_or_had_it(seed: int) -> None:
     random = Random(seed)
     by_records, image = MetadataImage(), MetadataImage()
     for _ in range(10):
@@ -118,6 +118,6 @@ def test_delta__names_each_partition_to_the_brokers_that_have_or_had_it(seed: in
                     assert (key in delta.partitions_of(broker)) == changed
 
 
-def test_delta__is_not_applied_out_of_order():
+def test_delta__is_not_applied_out_of_order() -> None:
     with pytest.raises(AssertionError):
         MetadataDelta(1, [ProducerIdsRecord(1, 1, 1)]).apply_to(MetadataImage())

@@ -24,7 +24,7 @@ from kcluster.operations.prediction import (
 from kcluster.operations.prediction_words import answer_reason, choice_text, question_text
 from kcluster.scenario.language.loader import parse_action
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.stage import ScenarioStage
 from kcluster.scenario.play.virtual import VirtualRun
 from kcluster.scenario.predicting import question_values, questions_on
 
@@ -135,7 +135,9 @@ steps:
     )
 
 
-def epoch_at(stage: Stage, broker: int, partition: PartitionRegistration, offset: int) -> int:
+def epoch_at(
+    stage: ScenarioStage, broker: int, partition: PartitionRegistration, offset: int
+) -> int:
     """In which leader epoch a replica has the record at an offset; -1: it has none."""
     log = stage.plan.disks[broker].logs[partition.topic_id, partition.partition]
     if not log.log_start_offset <= offset < log.log_end_offset:
@@ -143,7 +145,7 @@ def epoch_at(stage: Stage, broker: int, partition: PartitionRegistration, offset
     return max(epoch for epoch, start in log.epochs.entries if start <= offset)
 
 
-def outcome(stage: Stage, question: Prediction, before: PartitionRegistration) -> int | str:
+def outcome(stage: ScenarioStage, question: Prediction, before: PartitionRegistration) -> int | str:
     """The answer that the cluster itself gives, once the controller has acted."""
     topic, _, number = question.partition.rpartition("-")
     now = stage.verbs.settled.image.topics[topic].partitions[int(number)]

@@ -7,7 +7,7 @@ from kcluster.partition.disk import Disk
 from tests.partition.records_for_tests import TOPIC_ID, append, sent
 
 
-def test_disk__create_returns_the_existing_log():
+def test_disk__create_returns_the_existing_log() -> None:
     disk = Disk()
     log = disk.create(TOPIC_ID, 3)
     assert disk.create(TOPIC_ID, 3) is log
@@ -17,7 +17,7 @@ def test_disk__create_returns_the_existing_log():
     assert not disk.remove(TOPIC_ID, 3)
 
 
-def test_disk__power_loss_takes_the_unflushed_tails():
+def test_disk__power_loss_takes_the_unflushed_tails() -> None:
     disk = Disk()
     disk.clean_shutdown = True
     safe, unsafe = disk.create(TOPIC_ID, 0), disk.create(TOPIC_ID, 1, "orders")
@@ -30,7 +30,7 @@ def test_disk__power_loss_takes_the_unflushed_tails():
     assert not disk.clean_shutdown
 
 
-def test_disk__wipe_leaves_nothing():
+def test_disk__wipe_leaves_nothing() -> None:
     disk = Disk()
     append(disk.create(TOPIC_ID, 0), sent(2))
     disk.broker_epoch = 5
@@ -40,7 +40,7 @@ def test_disk__wipe_leaves_nothing():
     assert not disk.clean_shutdown
 
 
-def test_disk__logs_of_a_removed_directory_are_in_the_first():
+def test_disk__logs_of_a_removed_directory_are_in_the_first() -> None:
     disk = Disk()
     disk.mount(("/a", "/b", "/a"))
     assert disk.dirs == ("/a", "/b")
@@ -51,7 +51,7 @@ def test_disk__logs_of_a_removed_directory_are_in_the_first():
     assert disk.dir_of((TOPIC_ID, 1)) == "/a"
 
 
-def test_disk__a_removed_log_leaves_no_trace_of_its_directory():
+def test_disk__a_removed_log_leaves_no_trace_of_its_directory() -> None:
     disk = Disk()
     disk.mount(("/a", "/b"))
     disk.create(TOPIC_ID, 0)

@@ -14,7 +14,7 @@ def cache(*entries: tuple[int, int]) -> EpochCache:
     return made
 
 
-def test_assign__the_first_start_of_an_epoch_counts():
+def test_assign__the_first_start_of_an_epoch_counts() -> None:
     epochs = cache((2, 10))
     assert not epochs.assign(2, 12)
     assert epochs.entries == [(2, 10)]
@@ -32,7 +32,9 @@ def test_assign__the_first_start_of_an_epoch_counts():
         ((0, 0), [(0, 0)]),
     ],
 )
-def test_assign__entries_that_contradict_the_new_one_are_removed(new, left):
+def test_assign__entries_that_contradict_the_new_one_are_removed(
+    new: tuple[int, int], left: list[tuple[int, int]]
+) -> None:
     epochs = cache((1, 5), (2, 10))
     assert epochs.assign(*new)
     assert epochs.entries == left
@@ -51,11 +53,13 @@ def test_assign__entries_that_contradict_the_new_one_are_removed(new, left):
         (7, (-1, -1)),
     ],
 )
-def test_end_offset__of_the_greatest_epoch_not_above_the_requested(requested, answer):
+def test_end_offset__of_the_greatest_epoch_not_above_the_requested(
+    requested: int, answer: tuple[int, int]
+) -> None:
     assert cache((2, 5), (4, 9), (6, 20)).end_offset_for(requested, 33) == answer
 
 
-def test_end_offset__of_an_empty_cache_is_undefined():
+def test_end_offset__of_an_empty_cache_is_undefined() -> None:
     assert EpochCache().end_offset_for(0, 10) == (-1, -1)
     assert EpochCache().end_offset_for(-1, 10) == (-1, -1)
 
@@ -63,7 +67,7 @@ def test_end_offset__of_an_empty_cache_is_undefined():
 @pytest.mark.parametrize(
     ("offset", "epoch"), [(4, -1), (5, 2), (8, 2), (9, 4), (19, 4), (20, 6), (99, 6)]
 )
-def test_epoch_for_offset(offset, epoch):
+def test_epoch_for_offset(offset: int, epoch: int) -> None:
     assert cache((2, 5), (4, 9), (6, 20)).epoch_for_offset(offset) == epoch
 
 
@@ -77,7 +81,9 @@ def test_epoch_for_offset(offset, epoch):
         (0, []),
     ],
 )
-def test_truncate_from_end__drops_epochs_that_start_there_or_later(end_offset, left):
+def test_truncate_from_end__drops_epochs_that_start_there_or_later(
+    end_offset: int, left: list[tuple[int, int]]
+) -> None:
     epochs = cache((2, 5), (4, 9), (6, 20))
     epochs.truncate_from_end(end_offset)
     assert epochs.entries == left
@@ -95,7 +101,9 @@ def test_truncate_from_end__drops_epochs_that_start_there_or_later(end_offset, l
         (99, [(6, 99)]),
     ],
 )
-def test_truncate_from_start__the_epoch_of_the_new_start_starts_there(start_offset, left):
+def test_truncate_from_start__the_epoch_of_the_new_start_starts_there(
+    start_offset: int, left: list[tuple[int, int]]
+) -> None:
     epochs = cache((2, 5), (4, 9), (6, 20))
     epochs.truncate_from_start(start_offset)
     assert epochs.entries == left

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kcluster.partition.producers import (
     NO_STATE,
     SNAPSHOT_INTERVAL_BATCHES,
     AppendedBatch,
+    ProducerState,
     ProducerStates,
     SequenceRefusal,
     advance,
@@ -20,7 +23,7 @@ from kcluster.protocol.records.records import Batch, Record, build_batch, parse_
 
 
 def batch(
-    sequence: int, count: int = 1, *, epoch: int = 0, offset: int = 0, pid: int = 7, **more
+    sequence: int, count: int = 1, *, epoch: int = 0, offset: int = 0, pid: int = 7, **more: Any
 ) -> Batch:
     data = build_batch(
         [Record(0, 1_000, b"k", b"v")] * count,
@@ -41,7 +44,7 @@ def marker(
     return built
 
 
-def after(*batches: Batch):
+def after(*batches: Batch) -> ProducerState:
     state = NO_STATE
     for appended in batches:
         state = advance(state, appended)
@@ -51,16 +54,16 @@ def after(*batches: Batch):
 FIVE_TO_ELEVEN = after(*(batch(n, offset=n - 5) for n in range(5, 12)))
 
 
-def test_check__an_unknown_producer_may_start_at_any_sequence():
+def test_check__an_unknown_producer_may_start_at_any_sequence() -> None:
     assert check(NO_STATE, batch(5)) is None
 
 
-def test_check__the_next_sequence_is_accepted():
+def test_check__the_next_sequence_is_accepted() -> None:
     assert check(FIVE_TO_ELEVEN, batch(12, 3)) is None
 
 
 @pytest.mark.parametrize("sequence", [7, 11])
-def test_check__the_last_five_batches_are_recognized_as_duplicates(sequence):
+def test_check__the_last_five_batches_are_recognized_as_duplicates(sequence: int) -> None:
     known = check(FIVE_TO_ELEVEN, batch(sequence))
     assert known == AppendedBatch(sequence, sequence, sequence - 5, sequence - 5, 1_000)
 
@@ -78,13 +81,13 @@ def test_check__the_last_five_batches_are_recognized_as_duplicates(sequence):
         (batch(12, epoch=-5), ErrorCode.INVALID_PRODUCER_EPOCH),
     ],
 )
-def test_check__refuses(sent, error):
+def test_check__refuses(sent: Batch, error: ErrorCode) -> None:
     refusal = check(FIVE_TO_ELEVEN, sent)
     assert isinstance(refusal, SequenceRefusal)
     assert refusal.error == error
 
 
-def test_check__a_new_epoch_begins_at_zero_and_fences_the_old():
+def test_check__a_new_epoch_begins_at_zero_and_fences_the_old() -> None:
     fresh = batch(0, epoch=1, offset=9)
     assert check(FIVE_TO_ELEVEN, fresh) is None
     state = advance(FIVE_TO_ELEVEN, fresh)
@@ -95,18 +98,18 @@ def test_check__a_new_epoch_begins_at_zero_and_fences_the_old():
         assert refusal.error == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_check__sequences_wrap_between_batches_and_inside():
+def test_check__sequences_wrap_between_batches_and_inside() -> None:
     assert check(after(batch(2**31 - 2, 2)), batch(0)) is None
     wrapped = after(batch(2**31 - 2, 4))
     assert check(wrapped, batch(2)) is None
     assert isinstance(check(wrapped, batch(2**31 - 2, 4)), AppendedBatch)
 
 
-def test_check__without_an_epoch_any_sequence_is_accepted():
+def test_check__without_an_epoch_any_sequence_is_accepted() -> None:
     assert check(after(batch(0, epoch=-1)), batch(7, epoch=-1)) is None
 
 
-def test_check__an_open_transaction_takes_only_its_own():
+def test_check__an_open_transaction_takes_only_its_own() -> None:
     state = after(batch(0, transactional=True))
     assert check(state, batch(1, transactional=True)) is None
     refusal = check(state, batch(1))
@@ -114,7 +117,7 @@ def test_check__an_open_transaction_takes_only_its_own():
     assert refusal.error == ErrorCode.INVALID_TXN_STATE
 
 
-def test_states__a_transaction_is_unstable_until_its_marker():
+def test_states__a_transaction_is_unstable_until_its_marker() -> None:
     states = ProducerStates()
     states.update(batch(0, offset=10, transactional=True))
     states.update(batch(0, offset=11, transactional=True, pid=8))
@@ -127,7 +130,7 @@ def test_states__a_transaction_is_unstable_until_its_marker():
     assert states.check(batch(2)) is None
 
 
-def test_states__stable_offset_waits_for_the_marker_to_be_replicated():
+def test_states__stable_offset_waits_for_the_marker_to_be_replicated() -> None:
     states = ProducerStates()
     states.update(batch(0, offset=10, transactional=True))
     states.update(marker(offset=11))
@@ -136,7 +139,7 @@ def test_states__stable_offset_waits_for_the_marker_to_be_replicated():
     assert not states.has_unstable
 
 
-def test_states__aborted_transactions_are_found_by_the_range_that_is_read():
+def test_states__aborted_transactions_are_found_by_the_range_that_is_read() -> None:
     states = ProducerStates()
     for offset in (10, 20, 30):
         states.update(batch(offset, offset=offset, transactional=True))
@@ -146,7 +149,7 @@ def test_states__aborted_transactions_are_found_by_the_range_that_is_read():
     assert states.aborted_within(12, 30) == []
 
 
-def test_states__truncation_opens_a_transaction_again():
+def test_states__truncation_opens_a_transaction_again() -> None:
     states = ProducerStates()
     states.update(batch(0, offset=10, transactional=True))
     states.take_snapshot(11)
@@ -167,7 +170,9 @@ def test_states__truncation_opens_a_transaction_again():
         (1, 4, 2, False, ErrorCode.TRANSACTION_COORDINATOR_FENCED),
     ],
 )
-def test_check_marker__epochs_decide(epoch, coordinator, version, is_open, error):
+def test_check_marker__epochs_decide(
+    epoch: int, coordinator: int, version: int, is_open: bool, error: ErrorCode | None
+) -> None:
     states = ProducerStates()
     states.update(batch(0, transactional=True))
     states.update(marker(offset=1, coordinator=5))
@@ -177,7 +182,7 @@ def test_check_marker__epochs_decide(epoch, coordinator, version, is_open, error
     assert (None if refusal is None else refusal.error) == error
 
 
-def test_states__marker_makes_a_verification_void():
+def test_states__marker_makes_a_verification_void() -> None:
     states = ProducerStates()
     guard = states.verification(7, 0, 0, is_epoch_bumped=False)
     assert guard is not None
@@ -186,7 +191,7 @@ def test_states__marker_makes_a_verification_void():
     assert not states.is_verified(7, guard)
 
 
-def test_states__silent_producers_expire_unless_in_a_transaction():
+def test_states__silent_producers_expire_unless_in_a_transaction() -> None:
     states = ProducerStates()
     states.update(batch(0))
     states.update(batch(0, pid=8, transactional=True))
@@ -197,7 +202,7 @@ def test_states__silent_producers_expire_unless_in_a_transaction():
     assert states.check(batch(44)) is None
 
 
-def test_states__rewind_goes_to_the_newest_snapshot_not_beyond():
+def test_states__rewind_goes_to_the_newest_snapshot_not_beyond() -> None:
     states = ProducerStates()
     count = 2 * SNAPSHOT_INTERVAL_BATCHES + 3
     batches = [batch(n, offset=n) for n in range(count)]

@@ -15,7 +15,7 @@ import pytest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from tests.broker.coordinator.transaction_rig import GROUP, RawProducer, TransactionRig
+from tests.broker.coordinator.transactions.transaction_rig import GROUP, RawProducer, TransactionRig
 from tests.fuzz.values import MadeUp
 from tests.rig.cluster import TOPIC
 from tests.rig.requests import batch, produce_request

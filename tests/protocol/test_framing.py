@@ -28,15 +28,15 @@ def framed(*bodies: bytes) -> bytes:
 # ------------------------------------------------------------------------------------- frames
 
 
-def fed(reader, chunk):
+def fed(reader: FrameReader, chunk: bytes | bytearray) -> list[memoryview]:
     """The frames that `chunk` completes."""
-    frames = []
+    frames: list[memoryview] = []
     reader.feed(chunk, frames)
     return frames
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_frame_reader__any_cut_of_the_stream_gives_the_same_frames(seed):
+def test_frame_reader__any_cut_of_the_stream_gives_the_same_frames(seed: int) -> None:
     rng = Random(seed)
     bodies = [rng.randbytes(rng.choice((0, 1, 3, 10, 1000, 40_000))) for _ in range(20)]
     stream = framed(*bodies)
@@ -48,7 +48,7 @@ def test_frame_reader__any_cut_of_the_stream_gives_the_same_frames(seed):
     assert found == bodies
 
 
-def test_frame_reader__each_frame_has_its_own_memory():
+def test_frame_reader__each_frame_has_its_own_memory() -> None:
     chunk = bytearray(framed(b"one", b"two"))
     first, second = fed(FrameReader(100), chunk)
     chunk[:] = bytes(len(chunk))
@@ -58,7 +58,7 @@ def test_frame_reader__each_frame_has_its_own_memory():
     assert first.obj is not second.obj
 
 
-def test_frame_reader__a_big_frame_is_received_in_place():
+def test_frame_reader__a_big_frame_is_received_in_place() -> None:
     body = Random(1).randbytes(3_000_000)
     stream = framed(body, b"next")
     reader = FrameReader(1 << 24)
@@ -79,7 +79,7 @@ def test_frame_reader__a_big_frame_is_received_in_place():
     assert reader.buffer_for_rest() is None
 
 
-def test_frame_reader__memory_grows_with_received_bytes_not_with_the_claimed_size():
+def test_frame_reader__memory_grows_with_received_bytes_not_with_the_claimed_size() -> None:
     tracemalloc.start()
     try:
         readers = [FrameReader(100 << 20) for _ in range(50)]
@@ -95,14 +95,14 @@ def test_frame_reader__memory_grows_with_received_bytes_not_with_the_claimed_siz
 
 
 @pytest.mark.parametrize("size", [-1, -(1 << 31), 101, (1 << 31) - 1])
-def test_frame_reader__a_bad_length_is_an_error_after_the_frames_before_it(size):
-    frames = []
+def test_frame_reader__a_bad_length_is_an_error_after_the_frames_before_it(size: int) -> None:
+    frames: list[memoryview] = []
     with pytest.raises(ProtocolError, match=f"frame of {size} bytes, limit 100"):
         FrameReader(100).feed(framed(b"good") + struct.pack(">i", size) + b"rest", frames)
     assert [bytes(frame) for frame in frames] == [b"good"]
 
 
-def test_frame_reader__the_greatest_size_is_allowed():
+def test_frame_reader__the_greatest_size_is_allowed() -> None:
     (frame,) = fed(FrameReader(100), framed(bytes(100)))
     assert len(frame) == 100
 
@@ -111,7 +111,7 @@ def test_frame_reader__the_greatest_size_is_allowed():
 
 
 @pytest.mark.parametrize("client_id", [None, "", "producer-1", "ä€"])
-def test_headers__every_api_and_version_round_trip(client_id):
+def test_headers__every_api_and_version_round_trip(client_id: str | None) -> None:
     for key, line in APIS.items():
         for version in range(line.all_versions[0], line.all_versions[1] + 1):
             request = getattr(m, line.name + "Request")()
@@ -127,14 +127,14 @@ def test_headers__every_api_and_version_round_trip(client_id):
             )
 
 
-def test_headers__only_controlled_shutdown_0_has_header_version_0():
+def test_headers__only_controlled_shutdown_0_has_header_version_0() -> None:
     assert codec(ApiKey.CONTROLLED_SHUTDOWN, 0).request_header_version == 0
     assert codec(ApiKey.CONTROLLED_SHUTDOWN, 1).request_header_version == 1
     assert codec(ApiKey.METADATA, 8).request_header_version == 1
     assert codec(ApiKey.METADATA, 9).request_header_version == 2
 
 
-def test_headers__the_bytes_of_a_flexible_request_and_response():
+def test_headers__the_bytes_of_a_flexible_request_and_response() -> None:
     buffers = encode_request_frame(ApiKey.HEARTBEAT, 4, 5, "me", m.HeartbeatRequest("g", 1, "m"))
     assert b"".join(buffers) == framed(
         b"\x00\x0c\x00\x04" + b"\x00\x00\x00\x05" + b"\x00\x02me" + b"\x00"
@@ -148,7 +148,7 @@ def test_headers__the_bytes_of_a_flexible_request_and_response():
     )
 
 
-def test_headers__api_versions_answers_have_header_version_0_always():
+def test_headers__api_versions_answers_have_header_version_0_always() -> None:
     answer = m.ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     for version in (0, 3, 4):
         data = b"".join(encode_response_frame(ApiKey.API_VERSIONS, version, 9, answer))
@@ -156,7 +156,7 @@ def test_headers__api_versions_answers_have_header_version_0_always():
         assert decode_response_frame(ApiKey.API_VERSIONS, version, data[4:]) == (9, answer)
 
 
-def test_headers__a_request_of_an_unknown_api_still_has_a_header():
+def test_headers__a_request_of_an_unknown_api_still_has_a_header() -> None:
     start = struct.pack(">hhih", 1234, 7, 42, 2) + b"me"
     header = decode_request_header(start + b"body")
     assert (header.api_key, header.api_version, header.correlation_id) == (1234, 7, 42)
@@ -165,7 +165,7 @@ def test_headers__a_request_of_an_unknown_api_still_has_a_header():
     assert (newer.api_version, newer.body_position) == (99, 13)
 
 
-def test_headers__tagged_fields_of_a_header_are_skipped():
+def test_headers__tagged_fields_of_a_header_are_skipped() -> None:
     start = struct.pack(">hhih", 3, 12, 1, -1)
     header = decode_request_header(start + b"\x01\x05\x02xy" + b"\x00\x01\x00\x00")
     assert header.body_position == 10 + 5
@@ -187,19 +187,21 @@ def test_headers__tagged_fields_of_a_header_are_skipped():
         (struct.pack(">hhih", 3, 12, 1, 1) + b"a\x01\xff\xff\xff\xff\xff\xff", 11, "tags"),
     ],
 )
-def test_headers__a_malformed_request_header_is_reported_with_its_position(frame, position, path):
+def test_headers__a_malformed_request_header_is_reported_with_its_position(
+    frame: bytes, position: int, path: str
+) -> None:
     with pytest.raises(ProtocolError) as caught:
         decode_request_header(frame)
     assert (caught.value.position, caught.value.field_path) == (position, path)
 
 
 @pytest.mark.parametrize("frame", [b"", b"\0\0\0", b"\0\0\0\1", b"\0\0\0\1\1", b"\0\0\0\1\1\1\x09"])
-def test_headers__a_malformed_response_header_is_a_protocol_error(frame):
+def test_headers__a_malformed_response_header_is_a_protocol_error(frame: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_response_frame(12, 4, frame)
 
 
-def test_frame_response__puts_a_header_before_a_kept_body_and_leaves_it_alone():
+def test_frame_response__puts_a_header_before_a_kept_body_and_leaves_it_alone() -> None:
     found = codec(ApiKey.HEARTBEAT, 4)
     body = found.encode_response(m.HeartbeatResponse(0, 27))
     before = list(body)
@@ -208,7 +210,7 @@ def test_frame_response__puts_a_header_before_a_kept_body_and_leaves_it_alone():
     assert first == b"".join(encode_response_frame(12, 4, 1, m.HeartbeatResponse(0, 27)))
 
 
-def test_frames__fetched_records_are_not_copied():
+def test_frames__fetched_records_are_not_copied() -> None:
     batch = bytearray(b"r" * 1000)
     partition = m.FetchResponse.PartitionData(0, records=[batch])
     topic = m.FetchResponse.FetchableTopicResponse("orders", partitions=[partition])

@@ -10,7 +10,7 @@ from kcluster.protocol.apis import APIS, TELEMETRY, ApiKey, advertised_versions
 from kcluster.protocol.releases import find_release, latest, releases
 
 
-def test_releases__are_in_order_and_end_with_the_latest():
+def test_releases__are_in_order_and_end_with_the_latest() -> None:
     numbers = [release.number for release in releases().values()]
     assert numbers == sorted(numbers)
     assert (numbers[0], latest().name) == ((0, 11), "4.4")
@@ -27,7 +27,9 @@ def test_releases__are_in_order_and_end_with_the_latest():
         ("4.0", ApiKey.FETCH, (4, 17)),
     ],
 )
-def test_releases__have_the_versions_that_brokers_listed(version, api_key, versions):
+def test_releases__have_the_versions_that_brokers_listed(
+    version: str, api_key: ApiKey, versions: tuple[int, int]
+) -> None:
     assert releases()[version].listed[api_key] == versions
 
 
@@ -39,11 +41,11 @@ def test_releases__have_the_versions_that_brokers_listed(version, api_key, versi
         ("3.9", ApiKey.LEADER_AND_ISR),
     ],
 )
-def test_releases__do_not_list_apis_of_later_releases(version, api_key):
+def test_releases__do_not_list_apis_of_later_releases(version: str, api_key: ApiKey) -> None:
     assert api_key not in releases()[version].listed
 
 
-def test_releases__the_latest_is_the_table_that_the_codec_was_made_from():
+def test_releases__the_latest_is_the_table_that_the_codec_was_made_from() -> None:
     listed = {key: (low, high) for key, low, high in advertised_versions()}
     of_the_latest = dict(latest().listed)
     for telemetry in TELEMETRY:
@@ -51,7 +53,7 @@ def test_releases__the_latest_is_the_table_that_the_codec_was_made_from():
     assert of_the_latest == listed
 
 
-def test_releases__agree_with_kafka_pythons_table_of_real_brokers():
+def test_releases__agree_with_kafka_pythons_table_of_real_brokers() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         seen = pytest.importorskip("kafka.protocol.broker_version_data").BROKER_API_VERSIONS
@@ -70,7 +72,7 @@ def test_releases__agree_with_kafka_pythons_table_of_real_brokers():
     assert compared >= 15
 
 
-def test_releases__every_version_ever_listed_has_a_codec():
+def test_releases__every_version_ever_listed_has_a_codec() -> None:
     for release in releases().values():
         for api_key, (low, high) in release.listed.items():
             known = APIS[api_key].all_versions
@@ -98,6 +100,6 @@ def test_releases__every_version_ever_listed_has_a_codec():
         ("v2.8", None),
     ],
 )
-def test_find_release__finds_the_release_of_a_patch(text, name):
+def test_find_release__finds_the_release_of_a_patch(text: str, name: str | None) -> None:
     found = find_release(text)
     assert (found and found.name) == name

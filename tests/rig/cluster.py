@@ -33,17 +33,18 @@ import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
-from kcluster.broker.node import BrokerNode
+from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID, Event, Note
-from kcluster.drivers.serving import SocketDriver
 from kcluster.drivers.virtual import VirtualDriver
-from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.handle.cluster import Cluster
+from kcluster.handle.verbs import ClusterVerbs
 from kcluster.handle.world_cluster import WorldCluster
-from kcluster.operations.status import ClusterStatus, NoteEntry, PartitionStatus, cluster_status
+from kcluster.operations.status import ClusterStatus, PartitionStatus, cluster_status
+from kcluster.operations.targets import Nodes
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -69,9 +70,9 @@ class Answer:
     def __init__(self) -> None:
         self.body: Any = None
         self.disconnected = False
-        self.deadline_ms = None
+        self.deadline_ms: int | None = None
 
-    def start(self, wire: ClientWire, now_ms: int) -> None:
+    def start(self, wire: Wire, now_ms: int) -> None:
         self.wire = wire
 
     def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
@@ -82,6 +83,9 @@ class Answer:
 
     def on_tick(self, now_ms: int) -> None:
         raise AssertionError("it has no deadline")
+
+    def has_come(self) -> bool:
+        return self.body is not None
 
     @property
     def error(self) -> str | None:
@@ -170,28 +174,12 @@ class Rig(ABC):
         body = fetch_request(TOPIC, partition, max_wait_ms=wait_ms, min_bytes=min_bytes)
         return self.ask(to or self.leader_id, ApiKey.FETCH, version, body)
 
-    def create_topic(self, name: str, assignment: list[list[int]]) -> Answer:
-        """Create a topic; `assignment[i]`: the replicas of partition i."""
-        wanted = [
-            m.CreateTopicsRequest.CreatableReplicaAssignment(index, replicas)
-            for index, replicas in enumerate(assignment)
-        ]
-        topic = m.CreateTopicsRequest.CreatableTopic(name, -1, -1, wanted)
-        return self.ask(1, ApiKey.CREATE_TOPICS, 5, m.CreateTopicsRequest([topic], 5_000))
-
     def delete_records(self, before: int) -> Answer:
         """Delete the records before an offset."""
         partition = m.DeleteRecordsRequest.DeleteRecordsPartition(0, before)
         topic = m.DeleteRecordsRequest.DeleteRecordsTopic(TOPIC, [partition])
         body = m.DeleteRecordsRequest(topics=[topic], timeout_ms=5_000)
         return self.ask(self.leader_id, ApiKey.DELETE_RECORDS, 2, body)
-
-    def delete_topic(self, via: int) -> Answer:
-        """Delete the topic by asking a broker."""
-        body = m.DeleteTopicsRequest(
-            topics=[m.DeleteTopicsRequest.DeleteTopicState(name=TOPIC)], timeout_ms=5_000
-        )
-        return self.ask(via, ApiKey.DELETE_TOPICS, 6, body)
 
     # ----------------------------------------------------------------------------- looking
 
@@ -211,8 +199,12 @@ class Rig(ABC):
     @property
     def leader_id(self) -> int:
         """The leader of `orders`-0."""
-        leader = self.state.leader
-        assert leader is not None, "the partition is offline"
+        return self.leader_of(TOPIC)
+
+    def leader_of(self, topic: str) -> int:
+        """The leader of a topic's first partition."""
+        leader = self.partition(topic).leader
+        assert leader is not None, f"{topic}-0 is offline"
         return leader
 
     @property
@@ -241,12 +233,8 @@ class Rig(ABC):
         self.wait(lambda: self.isr == sorted(members), f"ISR {members}")
 
 
-class ByteRig(Rig):
+class ByteRig(Rig, ClusterVerbs):
     """A cluster that is asked in bytes."""
-
-    driver: SocketDriver
-    events: Callable[[], list[NoteEntry]]
-    _wait: Callable[..., None]
 
     @property
     def notes(self) -> list[Note]:
@@ -331,8 +319,24 @@ class VirtualRig(Rig, VirtualDriver):
         """Send a request; its answer, after as much time as it takes."""
         answer = self.ask(broker, api_key, version, body)
         if answer.body is None:
-            self.wait(lambda: answer.body is not None, f"answer to {api_key.name}")
+            self.wait(answer.has_come, f"answer to {api_key.name}")
         return answer.body
+
+    def create_topic(self, name: str, assignment: list[list[int]]) -> Answer:
+        """Create a topic; `assignment[i]`: the replicas of partition i."""
+        wanted = [
+            m.CreateTopicsRequest.CreatableReplicaAssignment(index, replicas)
+            for index, replicas in enumerate(assignment)
+        ]
+        topic = m.CreateTopicsRequest.CreatableTopic(name, -1, -1, wanted)
+        return self.ask(1, ApiKey.CREATE_TOPICS, 5, m.CreateTopicsRequest([topic], 5_000))
+
+    def delete_topic(self, via: int) -> Answer:
+        """Delete the topic by asking a broker."""
+        body = m.DeleteTopicsRequest(
+            topics=[m.DeleteTopicsRequest.DeleteTopicState(name=TOPIC)], timeout_ms=5_000
+        )
+        return self.ask(via, ApiKey.DELETE_TOPICS, 6, body)
 
     def line(self, broker: int) -> VirtualLine:
         return VirtualLine(self, broker)
@@ -349,8 +353,8 @@ class VirtualRig(Rig, VirtualDriver):
 
     def replica(self, broker: int) -> Replica:
         """A live broker's replica."""
-        node = self.dispatcher.processes[broker].node
-        assert isinstance(node, BrokerNode), f"broker {broker} is down"
+        node = self.dispatcher.broker(broker)
+        assert node is not None, f"broker {broker} is down"
         found = node.replicas.find(TOPIC, 0)
         assert isinstance(found, Replica), found
         return found
@@ -381,7 +385,7 @@ class SettledRig(VirtualRig):
 
     def ask(self, broker: int, api_key: ApiKey, version: int, body: Any) -> Answer:
         answer = super().ask(broker, api_key, version, body)
-        self.wait(lambda: answer.body is not None, "answer")
+        self.wait(answer.has_come, "answer")
         return answer
 
     def wait(
@@ -389,19 +393,23 @@ class SettledRig(VirtualRig):
     ) -> None:
         super().wait(condition, what, limit_ms or LIVE_LIMIT_MS)
 
-    def kill(self, broker_id: int, how: str = "kill") -> None:
-        super().kill(broker_id, how)
+    def kill(self, brokers: Nodes, how: str = "kill") -> None:
+        super().kill(brokers, how)
         settled = self.verbs.settled
-        self.wait(lambda: settled.is_down(broker_id), "death")
-        self.wait(lambda: settled.is_without(broker_id), "life without it")
+        for broker in self.find(brokers):
+            self.wait(partial(settled.is_down, broker), "death")
+            self.wait(partial(settled.is_without, broker), "life without it")
 
-    def start(self, broker_id: int) -> None:
-        super().start(broker_id)
-        self.wait(lambda: self.verbs.settled.is_serving(broker_id), "start")
+    def start(self, brokers: Nodes) -> None:
+        super().start(brokers)
+        for broker in self.find(brokers):
+            self.wait(partial(self.verbs.settled.is_serving, broker), "start")
 
-    def move(self, topic: str, partition: int, to: int) -> None:
+    def move(self, topic: str, partition: int | None = None, to: Nodes = "") -> None:
         super().move(topic, partition, to)
-        self.wait(lambda: self.verbs.settled.is_led_by(topic, partition, to), "move")
+        assert partition is not None
+        (leader,) = self.find(to)
+        self.wait(lambda: self.verbs.settled.is_led_by(topic, partition, leader), "move")
 
 
 class Simulated(VirtualRig):

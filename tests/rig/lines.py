@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from kcluster.clients.wire import Wire
 from kcluster.drivers.virtual import VirtualDriver
-from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
 
 CLOSED, SILENT = "closed", "silent"
@@ -51,7 +51,7 @@ class ByteLine:
 class VirtualLine:
     """A simulated client that keeps the responses it gets."""
 
-    deadline_ms = None
+    deadline_ms: int | None = None
 
     def __init__(self, driver: VirtualDriver, broker_id: int) -> None:
         self.driver, self.broker_id = driver, broker_id
@@ -59,7 +59,7 @@ class VirtualLine:
         self.lost: list[int] = []
         driver.add_client(self)
 
-    def start(self, wire: ClientWire, now_ms: int) -> None:
+    def start(self, wire: Wire, now_ms: int) -> None:
         self.wire = wire
 
     def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:

@@ -68,7 +68,12 @@ def topic_records(
     records: list[MetadataRecord] = [TopicRecord(name, topic_id(name))]
     for index, of_partition in enumerate(replicas):
         in_sync = of_partition if isr is None else isr
-        state = {"isr": in_sync, "leader": in_sync[0], "leader_epoch": 5, "partition_epoch": 7}
+        state: dict[str, Any] = {
+            "isr": in_sync,
+            "leader": in_sync[0],
+            "leader_epoch": 5,
+            "partition_epoch": 7,
+        }
         records.append(
             PartitionRecord(
                 PartitionRegistration(

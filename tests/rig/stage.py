@@ -31,7 +31,7 @@ P = ("orders", 0)
 class Hand:
     """A client that sends given records to given brokers, and records the answers."""
 
-    deadline_ms = None
+    deadline_ms: int | None = None
 
     def __init__(self, ledger: Ledger, name: str) -> None:
         self.ledger = ledger
@@ -82,7 +82,7 @@ class Hand:
         self.now_ms = now_ms
         self.answers.append(body)
         sends = self._asked.pop(correlation_id, [])
-        answer = getattr(body, "responses", None)
+        answer: Any = getattr(body, "responses", None)
         if sends:
             self._on_produced(sends, answer[0].partition_responses[0], now_ms)
         elif answer and hasattr(answer[0], "partitions"):

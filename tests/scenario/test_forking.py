@@ -6,6 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from kcluster.actions.brokers import KillBrokers
+from kcluster.actions.network import Isolate
+from kcluster.actions.recording import RecordedStep, these
 from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
 from kcluster.events.brokers import ControllerDown
@@ -16,7 +19,7 @@ from kcluster.scenario.language.loader import parse_action
 from kcluster.scenario.language.model import ProducerSpec
 from kcluster.scenario.perform import do, running_stage
 from kcluster.scenario.play.workload import make_producer
-from kcluster.scenario.recorded import RecordedClient, RecordedStep
+from kcluster.scenario.recorded import RecordedClient
 from kcluster.scenario.started import start_client, stop_client
 
 EVENT = ControllerDown()
@@ -73,8 +76,8 @@ def test_fork__says_what_stands_in_for_clients_from_outside(cluster: Cluster) ->
 
 def test_fork__stretches_in_which_nobody_did_anything_are_played_shorter() -> None:
     steps = [
-        RecordedStep(1_000, "kill", 1, EVENT),
-        RecordedStep(600_000, "isolate", 2, EVENT, for_ms=500_000),
+        RecordedStep(1_000, KillBrokers(these([1])), EVENT),
+        RecordedStep(600_000, Isolate(these([2])), EVENT, for_ms=500_000),
     ]
     clients = [RecordedClient("producers", {}, 2_000, 610_000)]
     assert shorten(steps, clients, 1_200_000, quiet_ms=90_000) == 1_200_000 - 92_000 - 190_000

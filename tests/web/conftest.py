@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.web.api import Api, serving
+from tests.web.api_client import Api, serving
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.cli.conftest import CODE
 from tests.rig.patience import PATIENCE_S
-from tests.web.api import Api, serving
+from tests.web.api_client import Api, serving
 
 COMMAND = [sys.executable, "-m", "kcluster", "serve", "--port", "0", "--json"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": CODE}

@@ -6,7 +6,7 @@ import json
 from http.client import HTTPResponse
 from typing import Any
 
-from tests.web.api import Api
+from tests.web.api_client import Api
 
 
 def test_events__as_json_and_as_lines(api: Api, cluster: str) -> None:

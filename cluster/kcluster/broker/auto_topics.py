@@ -6,11 +6,10 @@ the coordinator do).  Kafka: DefaultAutoTopicCreationManager.creatableTopic.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kcluster.config.creatable_topic import creatable_topic
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.config.topology.specs import TopicSpec
+from kcluster.protocol import messages as m
 from kcluster.protocol.names import (
     GROUP_METADATA_TOPIC,
     SHARE_GROUP_STATE_TOPIC,
@@ -18,7 +17,7 @@ from kcluster.protocol.names import (
 )
 
 
-def auto_created_topic(name: str, config: BrokerConfig) -> Any:
+def auto_created_topic(name: str, config: BrokerConfig) -> m.CreateTopicsRequest.CreatableTopic:
     """The CreatableTopic that a broker requests.  Internal topics have their own configs."""
     if name == GROUP_METADATA_TOPIC:
         spec = TopicSpec(

@@ -61,9 +61,10 @@ class Quotas(Protocol):
 class ChannelBroker(Protocol):
     """What a channel needs from a broker (broker/node.py)."""
 
-    image: MetadataImage
-    release: Release
-
+    @property
+    def image(self) -> MetadataImage: ...
+    @property
+    def release(self) -> Release: ...
     @property
     def quotas(self) -> Quotas: ...
 

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from kcluster.broker import handlers as _handlers  # registers every handler
 from kcluster.broker.broker import Broker
-from kcluster.broker.lifecycle import Lifecycle
+from kcluster.broker.lifecycle import Lifecycle, LifecycleState
 from kcluster.broker.ports import BrokerView, Outbox
 from kcluster.broker.publisher import MetadataPublisher
 from kcluster.broker.registry import NO_RESPONSE, PARKED, SERVED_APIS
@@ -124,6 +124,17 @@ class BrokerNode(Broker):
 
     def __repr__(self) -> str:
         return f"<broker {self.node_id} epoch={self.epoch} metadata={self.image.offset}>"
+
+    # --------------------------------------------------------- as it is read from outside
+
+    @property
+    def state(self) -> LifecycleState:
+        """Where this broker is between its start and its end."""
+        return self.lifecycle.state
+
+    def advertise(self, host: str, port: int) -> None:
+        """Take over an address that the controller is asked to make known to clients."""
+        self.view.host, self.view.port = host, port
 
     # ---------------------------------------------------------------------- as a driver sees it
 

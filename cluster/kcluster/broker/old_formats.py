@@ -12,13 +12,14 @@ DIFFERS: they could be configured to store the older formats; here the log is al
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.broker.serving.reading import PartitionRead
 from kcluster.broker.versions import error_of_release
 from kcluster.partition.replica import Replica
-from kcluster.protocol.errors import NONE, ErrorCode
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import NONE, ErrorCode, error_of
 from kcluster.protocol.records.batches import InvalidRecords
 from kcluster.protocol.records.compression import Allowance
 from kcluster.protocol.records.message_sets import down_convert, is_batch, up_convert
@@ -37,7 +38,9 @@ FIRST_TO_TAKE_ONE_WRAPPER: Final = (2, 4)
 # ------------------------------------------------------------------------------------ Produce
 
 
-def take_message_set(release: Release, data: Any, allowance: Allowance | None) -> ErrorCode:
+def take_message_set(
+    release: Release, data: m.ProduceRequest.PartitionProduceData, allowance: Allowance | None
+) -> ErrorCode:
     """Convert the records of a partition in a ProduceRequest before v3 to a v2 batch; an error, or
     NONE.  `allowance`: what the request may decompress; None: this is all of it.
 
@@ -54,12 +57,12 @@ def take_message_set(release: Release, data: Any, allowance: Allowance | None) -
     return NONE
 
 
-def replace_newer_errors(release: Release, response: Any) -> None:
+def replace_newer_errors(release: Release, response: m.ProduceResponse) -> None:
     """Replace errors in a ProduceResponse that the broker's release does not have yet."""
     for topic in response.responses:
         for answer in topic.partition_responses:
             if answer.error_code > release.highest_error:
-                answer.error_code = error_of_release(release, answer.error_code)
+                answer.error_code = error_of_release(release, error_of(answer.error_code))
 
 
 # -------------------------------------------------------------------------------------- Fetch
@@ -68,7 +71,7 @@ def replace_newer_errors(release: Release, response: Any) -> None:
 def convert_fetched(
     release: Release,
     replicas: Replicas,
-    data: Any,
+    data: m.FetchResponse.PartitionData,
     read: PartitionRead,
     version: int,
     allowance: Allowance,
@@ -89,7 +92,7 @@ def convert_fetched(
 
 def _down_convert(
     release: Release,
-    data: Any,
+    data: m.FetchResponse.PartitionData,
     read: PartitionRead,
     replica: Replica,
     version: int,
@@ -110,7 +113,7 @@ def _down_convert(
         _refuse(release, data, problem.error)
 
 
-def _refuse(release: Release, data: Any, error: ErrorCode) -> None:
+def _refuse(release: Release, data: m.FetchResponse.PartitionData, error: ErrorCode) -> None:
     data.error_code = error_of_release(release, error)
     data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
     data.aborted_transactions = []

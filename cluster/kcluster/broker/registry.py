@@ -7,20 +7,14 @@ file alone.  Kafka: KafkaApis.handle, but as a table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar, final
+from typing import Final, TypeVar, final
 
 from msgspec import Struct
 
 from kcluster.broker.broker import Broker
 from kcluster.contract import Request
 from kcluster.protocol.apis import ApiKey
-
-Handler = Callable[[Broker, Request, int], Any]
-"""(broker, request, now_ms) -> the response body; PARKED when `broker.reply(request, body)` will be
-called later; NO_RESPONSE when the client expects none."""
-
-
-Registered = TypeVar("Registered", bound=Handler)
+from kcluster.protocol.messages import Message
 
 
 class Parked(Struct):
@@ -33,6 +27,13 @@ class NoResponse(Struct):
 
 PARKED: Final = Parked()
 NO_RESPONSE: Final = NoResponse()
+
+Answer = Message | Parked | NoResponse
+"""The response body; PARKED when `broker.reply(request, body)` will be called later; NO_RESPONSE
+when the client expects none."""
+Handler = Callable[[Broker, Request, int], Answer]
+"""(broker, request, now_ms) -> what is answered."""
+Registered = TypeVar("Registered", bound=Handler)
 
 
 @final

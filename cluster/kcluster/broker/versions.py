@@ -10,16 +10,17 @@ decides which of them a client sees.
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-from msgspec import Struct
+from typing import Final, TypeVar
 
 from kcluster.broker.registry import SERVED_APIS
 from kcluster.metadata.image import MetadataImage
 from kcluster.protocol.apis import APIS, TELEMETRY, ApiKey
 from kcluster.protocol.codec.schema import Versions
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.messages import Message
 from kcluster.protocol.releases import Release, latest
+
+M = TypeVar("M", bound=Message)
 
 LATEST: Final = latest()
 
@@ -123,16 +124,16 @@ def is_not_controller(release: Release, image: MetadataImage, node_id: int) -> b
     return not release.is_kraft and zookeeper_controller(image) != node_id
 
 
-def not_controller(answer: Any) -> Any:
+def not_controller(answer: M) -> M:
     """The answer of a request that timed out, with NOT_CONTROLLER in place of that error."""
     for name in answer.__struct_fields__:
         value = getattr(answer, name)
         if name == "error_code" and value == ErrorCode.REQUEST_TIMED_OUT:
-            answer.error_code = ErrorCode.NOT_CONTROLLER
+            setattr(answer, name, ErrorCode.NOT_CONTROLLER)
         elif name == "error_message" and value is not None:
-            answer.error_message = ErrorCode.NOT_CONTROLLER.text
+            setattr(answer, name, ErrorCode.NOT_CONTROLLER.text)
         elif isinstance(value, list):
             for item in value:
-                if isinstance(item, Struct):
+                if isinstance(item, Message):
                     not_controller(item)
     return answer

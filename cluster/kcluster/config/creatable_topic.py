@@ -6,13 +6,11 @@ Kafka: NewTopic.convertToCreatableTopic.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.protocol import messages as m
 
 
-def creatable_topic(spec: TopicSpec) -> Any:
+def creatable_topic(spec: TopicSpec) -> m.CreateTopicsRequest.CreatableTopic:
     """The CreatableTopic of a spec.  Beside an assignment both counts are -1: it implies them."""
     assignment = spec.assignment or ()
     request = m.CreateTopicsRequest

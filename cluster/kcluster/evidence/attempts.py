@@ -12,7 +12,7 @@ appended it or not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -56,7 +56,7 @@ def arrival(request: Request) -> tuple[int, int, int]:
     return request.arrived_ms, request.connection_id, request.correlation_id
 
 
-def crc_of(records: Any) -> bytes | None:
+def crc_of(records: bytes | bytearray | memoryview | None) -> bytes | None:
     """The checksum that a batch has, right or not; None if it is too short for one."""
     if records is None or len(records) < CRC_START:
         return None

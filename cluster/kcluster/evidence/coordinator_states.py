@@ -26,7 +26,7 @@ from kcluster.broker.coordinator.shard import GroupShard
 from kcluster.broker.coordinator.share.group import ShareGroup
 from kcluster.broker.coordinator.streams.group import StreamsGroup
 from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
-from kcluster.broker.node import BrokerNode
+from kcluster.broker.node_view import BrokerNodeView
 from kcluster.evidence.client_names import client_name
 from kcluster.evidence.kept_rows import StateRows
 from kcluster.evidence.rows import GroupMemberValue, GroupRow, TransactionStateRow
@@ -96,7 +96,7 @@ class CoordinatorStates:
         """By consumer group."""
         self._simulated = simulated
 
-    def look(self, now_ms: int, node: BrokerNode) -> None:
+    def look(self, now_ms: int, node: BrokerNodeView) -> None:
         """Read what this broker coordinates."""
         if node.coordinator.shards:
             for shard in node.coordinator.shards.values():
@@ -119,7 +119,7 @@ class CoordinatorStates:
 
     # ---------------------------------------------------------------------------- groups
 
-    def _look_at_groups(self, now_ms: int, node: BrokerNode, shard: GroupShard) -> None:
+    def _look_at_groups(self, now_ms: int, node: BrokerNodeView, shard: GroupShard) -> None:
         for group in shard.groups.values():
             state = _fingerprint(group)
             name = group.group_id
@@ -175,7 +175,7 @@ class CoordinatorStates:
     def _member(self, member_id: str, client_id: str, held: Iterable[Pair]) -> GroupMemberValue:
         return GroupMemberValue(member_id, client_name(client_id, self._simulated), tuple(held))
 
-    def _bury_groups(self, now_ms: int, node: BrokerNode) -> None:
+    def _bury_groups(self, now_ms: int, node: BrokerNodeView) -> None:
         shards = node.coordinator.shards
         for name, known in list(self._groups.items()):
             shard = shards.get(known.partition)
@@ -190,7 +190,9 @@ class CoordinatorStates:
 
     # ---------------------------------------------------------------------- transactions
 
-    def _look_at_transactions(self, now_ms: int, node: BrokerNode, shard: TransactionShard) -> None:
+    def _look_at_transactions(
+        self, now_ms: int, node: BrokerNodeView, shard: TransactionShard
+    ) -> None:
         for name, one in shard.transactions.items():
             state = (one.producer_id, one.producer_epoch, one.state, one.partitions)
             if self._is_news(self._transactions, name, node, shard, state):
@@ -205,7 +207,7 @@ class CoordinatorStates:
                 )
                 self.transactions.add(row)
 
-    def _bury_transactions(self, now_ms: int, node: BrokerNode) -> None:
+    def _bury_transactions(self, now_ms: int, node: BrokerNodeView) -> None:
         shards = node.transactions.shards
         for name, known in list(self._transactions.items()):
             shard = shards.get(known.partition)
@@ -230,7 +232,7 @@ class CoordinatorStates:
         self,
         table: dict[str, _Known],
         name: str,
-        node: BrokerNode,
+        node: BrokerNodeView,
         shard: LogShard[Any],
         state: Fingerprint,
     ) -> bool:

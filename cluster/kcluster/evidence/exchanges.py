@@ -12,7 +12,7 @@ the oldest rows are dropped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -22,8 +22,10 @@ from kcluster.evidence.client_names import client_name
 from kcluster.evidence.kept_rows import StateRows
 from kcluster.evidence.rows import BeliefRow, ExchangeRow
 from kcluster.invariants.observed import ObservedPartition, PartitionKey
+from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import error_of
+from kcluster.protocol.messages import Message
 
 MAX_EXCHANGES: Final = 30_000
 MAX_BELIEFS: Final = 50_000
@@ -36,7 +38,12 @@ _SHARE_FETCH: Final = int(ApiKey.SHARE_FETCH)
 _WITH_LEADERS: Final = (int(ApiKey.METADATA), int(ApiKey.DESCRIBE_TOPIC_PARTITIONS))
 
 
-Offsets = Callable[[Any], tuple[int, int] | None]
+if TYPE_CHECKING:
+    Fetched = m.FetchResponse.PartitionData
+    Shared = m.ShareFetchResponse.PartitionData
+    Refused = m.ProduceResponse.PartitionProduceResponse | Fetched | Shared
+
+Offsets = Callable[..., tuple[int, int] | None]
 
 
 class Exchanges:
@@ -111,7 +118,7 @@ class Exchanges:
 
     # --------------------------------------------------------------------------- answers
 
-    def _read_produce(self, row: ExchangeRow, body: Any) -> None:
+    def _read_produce(self, row: ExchangeRow, body: m.ProduceResponse) -> None:
         for topic in body.responses:
             for data in topic.partition_responses:
                 row.partitions += 1
@@ -124,7 +131,9 @@ class Exchanges:
                 elif data.base_offset >= 0:
                     row.first = row.last = data.base_offset
 
-    def _read_fetch(self, row: ExchangeRow, body: Any, of: Offsets) -> None:
+    def _read_fetch(
+        self, row: ExchangeRow, body: m.FetchResponse | m.ShareFetchResponse, of: Offsets
+    ) -> None:
         """A Fetch or a ShareFetch; `of(partition)`: the offsets in the answer."""
         if body.error_code:
             row.error = error_of(body.error_code).name
@@ -145,7 +154,7 @@ class Exchanges:
                 elif offsets is not None:
                     row.first, row.last = offsets
 
-    def _read_error(self, row: ExchangeRow, topic: str, partition: int, data: Any) -> None:
+    def _read_error(self, row: ExchangeRow, topic: str, partition: int, data: Refused) -> None:
         """A refusal for one partition, which may name its leader (KIP-951)."""
         row.error = error_of(data.error_code).name
         row.first = row.last = -1
@@ -154,7 +163,9 @@ class Exchanges:
             row.leader, row.leader_epoch = leader, epoch
             self._believe(row, topic, partition, leader, epoch)
 
-    def _read_metadata(self, row: ExchangeRow, body: Any) -> None:
+    def _read_metadata(
+        self, row: ExchangeRow, body: m.MetadataResponse | m.DescribeTopicPartitionsResponse
+    ) -> None:
         for topic in body.topics:
             name = topic.name or self.topics.get(topic.topic_id, "")
             if topic.error_code and not row.error:
@@ -169,7 +180,7 @@ class Exchanges:
                     if data.error_code:
                         row.error = error_of(data.error_code).name
 
-    def _read_topics(self, row: ExchangeRow, body: Any) -> None:
+    def _read_topics(self, row: ExchangeRow, body: Message) -> None:
         """The topics that a request names, under one of the names that requests have for them."""
         for field in _TOPICS:
             topics = getattr(body, field, None)
@@ -178,7 +189,7 @@ class Exchanges:
         else:
             return
         for topic in topics:
-            partitions: list[Any] = []
+            partitions: list[object] = []
             for field in _PARTITIONS:
                 partitions = getattr(topic, field, None) or partitions
             row.partitions += len(partitions)
@@ -197,14 +208,14 @@ class Exchanges:
             self.beliefs.add(belief)
 
 
-def _fetched(data: Any) -> tuple[int, int] | None:
+def _fetched(data: Fetched) -> tuple[int, int] | None:
     records = data.records
     if type(records) is not list or not records:
         return None  # old formats are given as bytes
     return records[0].base_offset, records[-1].last_offset
 
 
-def _acquired(data: Any) -> tuple[int, int] | None:
+def _acquired(data: Shared) -> tuple[int, int] | None:
     acquired = data.acquired_records
     return (acquired[0].first_offset, acquired[-1].last_offset) if acquired else None
 
@@ -240,7 +251,7 @@ class AppendEnds:
 def _without_routine(rows: list[ExchangeRow]) -> Iterator[ExchangeRow]:
     """The rows that ended in another way than the one before of their client, broker, API and
     partition."""
-    before: dict[tuple[Any, ...], tuple[str, bool]] = {}
+    before: dict[tuple[object, ...], tuple[str, bool]] = {}
     for row in rows:
         key = (row.client, row.broker, row.api, row.topic, row.partition)
         end = (row.error, row.answered_ms >= 0)
@@ -249,7 +260,7 @@ def _without_routine(rows: list[ExchangeRow]) -> Iterator[ExchangeRow]:
         before[key] = end
 
 
-def _first_error(body: Any) -> str:
+def _first_error(body: Message) -> str:
     code = next((code for code in error_codes(body) if code), 0)
     return error_of(code).name if code else ""
 
@@ -259,7 +270,7 @@ _PARTITIONS: Final = ("partitions", "partition_data", "partition_indexes")
 _NUMBERS: Final = ("partition_index", "partition", "index")
 
 
-def _number_of(partition: Any) -> int | None:
+def _number_of(partition: object) -> int | None:
     if isinstance(partition, int):
         return partition
     for field in _NUMBERS:
@@ -269,7 +280,7 @@ def _number_of(partition: Any) -> int | None:
     return None
 
 
-def error_codes(message: Any) -> Iterator[int]:
+def error_codes(message: Struct) -> Iterator[int]:
     """Every error code in a response, at any depth."""
     for field in message.__struct_fields__:
         value = getattr(message, field)

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from kcluster.broker.coordinator.transactions.transaction import Transaction
-from kcluster.broker.node import BrokerNode
 from kcluster.broker.share.configs import is_dead_letter_queue
 from kcluster.clients.ledger import Partition
 from kcluster.deaths import ProcessState
@@ -121,11 +120,10 @@ def _calm_ms(recorder: Recorder) -> int:
     impaired; else 0."""
     dispatcher = recorder.dispatcher
     fabric = dispatcher.fabric
-    nodes = [each.node for each in dispatcher.processes.values()]
     is_up = all(each.state is ProcessState.UP for each in dispatcher.processes.values())
     if not is_up or fabric.has_cuts or fabric.shaped:
         return 0
-    waits_ms = [node.config.request_timeout_ms for node in nodes if isinstance(node, BrokerNode)]
+    waits_ms = [node.config.request_timeout_ms for node in dispatcher.brokers()]
     return dispatcher.now_ms - max(waits_ms, default=0)
 
 

@@ -11,7 +11,7 @@ nobody listened, what its application did.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -34,6 +34,7 @@ from kcluster.evidence.recorder import Answer, Recorder
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.metadata.records import BROKER_RESOURCE, GROUP_RESOURCE, ConfigRecord
 from kcluster.operations.status import controller_image, metadata_log
+from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC
@@ -305,7 +306,7 @@ def _error(code: int) -> str:
     return "" if code == ErrorCode.NONE else error_of(code).name
 
 
-def _name(topic: Any, names: dict[bytes, str]) -> str:
+def _name(topic: m.OffsetCommitRequest.OffsetCommitRequestTopic, names: dict[bytes, str]) -> str:
     """A topic's name in a message that gives its name or its id."""
     name: str = topic.name
     return name or names.get(topic.topic_id, "")

@@ -15,16 +15,16 @@ partitions that its active tasks read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from kcluster.broker.node import BrokerNode
 from kcluster.clients.ledger import Partition
 from kcluster.contract import Reply, Request
 from kcluster.events.clients import GroupMemberExpired, GroupMemberLeft
 from kcluster.evidence.recorder import MEMBERSHIP_APIS, MembershipStep, Recorder
 from kcluster.operations.status import controller_image
+from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.consumer_protocol import (
     ASSIGNMENT,
@@ -42,6 +42,17 @@ _FENCING_CLASSIC: Final = (
     ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.FENCED_INSTANCE_ID,
 )
+
+
+if TYPE_CHECKING:
+    _TopicIds = (
+        m.ConsumerGroupHeartbeatRequest.TopicPartitions
+        | m.ConsumerGroupHeartbeatResponse.TopicPartitions
+    )
+    _TaskIds = m.StreamsGroupHeartbeatRequest.TaskIds | m.StreamsGroupHeartbeatResponse.TaskIds
+    _TopicNames = (
+        m.ConsumerProtocolAssignment.TopicPartition | m.ConsumerProtocolSubscription.TopicPartition
+    )
 
 
 class HeldTwice(Struct, frozen=True):
@@ -231,9 +242,9 @@ class _Words:
     def __init__(self, recorder: Recorder) -> None:
         self._names = controller_image(recorder.dispatcher).topic_names
         configs = [
-            process.last_node.config
+            node.config
             for process in recorder.dispatcher.processes.values()
-            if isinstance(process.last_node, BrokerNode)
+            if (node := process.last_broker) is not None
         ]
         of_consumers = [config.group_consumer_session_timeout_ms for config in configs]
         of_streams = [config.group_streams_session_timeout_ms for config in configs]
@@ -289,7 +300,7 @@ class _Words:
             rebalance_timeout_ms=body.rebalance_timeout_ms,
         )
 
-    def _partitions(self, topics: Iterable[Any]) -> list[Partition]:
+    def _partitions(self, topics: Iterable[_TopicIds]) -> list[Partition]:
         names = self._names
         return [
             (names.get(topic.topic_id, ""), number)
@@ -316,7 +327,7 @@ class _Words:
             rebalance_timeout_ms=body.rebalance_timeout_ms,
         )
 
-    def _read_by(self, group: str, tasks: Iterable[Any] | None) -> list[Partition] | None:
+    def _read_by(self, group: str, tasks: Iterable[_TaskIds] | None) -> list[Partition] | None:
         if tasks is None:
             return None
         return [
@@ -361,12 +372,12 @@ class _Words:
         return _Word(member, lets_go=error in _FENCING_CLASSIC, is_refused=not is_heard)
 
 
-def _kept_by(body: Any) -> list[Partition]:
+def _kept_by(body: m.JoinGroupRequest) -> list[Partition]:
     """What a classic member that joins again keeps."""
     subscribed = next((one.metadata for one in body.protocols), b"")
     subscription = decode_consumer_message(SUBSCRIPTION, bytes(subscribed))
     return [] if subscription is None else _named(subscription.owned_partitions)
 
 
-def _named(topics: Iterable[Any]) -> list[Partition]:
+def _named(topics: Iterable[_TopicNames]) -> list[Partition]:
     return [(one.topic, number) for one in topics for number in one.partitions]

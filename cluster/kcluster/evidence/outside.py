@@ -31,6 +31,7 @@ from kcluster.evidence.attempts import (
 from kcluster.evidence.recorder import Answer, PartitionAnswer, Recorder
 from kcluster.invariants.observed import Append, ObservedPartition
 from kcluster.operations.status import controller_image
+from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.records.batches import CRC_AT, CRC_START, Batch, InvalidRecords
@@ -329,7 +330,10 @@ class _AckedCommits:
 
 
 def _add_commit(
-    recorder: Recorder, ledger: Ledger, asked: Any, answered: Any
+    recorder: Recorder,
+    ledger: Ledger,
+    asked: m.OffsetCommitRequest,
+    answered: m.OffsetCommitResponse,
 ) -> Iterator[tuple[str, Partition, int]]:
     """Add an acked commit; (group, partition, offset) of each partition."""
     good = {

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
-from kcluster.broker.node import BrokerNode
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.contract import Note, Reply, Request
 from kcluster.events.clients import GroupEvent, GroupMemberExpired, GroupMemberLeft
@@ -24,11 +23,12 @@ from kcluster.evidence.contents import Contents
 from kcluster.evidence.coordinator_states import CHANGING_APIS, CoordinatorStates
 from kcluster.evidence.exchanges import AppendEnds, Exchanges
 from kcluster.evidence.history import FinalLog
-from kcluster.evidence.rows import ExchangeRow
+from kcluster.evidence.rows import ExchangeRow, SendAnomalies
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.livelock import StepsAtOnce
 from kcluster.invariants.observed import ObservedPartition, PartitionKey
 from kcluster.invariants.watch import Watch
+from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.records.batches import Batch
 from kcluster.runtime.build import Plan
@@ -77,7 +77,7 @@ class PartitionAnswer(Struct, frozen=True, gc=False):
     first: int = -1
     last: int = -1
     batches: tuple[Batch, ...] = ()
-    aborted: Sequence[Any] = ()
+    aborted: Sequence[m.FetchResponse.AbortedTransaction] = ()
     """Of a fetch with read_committed: the aborted transactions in the response."""
 
     @property
@@ -106,11 +106,13 @@ class Missing(Struct, frozen=True):
 
 class Judged(Struct):
     """What a verdict was made from: the ledger of all clients (outside ones included), the final
-    logs, and by batch the names of outside clients' records."""
+    logs, and by batch the names of outside clients' records.  `anomalies`: what it says of each
+    send."""
 
     ledger: Ledger
     logs: Mapping[Partition, FinalLog]
     names: Mapping[Batch, list[bytes]]
+    anomalies: SendAnomalies = {}
 
 
 class Recorder(Watch):
@@ -174,16 +176,15 @@ class Recorder(Watch):
             self._look_at_coordinator(note.note_id[0], note.at_ms)
 
     def _look_at_coordinator(self, node_id: int, now_ms: int) -> None:
-        process = self._processes.get(node_id)
-        if process is not None and isinstance(process.node, BrokerNode):
-            self.states.look(now_ms, process.node)
+        node = self._dispatcher.broker(node_id)
+        if node is not None:
+            self.states.look(now_ms, node)
 
     def look_at_coordinators(self) -> None:
         """See what has changed at any of them."""
         now_ms = self._dispatcher.now_ms
-        for process in self._processes.values():
-            if isinstance(process.node, BrokerNode):
-                self.states.look(now_ms, process.node)
+        for node in self._dispatcher.brokers():
+            self.states.look(now_ms, node)
 
     @property
     def dispatcher(self) -> Dispatcher:
@@ -311,7 +312,7 @@ class Recorder(Watch):
 
 
 def _fetched(
-    at_ms: int, broker: int, reply: Reply, partition: Partition, data: Any
+    at_ms: int, broker: int, reply: Reply, partition: Partition, data: m.FetchResponse.PartitionData
 ) -> PartitionAnswer:
     batches = data.records
     if not batches or isinstance(batches, bytes | bytearray | memoryview):

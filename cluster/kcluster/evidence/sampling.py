@@ -20,11 +20,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
-from kcluster.broker.node import BrokerNode
+from kcluster.broker.node_view import BrokerNodeView
 from kcluster.broker.replication.replicas import ChangedReplicas, Replicas
 from kcluster.clients.ledger import Partition
 from kcluster.contract import Note, Reply, Request
@@ -240,12 +240,11 @@ class SamplingRecorder(Recorder):
         if self._kept_epoch_runs > max(self.max_epoch_runs, 2 * self._thinned_epoch_runs):
             self._thin_epoch_runs()
 
-    def _brokers(self) -> Iterator[BrokerNode]:
+    def _brokers(self) -> Iterator[BrokerNodeView]:
         for process in self.dispatcher.processes.values():
-            node = process.node
-            if node is None and process.state is not ProcessState.DOWN:
-                node = process.last_node  # it is going down
-            if isinstance(node, BrokerNode):
+            # One that is going down has no node any more, though its process is not down yet.
+            node = process.last_broker
+            if node is not None and process.state is not ProcessState.DOWN:
                 yield node
 
     def _read_image(self, now_ms: int) -> None:
@@ -273,7 +272,7 @@ class SamplingRecorder(Recorder):
             return None
         return self.invariants.partition(replica.topic, replica.key)
 
-    def _changed_at(self, node: BrokerNode) -> list[Replica]:
+    def _changed_at(self, node: BrokerNodeView) -> list[Replica]:
         """The replicas that changed since this was asked last, in the order in which the broker
         hosts them; all, in a life of the broker that is seen for the first time."""
         known = self._changes.get(node.node_id)
@@ -282,7 +281,7 @@ class SamplingRecorder(Recorder):
         changed = known[1].take()
         return sorted(changed, key=attrgetter("number"))
 
-    def _read_replicas(self, now_ms: int, node: BrokerNode) -> None:
+    def _read_replicas(self, now_ms: int, node: BrokerNodeView) -> None:
         broker, ends, known_starts = node.node_id, self._ends, self._epoch_starts
         for replica in self._changed_at(node):
             log = replica.log
@@ -396,7 +395,7 @@ class SamplingRecorder(Recorder):
     def unanswered(self) -> list[ExchangeRow]:
         return []  # they are among the exchanges
 
-    def _claim(self, broker: int, request: Request, body: Any) -> int:
+    def _claim(self, broker: int, request: Request, body: m.ProduceResponse) -> int:
         """Give the appends that a Produce response acks their request.  Returns the last offset of
         the first of them, -1 if it is not known."""
         last = -1

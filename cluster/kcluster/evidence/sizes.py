@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kcluster.protocol import messages as m
+
 OFFSET_BYTES: Final = 200
 """What an offset of a request takes beside its text."""
 
 
-def fetched(body: Any) -> tuple[int, int, bool]:
+def fetched(body: m.FetchResponse) -> tuple[int, int, bool]:
     """How many records a Fetch response has, their bytes, and whether it has an error."""
     records, size_bytes, has_error = 0, 0, False
     for topic in body.responses:
@@ -27,7 +29,7 @@ def fetched(body: Any) -> tuple[int, int, bool]:
     return records, size_bytes, has_error
 
 
-def refused_bytes(request: Any, answer: Any) -> int:
+def refused_bytes(request: m.ProduceRequest, answer: m.ProduceResponse) -> int:
     """The bytes of records in a Produce request that no log has; its answer keeps them alive."""
     if not any(data.error_code for topic in answer.responses for data in topic.partition_responses):
         return 0

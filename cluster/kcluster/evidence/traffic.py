@@ -7,10 +7,11 @@ Kafka: BrokerTopicMetrics.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Final
+from typing import Final
 
 from kcluster.contract import Reply
 from kcluster.evidence.rows import ExchangeRow
+from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.records.batches import Batch
 
@@ -58,7 +59,7 @@ class TrafficCounts:
             elif reply.body is not None and row.first >= 0:
                 self._fetched(broker, row.topic or "", reply.body)
 
-    def _fetched(self, broker: int, topic: str, body: Any) -> None:
+    def _fetched(self, broker: int, topic: str, body: m.FetchResponse) -> None:
         """Clients mostly read one topic at a time; of several, the first has it all."""
         self.bytes_out[broker, topic] += sum(
             batch.size_bytes

@@ -12,7 +12,6 @@ from typing import Final
 
 from kcluster.broker.coordinator.transactions.transaction import ONGOING, Transaction
 from kcluster.broker.coordinator.transactions.transaction_log import decode_transactions
-from kcluster.broker.node import BrokerNode
 from kcluster.clients.ledger import Partition
 from kcluster.evidence.history import OpenTransaction
 from kcluster.partition.replica import Replica
@@ -121,9 +120,8 @@ def _unfinished(dispatcher: Dispatcher) -> list[Transaction]:
     """The transactions that are ongoing or being ended, as their coordinators know them."""
     return [
         transaction
-        for process in dispatcher.processes.values()
-        if isinstance(process.node, BrokerNode)
-        for shard in process.node.transactions.shards.values()
+        for node in dispatcher.brokers()
+        for shard in node.transactions.shards.values()
         for transaction in shard.transactions.values()
         if transaction.state is ONGOING or transaction.is_prepared
     ]

@@ -1,1 +1,1 @@
-"""Protocol faults: which requests a rule matches, and what happens to them."""
+"""Protocol faults: the requests that a rule matches, and its effect on them."""

@@ -1,7 +1,7 @@
-"""Requests as rules see them, and brokers' responses with a rule's error put in.
+"""Requests in the form that rules match, and brokers' responses with a rule's error.
 
-Owns: which partitions a request names, those of its fetch session included; the changed response.
-Never: decides or holds anything (runtime/gate.py does).  Kafka: no counterpart.
+Owns: the partitions that a request names, including those of its fetch session; the changed
+response. Never: decides or holds anything (runtime/gate.py does).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import copy
 from functools import partial
 from typing import Any
 
-from kcluster.broker.node import BrokerNode
+from kcluster.broker.node_view import BrokerNodeView
 from kcluster.contract import Reply, Request
 from kcluster.events.rule_effects import AnswerError
 from kcluster.faults.rules import Call, Rule
@@ -20,12 +20,12 @@ from kcluster.protocol.error_answers import ErrorAnswers, topic_of, topics_named
 
 
 def is_answered(request: Request) -> bool:
-    """Whether its client expects an answer."""
+    """Whether the request's client expects an answer."""
     return request.api_key != ApiKey.PRODUCE or request.body.acks != 0
 
 
-def call_of(node: BrokerNode, request: Request) -> Call:
-    """A request as rules see it."""
+def call_of(node: BrokerNodeView, request: Request) -> Call:
+    """A request in the form that rules match."""
     return Call(
         request.api_key,
         request.api_version,
@@ -36,7 +36,7 @@ def call_of(node: BrokerNode, request: Request) -> Call:
     )
 
 
-def named(node: BrokerNode, request: Request) -> list[tuple[str, int | None]]:
+def named(node: BrokerNodeView, request: Request) -> list[tuple[str, int | None]]:
     """The partitions that a request names; a fetch also names those of its session."""
     names = node.image.topic_names
     if request.api_key == ApiKey.METADATA and request.body.topics is None:
@@ -50,7 +50,7 @@ def named(node: BrokerNode, request: Request) -> list[tuple[str, int | None]]:
 
 def with_error(
     answers: ErrorAnswers,
-    node: BrokerNode,
+    node: BrokerNodeView,
     rule: Rule,
     request: Request,
     _node_id: int,
@@ -68,7 +68,7 @@ def with_error(
     return Reply(reply.request, changed)
 
 
-def _with_missing(node: BrokerNode, rule: Rule, body: Any) -> Any:
+def _with_missing(node: BrokerNodeView, rule: Rule, body: Any) -> Any:
     """A fetch response with all partitions of its session that a rule matches: an incremental one
     omits partitions without changes, but those must now carry the error."""
     names = node.image.topic_names

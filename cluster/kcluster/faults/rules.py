@@ -1,4 +1,4 @@
-"""Rules of protocol faults: which requests a rule matches, and which rule applies to a request.
+"""Rules of protocol faults: matching requests, and the choice of the rule that applies.
 
 Owns: Rule, its checks, the order of rules, their counts.  Never: carries out an effect
 (runtime/gate.py does), makes a random generator (each rule is given one).
@@ -44,7 +44,7 @@ METADATA_APIS: Final = (
     ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_CLUSTER,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
 )  # fmt: skip
-"""Answered from the image of the cluster: what can be stale."""
+"""APIs answered from the image of the cluster, which can be stale."""
 
 
 class RuleError(ValueError):
@@ -52,25 +52,25 @@ class RuleError(ValueError):
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """Which requests it matches, and what happens to them.  Made and checked by `rule`."""
+    """The requests that it matches, and its effect on them.  Made and checked by `rule`."""
 
     effect: AnyEffect
     name: str = ""
-    """Chosen by the caller; `rule-1`, `rule-2`, … if empty."""
+    """The name that the caller chose; `rule-1`, `rule-2`, … if empty."""
     apis: tuple[int, ...] = ()
-    """API keys; all if empty."""
+    """The keys of the APIs that it matches; all if empty."""
     versions: Versions | None = None
     """Inclusive bounds of the API version."""
     client: str = "*"
-    """A pattern of client ids: * and ? as in file names."""
+    """A pattern for client ids, with * and ? as in file names."""
     brokers: tuple[int, ...] = ()
     topic: str | None = None
-    """A pattern of topics that the request names."""
+    """A pattern for the topics that a request names."""
     partitions: tuple[int, ...] = ()
     from_ms: int = 0
-    """Since the rule was added."""
+    """When the rule begins to match, in ms since it was added."""
     to_ms: int | None = None
-    """Exclusive; None for no end."""
+    """When it stops matching, exclusive; None for never."""
     nth: int = 0
     """Only this call, counted from 1; 0: any."""
     every: int = 1
@@ -79,10 +79,11 @@ class Rule(Struct, frozen=True, kw_only=True):
     """Only this many first calls; 0: any."""
     probability: float = 1.0
     times: int = 0
-    """It applies at most this often; 0: no limit."""
+    """The number of calls to which it applies at most; 0: no limit."""
 
     def wants(self, topic: str, partition: int | None) -> bool:
-        """Whether it matches a partition; None: whether it may match some of the topic."""
+        """Whether it matches a partition; partition None: whether it may match a part of the
+        topic."""
         if self.topic is not None and not fnmatchcase(topic, self.topic):
             return False
         return partition is None or not self.partitions or partition in self.partitions
@@ -94,7 +95,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 def waits_for_reply(effect: AnyEffect) -> bool:
-    """Whether it happens when the broker replies, so the request must have a reply."""
+    """Whether it takes effect when the broker replies, so that the request must have a reply."""
     match effect:
         case AnswerError(after=True) | ThrottleClient():
             return True
@@ -104,9 +105,10 @@ def waits_for_reply(effect: AnyEffect) -> bool:
 
 
 class Call(Struct):
-    """A request at a broker, as far as it matters to rules.
+    """A request at a broker, as far as rules use it.
 
-    `named`: returns the (topic, partition) pairs that it names; called only if a rule asks."""
+    `named`: returns the (topic, partition) pairs that it names; called only if a rule needs them.
+    """
 
     api_key: int
     api_version: int
@@ -124,12 +126,12 @@ class ActiveRule:
         self.added_ms = added_ms
         self.rng = rng
         self.calls = 0
-        """Requests that it matched."""
+        """The number of requests that it matched."""
         self.hits = 0
-        """Calls to which it applied."""
+        """The number of calls to which it applied."""
 
     def fits(self, call: Call, now_ms: int) -> bool:
-        """Whether the rule matches such a request at this time."""
+        """Whether the rule matches a request at this time."""
         rule, age_ms = self.rule, now_ms - self.added_ms
         return (
             (not rule.apis or call.api_key in rule.apis)
@@ -165,11 +167,12 @@ class RuleBook:
         self.entries: dict[str, ActiveRule] = {}
         """By name."""
         self._rng_of = rng_of
-        """Makes a generator for each rule, so that none depends on what another draws."""
+        """Makes a random generator for each rule, so that no rule depends on the draws of
+        another."""
         self._added = 0
 
     def add(self, rule: Rule, now_ms: int) -> str:
-        """Add a rule behind the others; returns its name, which is unique."""
+        """Add a rule after the others; returns its name, which is unique."""
         self._added += 1
         name = rule.name or f"rule-{self._added}"
         if name in self.entries:
@@ -205,9 +208,9 @@ def rule(
     times: int = 0,
     name: str = "",
     effect: AnyEffect | None = None,
-    **words: Any,
+    **words: object,
 ) -> Rule:
-    """A Rule; what happens is either `effect`, or one of these:
+    """Make a rule; its effect is either `effect`, or one of these:
 
     answer="NOT_LEADER_OR_FOLLOWER" (with after=True: once the broker has served the request),
     delay_ms=200 (with of="reply", jitter_ms=50), drop="request" or "reply" (with close=True),
@@ -260,7 +263,7 @@ _EXTRAS: Final = {
     "answer": ("after",), "delay_ms": ("of", "jitter_ms"), "drop": ("close",), "close": (),
     "throttle_ms": (), "stale": (), "reorder_ms": (),
 }  # fmt: skip
-"""Keyword that chooses an effect -> keywords that may go with it."""
+"""A keyword that chooses an effect -> the keywords that may accompany it."""
 _PARAMETERS: Final = (*_EXTRAS, "after", "of", "jitter_ms")
 
 
@@ -285,7 +288,7 @@ def _check_counts(
         problems.append(f"probability={probability}: from 0 to 1")
 
 
-def _effect(effect: Any, words: dict[str, Any], problems: list[str]) -> AnyEffect | None:
+def _effect(effect: object, words: dict[str, object], problems: list[str]) -> AnyEffect | None:
     """The effect that the keywords name."""
     problems += [
         f"{word}: {unknown('parameter', word, _PARAMETERS)}"
@@ -308,7 +311,9 @@ def _effect(effect: Any, words: dict[str, Any], problems: list[str]) -> AnyEffec
     return _build_effect(kind, words[kind], extras, problems)
 
 
-def _build_effect(kind: str, value: Any, extras: dict[str, Any], problems: list[str]) -> AnyEffect:
+def _build_effect(
+    kind: str, value: object, extras: dict[str, object], problems: list[str]
+) -> AnyEffect:
     if kind.endswith("_ms") and (not isinstance(value, int) or value < 0):
         problems.append(f"{kind}={value}: a whole number of ms")
     choices: type[StrEnum] | None = {"drop": Half, "close": CloseTime}.get(kind)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcluster.broker.node import BrokerNode
+from kcluster.broker.node_view import BrokerNodeView
 from kcluster.broker.registry import PARKED, SERVED_APIS
 from kcluster.contract import Request
 from kcluster.metadata.image import MetadataImage, TopicImage
@@ -17,12 +17,12 @@ from kcluster.metadata.image import MetadataImage, TopicImage
 class StaleImage:
     """A broker's image as of the creation of this object."""
 
-    def __init__(self, node: BrokerNode) -> None:
+    def __init__(self, node: BrokerNodeView) -> None:
         self._image = copied(node.image)
 
-    def answer(self, node: BrokerNode, request: Request, now_ms: int) -> Any:
-        """The response that the broker would have given then.  If that includes the creation of a
-        topic, the broker requests it with its next step."""
+    def answer(self, node: BrokerNodeView, request: Request, now_ms: int) -> Any:
+        """The response that the broker would have given then.  If that requests the creation of a
+        topic, the broker sends the request in its next step."""
         then: Any = _BrokerThen(node, self._image)
         body = SERVED_APIS[request.api_key].handler(then, request, now_ms)
         assert body is not PARKED, request
@@ -32,11 +32,11 @@ class StaleImage:
 class _BrokerThen:
     """A broker with an old image, for a handler to read."""
 
-    def __init__(self, node: BrokerNode, image: MetadataImage) -> None:
+    def __init__(self, node: BrokerNodeView, image: MetadataImage) -> None:
         self.image = image
         self._node = node
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._node, name)
 
 

@@ -16,7 +16,7 @@ log of every later leader, at its offset, until an unclean election removes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -53,6 +53,7 @@ from kcluster.invariants.rules import (
 from kcluster.invariants.stalls import Stall
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.replica import Replica, Role
+from kcluster.protocol import messages as m
 from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
 from kcluster.timers import NEVER_MS
 
@@ -415,14 +416,22 @@ class Invariants:
 
     # ------------------------------------------------------------------------------- answers
 
-    def check_ack(self, now_ms: int, broker: int, replica: Replica, answer: Any) -> None:
+    def check_ack(
+        self,
+        now_ms: int,
+        broker: int,
+        replica: Replica,
+        answer: m.ProduceResponse.PartitionProduceResponse,
+    ) -> None:
         """Check a successful Produce response with acks=all for a partition."""
         old = self._replicas.get(replica)
         if old is not None and answer.base_offset >= old.partition.committed.end:
             problems = acked_too_soon(old.partition, replica, answer)
             self._report(now_ms, None, problems, broker)
 
-    def check_read(self, now_ms: int, broker: int, replica: Replica, answer: Any) -> None:
+    def check_read(
+        self, now_ms: int, broker: int, replica: Replica, answer: m.FetchResponse.PartitionData
+    ) -> None:
         """Check a Fetch response with records of a partition."""
         old = self._replicas.get(replica)
         if old is not None and answer.records[-1].last_offset >= old.partition.committed.end:

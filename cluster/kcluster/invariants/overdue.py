@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from kcluster.broker.coordinator.transactions.transaction import ONGOING, Transaction
 from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
-from kcluster.broker.node import BrokerNode
+from kcluster.broker.node_view import BrokerNodeView
 from kcluster.deaths import ProcessState
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import PartitionRegistration
@@ -64,6 +64,7 @@ class OverdueTransactions:
     """Those of one run.  `look` is called about every OVERDUE_EVERY_MS."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
         self._processes = dispatcher.processes
         self._fabric = dispatcher.fabric
         self._conditions: tuple[object, ...] = ()
@@ -80,9 +81,8 @@ class OverdueTransactions:
         if topic is None or not self._is_calm(now_ms):
             return
         for registration in topic.partitions:
-            process = self._processes.get(registration.leader)
-            node = None if process is None else process.node
-            if isinstance(node, BrokerNode) and _can_append(node, registration):
+            node = self._dispatcher.broker(registration.leader)
+            if node is not None and _can_append(node, registration):
                 shard = node.transactions.shards.get(registration.partition)
                 if shard is not None and shard.check_loaded() is ErrorCode.NONE:
                     self._look_at(node, shard, registration, image, now_ms)
@@ -115,7 +115,7 @@ class OverdueTransactions:
 
     def _look_at(
         self,
-        node: BrokerNode,
+        node: BrokerNodeView,
         shard: TransactionShard,
         registration: PartitionRegistration,
         image: MetadataImage,
@@ -161,16 +161,14 @@ class OverdueTransactions:
         """Whether each partition that still exists can take its marker."""
         for partition in transaction.in_order:
             registration = image.partition(*partition)
-            process = None if registration is None else self._processes.get(registration.leader)
-            if registration is None:
-                continue
-            node = None if process is None else process.node
-            if not isinstance(node, BrokerNode) or not _can_append(node, registration):
-                return False
+            if registration is not None:
+                node = self._dispatcher.broker(registration.leader)
+                if node is None or not _can_append(node, registration):
+                    return False
         return True
 
 
-def _can_append(node: BrokerNode, registration: PartitionRegistration) -> bool:
+def _can_append(node: BrokerNodeView, registration: PartitionRegistration) -> bool:
     """Whether a broker leads a partition, and enough replicas are in sync."""
     replica = node.replicas.get(registration.topic_id, registration.partition)
     return (

@@ -7,7 +7,7 @@ Kafka: the specs of KIP-101, KIP-497, KIP-966.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from kcluster.controller.partitions.reassigning import is_reassigning
 from kcluster.invariants.observed import NO_EPOCH, Committed, ObservedPartition, ObservedReplica
@@ -15,6 +15,7 @@ from kcluster.metadata.records import NO_LEADER, BrokerRegistration, PartitionRe
 from kcluster.partition.log.log import Log
 from kcluster.partition.producers import ProducerState, ProducerStates
 from kcluster.partition.replica import Replica, Role
+from kcluster.protocol import messages as m
 from kcluster.protocol.records.batches import Batch
 
 Identity = tuple[int, int, int, int, int, bytes]
@@ -283,7 +284,11 @@ def truncated_committed(observed: ObservedPartition, broker: int, replica: Repli
         )
 
 
-def acked_too_soon(observed: ObservedPartition, replica: Replica, answer: Any) -> Broken:
+def acked_too_soon(
+    observed: ObservedPartition,
+    replica: Replica,
+    answer: m.ProduceResponse.PartitionProduceResponse,
+) -> Broken:
     """acks=all may be answered only when the records are committed."""
     end = observed.committed.end
     if answer.base_offset >= end and not is_behind_unclean(observed, replica):
@@ -293,7 +298,9 @@ def acked_too_soon(observed: ObservedPartition, replica: Replica, answer: Any) -
         )
 
 
-def read_too_soon(observed: ObservedPartition, replica: Replica, answer: Any) -> Broken:
+def read_too_soon(
+    observed: ObservedPartition, replica: Replica, answer: m.FetchResponse.PartitionData
+) -> Broken:
     """Consumers may read only what is committed."""
     if not answer.records or is_behind_unclean(observed, replica):
         return

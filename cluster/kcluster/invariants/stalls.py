@@ -17,7 +17,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from kcluster.broker.node import BrokerNode
 from kcluster.deaths import ProcessState
 from kcluster.invariants.observed import PartitionKey
 from kcluster.metadata.image import MetadataImage
@@ -57,7 +56,7 @@ class Stalls:
     """The stalls of one run.  `look` is called about every LOOK_EVERY_MS."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
-        self._processes = dispatcher.processes
+        self._dispatcher = dispatcher
         self._fabric = dispatcher.fabric
         self._present: dict[PartitionKey, Stall] = {}
         self._longest: dict[PartitionKey, Stall] = {}
@@ -116,8 +115,8 @@ class Stalls:
             or len(leader.isr) < leader.min_isr
         ):
             return None
-        node = self._processes[registration.leader].node
-        if not isinstance(node, BrokerNode) or node.image.offset != image.offset:
+        node = self._dispatcher.broker(registration.leader)
+        if node is None or node.image.offset != image.offset:
             return None
         waited_for = {**dict.fromkeys(leader.maximal_isr), **dict.fromkeys(registration.isr)}
         for broker in registration.replicas:
@@ -150,10 +149,7 @@ class Stalls:
 
     def _replica(self, broker: int, registration: PartitionRegistration) -> Replica | None:
         """A replica on a broker whose process runs."""
-        process = self._processes.get(broker)
+        process = self._dispatcher.processes.get(broker)
         if process is None or process.state is not ProcessState.UP:
             return None
-        node = process.node
-        if not isinstance(node, BrokerNode):
-            return None
-        return node.replicas.get(registration.topic_id, registration.partition)
+        return self._dispatcher.replica(broker, registration.topic_id, registration.partition)

@@ -11,20 +11,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kcluster.broker.node import BrokerNode
+from kcluster.broker.node_view import BrokerNodeView
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.contract import (
     CONTROLLER_ID,
     ConnectionClosed,
     Input,
-    Node,
     Note,
     PeerRequest,
     PeerResponse,
     Reply,
     Request,
 )
-from kcluster.controller.node import ControllerNode
+from kcluster.controller.node_view import ControllerNodeView
 from kcluster.events.brokers import BrokerDown
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.livelock import StepsAtOnce
@@ -63,8 +62,10 @@ class Watch:
         self.invariants = invariants or Invariants()
         self._dispatcher = dispatcher
         self._processes = dispatcher.processes
-        self._node: Node | None = None
-        """The node that ran last; it may have died since."""
+        self._broker: BrokerNodeView | None = None
+        """The broker that ran last; it may have died since."""
+        self._controller: ControllerNodeView | None = None
+        """The controller, if it ran last."""
         self._life = 0
         self._stepped_ms = 0
         self._event: Input | None = None
@@ -94,14 +95,14 @@ class Watch:
 
     def check_last_step(self) -> None:
         """Check the node that ran last."""
-        node, event = self._node, self._event
-        self._node = None
-        if isinstance(node, BrokerNode):
-            self._check_broker(node, event)
-        elif isinstance(node, ControllerNode):
-            self._check_controller(node)
+        broker, self._broker = self._broker, None
+        controller, self._controller = self._controller, None
+        if broker is not None:
+            self._check_broker(broker, self._event)
+        elif controller is not None:
+            self._check_controller(controller)
 
-    def _check_broker(self, node: BrokerNode, event: Input | None) -> None:
+    def _check_broker(self, node: BrokerNodeView, event: Input | None) -> None:
         invariants, node_id = self.invariants, node.node_id
         request = None
         kind = type(event)
@@ -127,7 +128,7 @@ class Watch:
         if self._answered:
             self._check_answers(node)
 
-    def _check_answers(self, node: BrokerNode) -> None:
+    def _check_answers(self, node: BrokerNodeView) -> None:
         answered, self._answered = self._answered, []
         for reply in answered:
             if reply.request.api_key == _FETCH:
@@ -135,7 +136,7 @@ class Watch:
             elif reply.request.body.acks == _ACKS_ALL:
                 self._check_acks(node, reply.body)
 
-    def _check_reads(self, node: BrokerNode, body: Any) -> None:
+    def _check_reads(self, node: BrokerNodeView, body: Any) -> None:
         now_ms, invariants = self._stepped_ms, self.invariants
         for topic in body.responses:
             for data in topic.partitions:
@@ -148,7 +149,7 @@ class Watch:
                 if replica is not None:
                     invariants.check_read(now_ms, node.node_id, replica, data)
 
-    def _check_acks(self, node: BrokerNode, body: Any) -> None:
+    def _check_acks(self, node: BrokerNodeView, body: Any) -> None:
         now_ms, invariants = self._stepped_ms, self.invariants
         for topic in body.responses:
             for data in topic.partition_responses:
@@ -160,7 +161,7 @@ class Watch:
                 if replica is not None:
                     invariants.check_ack(now_ms, node.node_id, replica, data)
 
-    def _check_controller(self, node: ControllerNode) -> None:
+    def _check_controller(self, node: ControllerNodeView) -> None:
         image = node.image
         if image.offset == self._offsets.get(node.node_id):
             return
@@ -172,16 +173,17 @@ class Watch:
                 invariants.observe_metadata(now_ms, topic.name, partition, image.brokers)
 
     def _before_step(self, now_us: int, node_id: int, event: Input) -> None:
-        node = self._node
-        if type(node) is BrokerNode:
-            self._check_broker(node, self._event)
-        elif node is not None:
-            self.check_last_step()
+        broker = self._broker
+        if broker is not None:
+            self._check_broker(broker, self._event)
+        elif self._controller is not None:
+            self._check_controller(self._controller)
         if self._tap is not None:
             self._tap(now_us, node_id, event)
         process = self._processes[node_id]
         self._life = process.life
-        self._node = process.node
+        self._broker = process.broker
+        self._controller = process.controller if self._broker is None else None
         self._event = event
         self._stepped_ms = now_ms = now_us // 1000
         if self.steps_at_once is not None:
@@ -202,15 +204,15 @@ class Watch:
         event = note.event
         if isinstance(event, BrokerDown):
             self.check_last_step()  # before its disk changes
-            node = self._processes[event.broker].last_node
-            epoch = node.epoch if isinstance(node, BrokerNode) else NO_EPOCH
+            node = self._processes[event.broker].last_broker
+            epoch = NO_EPOCH if node is None else node.epoch
             self.invariants.on_death(event.broker, epoch, event.loses_records, note.at_ms)
 
     def _look_around(self, now_ms: int) -> None:
         """Called from time to time, between two steps: look for stalls and overdue
         transactions."""
-        controller = self._processes[CONTROLLER_ID].last_node
-        if isinstance(controller, ControllerNode):
+        controller = self._processes[CONTROLLER_ID].last_controller
+        if controller is not None:
             self._overdue.look(now_ms, controller.image)
             if now_ms >= self._stalls_at_ms:
                 self._stalls_at_ms = now_ms + LOOK_EVERY_MS
@@ -227,8 +229,8 @@ class Watch:
     def _unclean_enabled(self, topic: str) -> bool:
         """unclean.leader.election.enable of a topic, as it is in force: the topic's own, else the
         cluster's default, else the controller's."""
-        node = self._processes[CONTROLLER_ID].last_node
-        assert isinstance(node, ControllerNode)
+        node = self._processes[CONTROLLER_ID].last_controller
+        assert node is not None, "who elects a leader has started"
         configs = node.image.configs
         for resource in ((TOPIC_RESOURCE, topic), (BROKER_RESOURCE, "")):
             value = configs.get(resource, {}).get(_UNCLEAN_ENABLE)

@@ -1,8 +1,7 @@
-"""A lesson played in virtual time: what happened in each part, and which answer was right.
+"""A lesson played in virtual time: the events of each part, and the right answers.
 
 Owns: PartPlayed, and looking at the cluster when a part ends.  Never: words (telling.py), an answer
-that does not come from the run.
-Kafka: no counterpart.
+from another source than the run. Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from functools import partial
 from msgspec import Struct
 
 from kcluster.clients.ledger import Ledger, Outcome
+from kcluster.config.files.fields import fields_of
 from kcluster.contract import Note
 from kcluster.evidence.rows import ExchangeRow
 from kcluster.learn.lesson import Choice, Lesson, LessonPart
 from kcluster.operations.logs import PartitionLogs, partition_logs
-from kcluster.scenario.language.fields import fields_of
 from kcluster.scenario.language.model import Checks
 from kcluster.scenario.outcome import failed_checks
 from kcluster.scenario.play.phases import RunResult
-from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.stage import ScenarioStage
 from kcluster.scenario.play.virtual import run_virtual
 
 Counts = Mapping[str, Mapping[str, int]]
@@ -30,7 +29,7 @@ Counts = Mapping[str, Mapping[str, int]]
 
 
 class ErrorsReceived(Struct, frozen=True):
-    """How often a client got an error in a part."""
+    """The number of times that a client received an error in a part."""
 
     client: str
     api: str
@@ -39,9 +38,9 @@ class ErrorsReceived(Struct, frozen=True):
 
 
 class PartPlayed(Struct, frozen=True):
-    """A part of a lesson as it happened.  `right`: the place of the right choice, from 0; None if
-    nothing is asked.  `counts`: until the end of the part.  `requests`: of the client that the part
-    names.  `began_ms`: where times count from."""
+    """A part of a lesson in its run.  `right`: the place of the right choice, from 0; None if there
+    is no question.  `counts`: up to the end of the part.  `requests`: those of the client that the
+    part names.  `began_ms`: the origin of times."""
 
     part: LessonPart
     right: int | None
@@ -62,16 +61,16 @@ class LessonPlayed(Struct, frozen=True):
 
 
 class AmbiguousQuestionError(ValueError):
-    """In the run of a lesson not exactly one choice of a question is right."""
+    """A question of a lesson has no right choice in the run, or several."""
 
 
 class _Moment(Struct):
-    """What was seen when a part ended."""
+    """The state of the stage when a part ended."""
 
     last_note: int
     logs: tuple[PartitionLogs, ...]
     held: dict[int, bool]
-    """By the place of a choice: whether its conditions hold."""
+    """Whether the conditions of each choice hold, by the place of the choice."""
     counts: Counts
 
 
@@ -80,16 +79,16 @@ class _Watcher:
 
     def __init__(self, lesson: Lesson) -> None:
         self._lesson = lesson
-        self._stage: Stage | None = None
+        self._stage: ScenarioStage | None = None
         self.moments: list[_Moment] = []
         self.first_note = 0
 
     @property
-    def stage(self) -> Stage:
+    def stage(self) -> ScenarioStage:
         assert self._stage is not None, "the run has not begun"
         return self._stage
 
-    def watch(self, stage: Stage) -> None:
+    def watch(self, stage: ScenarioStage) -> None:
         self._stage = stage
         self.first_note = len(stage.notes())
         for part in self._lesson.parts:
@@ -160,7 +159,9 @@ def _counts(ledger: Ledger) -> Counts:
     }
 
 
-def _right(part: LessonPart, moment: _Moment, stage: Stage, result: RunResult) -> int | None:
+def _right(
+    part: LessonPart, moment: _Moment, stage: ScenarioStage, result: RunResult
+) -> int | None:
     if part.ask is None:
         return None
     right = [
@@ -176,8 +177,8 @@ def _right(part: LessonPart, moment: _Moment, stage: Stage, result: RunResult) -
     return right[0]
 
 
-def _checks_hold(choice: Choice, stage: Stage, result: RunResult) -> bool:
-    """Whether the checks that the choice names hold; others do not matter."""
+def _checks_hold(choice: Choice, stage: ScenarioStage, result: RunResult) -> bool:
+    """Whether the checks that the choice names hold, whatever the others say."""
     assert choice.checks is not None
     notes = result.notes[result.first_note :]
     failed = failed_checks(choice.checks, result.verdict, stage, notes)
@@ -185,7 +186,7 @@ def _checks_hold(choice: Choice, stage: Stage, result: RunResult) -> bool:
 
 
 def keys_in(checks: Checks) -> list[str]:
-    """The keys of the checks that are not as by default."""
+    """The keys of the checks that differ from the defaults."""
     return [
         field.key for field in fields_of(Checks) if getattr(checks, field.name) != field.default
     ]

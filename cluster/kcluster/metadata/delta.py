@@ -1,12 +1,12 @@
-"""What a run of metadata records changes: found once, and put into effect by every broker.
+"""The changes of a run of metadata records: found once, and put into effect by every broker.
 
-Owns: the topics after the records, and which partitions concern which broker.  Never: touches a
-replica (broker/publisher.py does), decides anything.
-Kafka: MetadataDelta, TopicsDelta, TopicDelta.localChanges.
+Owns: the topics after the records, and the changed partitions of each broker.  Never: touches a
+replica (broker/publisher.py does), decides anything. Kafka: MetadataDelta, TopicsDelta,
+TopicDelta.localChanges.
 
 All brokers apply the same records in the same order, so the images of two brokers at one offset are
-equal.  The first broker that applies a delta finds out what it changes, and the others take that
-over: a hundred brokers do not each go through the same hundred thousand partitions.
+equal.  The first broker that applies a delta finds its changes, and the others take them over:
+otherwise a hundred brokers would each go through the same hundred thousand partitions.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _NO_CHANGES: Final[ChangedPartitions] = {}
 class MetadataDelta:
     """Records from `first_offset` on; `records[i]` has offset `first_offset + i`.
 
-    Known once it was applied to some image: `removed`, (name, topic id) of deleted topics;
+    Known after the delta was applied to an image: `removed`, (name, topic id) of deleted topics;
     `configured`, (resource type, name) of resources whose configs changed; `has_brokers`,
-    `has_quotas`: whether it is about brokers' registrations, or about clients' quotas.
+    `has_quotas`: whether it changes brokers' registrations, or clients' quotas.
     """
 
     __slots__ = (
@@ -59,7 +59,7 @@ class MetadataDelta:
         self.has_quotas = False
         self._found = False
         self._names: dict[bytes, str] = {}
-        """Of topics that the records create, by id."""
+        """The names of topics that the records create, by id."""
         self._topics: dict[str, TopicImage] = {}
         """The changed topics as the records leave them."""
         self._others: list[MetadataRecord] = []
@@ -71,7 +71,7 @@ class MetadataDelta:
 
     @property
     def end_offset(self) -> int:
-        """Offset behind the last record."""
+        """The offset after the last record."""
         return self.first_offset + len(self.records)
 
     # ------------------------------------------------------------------------- for one image
@@ -88,13 +88,13 @@ class MetadataDelta:
         image.offset = self.end_offset - 1
 
     def partitions_of(self, broker_id: int) -> ChangedPartitions:
-        """The changed partitions of which a broker has, or had, a replica."""
+        """The changed partitions of which a broker has or had a replica."""
         return self._by_broker.get(broker_id, _NO_CHANGES)
 
     # ---------------------------------------------------------------------------- found once
 
     def _find(self, image: MetadataImage) -> None:
-        """Find out what the records change, by an image that ends before them."""
+        """Find the changes, from an image that ends before the records."""
         for record in self.records:
             if isinstance(record, PartitionRecord):
                 self._change_partition(image, record)
@@ -125,7 +125,7 @@ class MetadataDelta:
         new = record.registration
         topic = self._topics.get(name := self._name_of(new.topic_id, image))
         if topic is None:
-            # Other images share the list, and are not up to here yet.
+            # Other images share the list, and have not applied these records yet.
             old_topic = image.topics[name]
             topic = self._topics[name] = TopicImage(
                 name, old_topic.topic_id, list(old_topic.partitions)
@@ -152,7 +152,8 @@ class MetadataDelta:
 
 
 def changed_partitions(records: Iterable[MetadataRecord]) -> dict[tuple[bytes, int], None]:
-    """(topic id, partition) of each that these records create or change, in order of the first."""
+    """(topic id, partition) of each partition that these records create or change, in the order of
+    first changes."""
     registrations = (one.registration for one in records if isinstance(one, PartitionRecord))
     return {(one.topic_id, one.partition): None for one in registrations}
 

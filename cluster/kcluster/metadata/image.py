@@ -1,9 +1,8 @@
 """The metadata image: the state of the cluster that a node builds by applying records.
 
-Owns: what each record does to an image.  Never: decides anything (controller/ does),
-knows a broker's runtime state.  Every broker applies the same records to its own image, up to its
-own offset.
-Kafka: MetadataImage, MetadataDelta.
+Owns: the effect of each record on an image.  Never: decides anything (controller/ does), knows a
+broker's runtime state.  Every broker applies the same records to its own image, up to its own
+offset. Kafka: MetadataImage, MetadataDelta.
 
 Values inside an image (BrokerRegistration, PartitionRegistration) are frozen and shared by all
 images, so ten thousand partitions on three brokers cost one set of them.
@@ -58,13 +57,13 @@ class MetadataImage:
         self.topics: dict[str, TopicImage] = {}
         self.topic_names: dict[bytes, str] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
-        """By (resource type, resource name): only what was set, as strings."""
+        """By (resource type, resource name): only configs that were set, as strings."""
         self.next_producer_id = 0
         self.features: dict[str, int] = {}
-        """By name, the level in force; a feature that is off (level 0) is not in it."""
+        """The levels in force by name; a feature that is off (level 0) is not listed."""
         self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
         self.scram_credentials: dict[tuple[str, int], UserScramCredentialRecord] = {}
-        """By user and mechanism."""
+        """SCRAM credentials by user and mechanism."""
 
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
         name = self.topic_names.get(topic_id)
@@ -76,8 +75,8 @@ class MetadataImage:
         return registration is not None and registration.is_active
 
     def supports(self, feature: str) -> bool:
-        """Whether a feature is on.  True while no metadata has arrived: a broker that has just
-        started must not tell its clients that there is no such API."""
+        """Whether a feature is on.  True while no metadata has arrived, so that a broker that has
+        just started does not deny an API."""
         return feature in self.features or not self.features
 
     @property

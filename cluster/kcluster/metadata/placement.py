@@ -1,4 +1,4 @@
-"""Which partition of an internal topic, and so which broker, coordinates a key.
+"""The partition of an internal topic, and so the broker, that coordinates a key.
 
 Owns: that one function.  Never: knows which topic or what the key names.
 Kafka: GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor, Utils.abs.

@@ -1,8 +1,8 @@
 """The metadata log's records, the values they carry, and the request by which brokers pull them.
 
-Owns: what a record says.  Never: what it does to an image (metadata/image.py), decides anything
-(controller/ does).  Written by the controller alone, read by every broker.
-Kafka: metadata/src/main/resources/common/metadata/*.json, ConfigResource.Type.
+Owns: the fields of each record.  Never: applies one to an image (metadata/image.py does), decides
+anything (controller/ does).  Written by the controller alone, read by every broker. Kafka:
+metadata/src/main/resources/common/metadata/*.json, ConfigResource.Type.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class BrokerRegistration(Struct, frozen=True, gc=False):
     fenced: bool = True
     in_controlled_shutdown: bool = False
     incarnation_id: bytes = b""
-    """Drawn by the broker's process at its start; a different one shows that it was restarted."""
+    """A number that the broker's process draws at its start; another number means a restart."""
     features: Mapping[str, Versions] = {}
-    """The lowest and highest level that it knows of each feature (KIP-584)."""
+    """The lowest and highest level of each feature that the broker knows (KIP-584)."""
 
     @property
     def is_active(self) -> bool:
-        """May be in an ISR and be elected (KIP-841)."""
+        """Whether it may be in an ISR and be elected (KIP-841)."""
         return not self.fenced and not self.in_controlled_shutdown
 
 
@@ -62,8 +62,8 @@ class PartitionRegistration(Struct, frozen=True, gc=False):
     leader: int
     """Broker id or NO_LEADER."""
     leader_epoch: int
-    """Incremented at each change of leader, to another broker or to none.  Since 3.6 an ISR shrink
-    alone does not increment it (KAFKA-15021)."""
+    """Incremented at each change of leader, whether to another broker or to none.  Since 3.6 an ISR
+    shrink alone does not increment it (KAFKA-15021)."""
     partition_epoch: int
     """Incremented at each change of any field."""
     elr: tuple[int, ...] = ()
@@ -78,14 +78,14 @@ class PartitionRegistration(Struct, frozen=True, gc=False):
 
 
 class RegisterBrokerRecord(Struct, frozen=True, gc=False):
-    """A broker's process has registered; it is fenced until it has caught up."""
+    """The process of a broker has registered; it is fenced until it has caught up."""
 
     registration: BrokerRegistration
     cause: NoteId | None = None
 
 
 class BrokerRegistrationChangeRecord(Struct, frozen=True, gc=False):
-    """Fenced, unfenced, or in controlled shutdown.  None: no change."""
+    """A broker was fenced or unfenced, or began its controlled shutdown.  None: no change."""
 
     broker_id: int
     broker_epoch: int
@@ -156,7 +156,8 @@ class ClientQuotaRecord(Struct, frozen=True, gc=False):
 
 
 class UserScramCredentialRecord(Struct, frozen=True, gc=False):
-    """What a user's password is checked against (RFC 5802); the password itself is never known."""
+    """The values against which a user's password is checked (RFC 5802); the password itself is
+    never known."""
 
     name: str
     mechanism: int
@@ -192,7 +193,7 @@ MetadataRecord = (
 class Envelope(Struct, gc=False):
     """A client's request to the controller, with the client's id.  Kafka: KIP-590.
 
-    `is_strict`: new enough to be refused for its client's controller_mutation_rate.
+    `is_strict`: its version is new enough for a refusal by its client's controller_mutation_rate.
     """
 
     body: Any
@@ -204,9 +205,9 @@ class Envelope(Struct, gc=False):
 
 
 class MetadataFetch(Struct, gc=False):
-    """A broker asks the controller for records from `offset` on; the answer waits until there
-    are some, `max_wait_ms` at most.  Its answer: metadata/delta.py.
-    Kafka: Fetch of __cluster_metadata by an observer."""
+    """A broker's request to the controller for records from `offset` on.  The answer
+    (metadata/delta.py) waits up to `max_wait_ms` until there are some. Kafka: Fetch of
+    __cluster_metadata by an observer."""
 
     broker_id: int
     offset: int

@@ -1,1 +1,2 @@
-"""Links between nodes (latency, loss, bandwidth, cuts) and how clients' messages pass over them."""
+"""Links between nodes (latency, loss, bandwidth, cuts) and the passage of clients' messages over
+them."""

@@ -1,4 +1,4 @@
-"""The links between nodes: what becomes of a message that is sent over one of them.
+"""The links between nodes, and the fate of each message that is sent over one.
 
 Owns: each link's latency, shapes (shapes.py) and cuts, one direction at a time.  Never: carries a
 message (runtime/dispatch.py does between brokers, transit.py for clients), knows what a node is.
@@ -11,7 +11,7 @@ each shape is one more layer on its link.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, final
+from typing import Final, final
 
 from mypy_extensions import mypyc_attr
 
@@ -41,7 +41,8 @@ class Arrives:
 
 @final
 class Cut:
-    """The link is cut: the message vanishes and nobody is notified.  CUT is the one instance."""
+    """The link is cut: the message vanishes without a notice to either node.  CUT is the only
+    instance."""
 
     __slots__ = ()
 
@@ -67,7 +68,7 @@ class Resets:
 
 CUT: Final = Cut()
 Outcome = Arrives | Cut | Resets
-"""What becomes of a message."""
+"""The fate of a message."""
 
 
 class Fabric:
@@ -100,9 +101,9 @@ class Fabric:
         self.changes = 0
         self._on_change()
 
-    def transmit(self, link: Link, now_us: int = 0, message: Any = None) -> Outcome:
-        """What becomes of a message sent now.  It uses up bandwidth, and random numbers where the
-        link has jitter or loss."""
+    def transmit(self, link: Link, now_us: int = 0, message: object = None) -> Outcome:
+        """Decide the fate of a message that is sent now.  This uses up bandwidth, and draws random
+        numbers if the link has jitter or loss."""
         if link[0] == link[1]:
             return Arrives(now_us)  # a node reaches itself, over no link
         if link in self._cuts:

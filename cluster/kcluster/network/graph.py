@@ -4,9 +4,9 @@ Owns: Sides, and the networkx graph of a fabric.  Never: changes a link (fabric.
 Kafka: no counterpart.
 
 Messages do not pass through a third node, but the effect of decisions does: brokers that do not
-reach each other still follow the same controller.  So a side is a set of brokers and the controller
-in which each reaches each other one in both directions, directly or through others of the set: a
-strongly connected component.
+reach each other still follow the same controller.  So a side is a strongly connected component: a
+set of brokers and the controller whose members all reach each other in both directions, directly or
+through other members.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from kcluster.network.fabric import Fabric
 
 class Sides(Struct, frozen=True):
     """How cuts divide a network.  `groups`: the sides, each sorted, in the order of their first
-    nodes; a client belongs to a side if it reaches no other.  `joint`: brokers, or the controller,
-    that reach all sides in both directions: a bridge.  `astride`: clients that reach several."""
+    nodes; a client belongs to a side if it reaches no other side.  `joint`: brokers, or the
+    controller, that reach all sides in both directions: a bridge.  `astride`: clients that reach
+    several sides."""
 
     groups: tuple[tuple[int, ...], ...]
     joint: tuple[int, ...] = ()
@@ -56,13 +57,13 @@ def sides_of(fabric: Fabric) -> Sides:
     """The current sides of the network."""
     if not fabric.cuts:
         return Sides(((*fabric.node_ids, *fabric.clients),))
-    # 0.15 s to import, and only a partition needs it.
+    # The import takes 0.15 s, and only a partition needs it.
     import networkx
 
     servers = fabric.node_ids
     touched = {node for cut in fabric.cuts for node in cut if not fabric.clients.keys() & {*cut}}
     groups = _groups(networkx, fabric, [node for node in servers if node in touched])
-    # Nodes without a cut link join the others, if these are divided at all.
+    # Nodes without a cut link join the others, if the others are divided at all.
     joint = tuple(node for node in servers if node not in touched)
     if len(groups) < 2:
         groups, joint = [servers], ()

@@ -25,11 +25,11 @@ DISTRIBUTIONS: Final = ("constant", "uniform", "normal", "exponential")
 RETRANSMIT_US: Final = 200_000
 """Linux's minimum retransmission timeout (TCP_RTO_MIN)."""
 MAX_RETRANSMISSIONS: Final = 7
-"""The last is sent after 25.4 s."""
+"""The number of retransmissions; the last is sent after 25.4 s."""
 RESET_US: Final = 30_000_000
-"""After this time the sender of a message that is lost for good resets the connection."""
+"""The time after which the sender of a message that is lost for good resets the connection."""
 MESSAGE_BYTES: Final = 100
-"""The size of a message without its records."""
+"""The size of a message, apart from its records."""
 _TO_NORMAL: Final = 12
 """The sum of 12 uniform random numbers, minus 6, is close to normal with variance 1."""
 
@@ -61,7 +61,8 @@ class Layer:
         self.busy_until_us = 0
 
     def delay_us(self, now_us: int, message: Any, rng: Rng) -> int | None:
-        """How much this delays a message that is sent now; None if it is lost for good."""
+        """How long this shape delays a message that is sent now; None if the message is lost for
+        good."""
         shape = self.shape
         delay_us = 0
         if shape.bytes_per_s:
@@ -96,7 +97,7 @@ def _jitter_us(shape: LinkShape, rng: Rng) -> int:
 
 
 def _retransmission_us(loss: float, rng: Rng) -> int | None:
-    """The sum of the timeouts until a message gets through; None if it never does."""
+    """The sum of the timeouts until a transmission gets through; None if none does."""
     total_us, timeout_us = 0, RETRANSMIT_US
     for _ in range(MAX_RETRANSMISSIONS + 1):
         if rng.random() >= loss:
@@ -111,7 +112,7 @@ def size_of(message: Any) -> int:
     return MESSAGE_BYTES + _records_bytes(getattr(message, "body", message))
 
 
-def _records_bytes(body: Any) -> int:
+def _records_bytes(body: object) -> int:
     if isinstance(body, (bytes, bytearray, memoryview)):
         return len(body)
     if isinstance(body, list | tuple):

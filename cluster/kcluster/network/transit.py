@@ -1,4 +1,5 @@
-"""How clients' messages pass over the links of the network: the same rules on both clocks.
+"""The passage of clients' messages over the links of the network, by one set of rules on both
+clocks.
 
 Owns: order, delay and loss on one connection between a client and a broker; which of its two ends
 is open; when each end learns that the other has closed or that the connection is broken.
@@ -6,8 +7,8 @@ Never: reads a clock, touches a socket, encodes a message; decides what happens 
 (fabric.py); carries messages between brokers (runtime/dispatch.py).
 Kafka: TCP between a client's machine and a broker's.
 
-A connection has two directions, to the broker and to the client.  Each is a TCP stream, and what
-follows holds for each of them by itself:
+A connection has two directions, to the broker and to the client.  Each is a TCP stream, to which
+these rules apply separately:
 
   1. Order.  Messages arrive in the order sent; the end of the connection comes last (RFC 9293,
      3.4: sequence numbers; a FIN has one, too).  A late message delays those behind it.
@@ -40,7 +41,7 @@ from mypy_extensions import mypyc_attr
 from kcluster.network.fabric import CUT, Arrives, Fabric, Link, Outcome, Resets
 
 MAX_BROKEN: Final = 10_000
-"""How many broken connections are remembered; beyond that the oldest are never reset."""
+"""The number of broken connections that are remembered; beyond it, the oldest are never reset."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -61,19 +62,21 @@ class CarriedConnection:
         self.broker_id = broker_id
         self.set_clients(client_ids)
         self.is_open = True
-        """The client's end: the client has neither closed it nor learned that the broker has."""
+        """Whether the client's end is open: the client has neither closed it nor learned that the
+        broker has."""
         self.broker_end_is_open = True
-        """Also true before the first message has arrived there."""
+        """Whether the broker's end is open; true even before the first message has arrived
+        there."""
         self.lost_to_broker = False
         """A message to the broker was lost, so no more arrives there (rule 3)."""
         self.lost_to_client = False
         self.is_reset = False
-        """It was found broken: only the end of the connection still reaches the client."""
+        """Whether a reset is under way: only the end of the connection still reaches the client."""
         self.arrival_at_broker_us = self.arrival_at_client_us = 0
-        """When the last message sent arrives there."""
+        """The arrival time at the broker of the last message sent."""
 
     def set_clients(self, client_ids: tuple[int, ...]) -> None:
-        """From now on its messages pass over the links of these nodes."""
+        """Send later messages of this connection over the links of these nodes."""
         broker_id = self.broker_id
         self.links_to_broker = tuple([(client_id, broker_id) for client_id in client_ids])
         self.links_to_client = tuple([(broker_id, client_id) for client_id in client_ids])
@@ -138,8 +141,8 @@ class Transit(Generic[C]):
 
     # ----------------------------------------------------------------------------- sending
 
-    def to_broker(self, connection: C, message: Any) -> None:
-        """A client sends a message."""
+    def to_broker(self, connection: C, message: object) -> None:
+        """Send a client's message to its broker."""
         if connection.lost_to_broker:
             return
         at_us = self._clock.now_us
@@ -154,8 +157,8 @@ class Transit(Generic[C]):
         connection.arrival_at_broker_us = at_us
         self._clock.at(at_us, lambda: self._arrive_at_broker(connection, message))
 
-    def to_client(self, connection: C, message: Any) -> None:
-        """A broker sends a message."""
+    def to_client(self, connection: C, message: object) -> None:
+        """Send a broker's message to its client."""
         if connection.lost_to_client:
             return
         at_us = self._clock.now_us
@@ -171,9 +174,9 @@ class Transit(Generic[C]):
         self._clock.at(at_us, lambda: self._arrive_at_client(connection, message))
 
     def _transmit(
-        self, connection: C, links: tuple[Link, ...], now_us: int, message: Any
+        self, connection: C, links: tuple[Link, ...], now_us: int, message: object
     ) -> Outcome:
-        """What becomes of a message that passes over these links, one after the other."""
+        """Decide the fate of a message that passes over these links, one after the other."""
         outcome: Outcome = CUT
         for link in links:
             outcome = self._fabric.transmit(link, now_us, message)
@@ -196,7 +199,7 @@ class Transit(Generic[C]):
 
     # ---------------------------------------------------------------------------- arriving
 
-    def _arrive_at_broker(self, connection: C, message: Any) -> None:
+    def _arrive_at_broker(self, connection: C, message: object) -> None:
         if self._fabric.has_cuts and self._is_cut(connection.links_to_broker):
             connection.lost_to_broker = True
             self._remember_broken(connection)
@@ -208,7 +211,7 @@ class Transit(Generic[C]):
             connection.broker_end_is_open = False
             self.to_client(connection, _END)
 
-    def _arrive_at_client(self, connection: C, message: Any) -> None:
+    def _arrive_at_client(self, connection: C, message: object) -> None:
         if self._fabric.has_cuts and self._is_cut(connection.links_to_client):
             connection.lost_to_client = True
             self._remember_broken(connection)
@@ -223,13 +226,13 @@ class Transit(Generic[C]):
     # ----------------------------------------------------------------------------- closing
 
     def close_from_client(self, connection: C) -> None:
-        """The client closes its end."""
+        """Close the client's end."""
         if connection.is_open:
             connection.is_open = False
             self.to_broker(connection, _END)
 
     def close_from_broker(self, connection: C) -> None:
-        """The broker's end has been closed: by the broker, or because its process died."""
+        """Close the broker's end, because the broker closed it or its process died."""
         if connection.broker_end_is_open:
             connection.broker_end_is_open = False
             self.to_client(connection, _END)
@@ -242,21 +245,22 @@ class Transit(Generic[C]):
     # ------------------------------------------------------------------ broken connections
 
     def link_healed(self, link: Link) -> None:
-        """A link between a client and a broker has healed.  `link`: from the client."""
+        """Break the connections that lost a message while this link was cut.  `link`: from the
+        client."""
         for connection in tuple(self._broken):
             if link in connection.links_to_broker:
                 self._break(connection)
 
     def _reset(self, connection: C, link: Link) -> None:
-        """The sender of a lost message gives up."""
+        """Reset a connection after the sender of a lost message has given up."""
         if connection in self._broken and not self._fabric.is_cut(link[0], link[1]):
             self._break(connection)
 
     def _break(self, connection: C) -> None:
-        """Both ends find the connection broken."""
+        """Mark the connection as broken at both ends."""
         del self._broken[connection]
         self._close_broker_end(connection)
-        # The reset is not part of the stream: a hole in the stream does not hold it up.
+        # The reset is not part of the stream, so a lost message does not hold it up.
         connection.is_reset = True
         connection.lost_to_client = False
         if connection.is_open:

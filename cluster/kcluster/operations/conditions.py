@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -22,6 +22,7 @@ from kcluster.events import KINDS
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.names import Names, PartitionName, partition_name
 from kcluster.operations.verbs import Verbs
+from kcluster.partition.replica import Replica
 from kcluster.runtime.dispatch import Dispatcher
 
 EVENTS: Final = KINDS
@@ -164,7 +165,7 @@ class PartitionCondition(_Comparison, frozen=True, kw_only=True):
         if replica is None:
             return 0
         is_watermark = self.word == "high_watermark"
-        return int(replica.high_watermark if is_watermark else replica.log.log_end_offset)
+        return replica.high_watermark if is_watermark else replica.log.log_end_offset
 
     def standing(self, facts: ConditionFacts) -> str:
         try:
@@ -199,21 +200,19 @@ class ConditionFacts:
     def high_watermark(self, topic: str, partition: int) -> int:
         """The high watermark at a partition's leader; 0 if it has none."""
         replica = self.leader_replica(topic, partition)
-        return 0 if replica is None else int(replica.high_watermark)
+        return 0 if replica is None else replica.high_watermark
 
     def log_end(self, topic: str, partition: int) -> int:
         """The log end offset of a partition's leader; 0 if it has none."""
         replica = self.leader_replica(topic, partition)
-        return 0 if replica is None else int(replica.log.log_end_offset)
+        return 0 if replica is None else replica.log.log_end_offset
 
-    def leader_replica(self, topic: str, number: int) -> Any:
+    def leader_replica(self, topic: str, number: int) -> Replica | None:
         """The leader's replica of a partition; None if there is none."""
         partition = self.verbs.settled.image.partition(topic, number)
         if partition is None:
             return None
-        process = self._dispatcher.processes.get(partition.leader)
-        node: Any = None if process is None else process.node
-        return None if node is None else node.replicas.get(partition.topic_id, number)
+        return self._dispatcher.replica(partition.leader, partition.topic_id, number)
 
 
 # ------------------------------------------------------------------------------------- reading

@@ -6,8 +6,6 @@ Kafka: kafka-dump-log on each broker, with kafka-topics --describe beside it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Struct
 
 from kcluster.events.standing import label_of, standing_of
@@ -53,8 +51,7 @@ def partition_logs(plan: Plan, dispatcher: Dispatcher, topic: str, partition: in
     replicas = []
     for broker, log in logs.items():
         process = dispatcher.processes[broker]
-        node: Any = process.node
-        replica = None if node is None else node.replicas.get(*key)
+        replica = dispatcher.replica(broker, *key)
         standing = standing_of(
             broker,
             leader=found.leader,

@@ -7,9 +7,8 @@ Kafka: no counterpart; no single process knows all of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from kcluster.controller.node import ControllerNode
+from kcluster.controller.node_view import ControllerNodeView
 from kcluster.deaths import ProcessState
 from kcluster.metadata.image import TopicImage
 from kcluster.metadata.records import PartitionRegistration
@@ -25,8 +24,8 @@ def cluster_state(plan: Plan, dispatcher: Dispatcher) -> ClusterState:
     """The state at this moment, between two dispatches; ClusterError while no controller runs: it
     would miss nobody."""
     process = dispatcher.processes[controller_id(dispatcher)]
-    node: Any = process.node
-    if process.state is not ProcessState.UP or not isinstance(node, ControllerNode):
+    node = process.controller
+    if process.state is not ProcessState.UP or node is None:
         raise ClusterError("the controller does not run, so it misses no broker and elects nobody")
     image = node.image
     active = [broker for broker in image.brokers if image.is_active(broker)]
@@ -51,7 +50,7 @@ def _is_gone(dispatcher: Dispatcher, broker: int) -> bool:
 
 
 def _partitions(
-    plan: Plan, dispatcher: Dispatcher, controller: ControllerNode
+    plan: Plan, dispatcher: Dispatcher, controller: ControllerNodeView
 ) -> Iterator[PartitionState]:
     moving = set(dispatcher.links_in_use())
     for topic in sorted(controller.image.topics.values(), key=lambda topic: topic.name):
@@ -62,7 +61,7 @@ def _partitions(
 
 def _partition(
     plan: Plan,
-    controller: ControllerNode,
+    controller: ControllerNodeView,
     topic: TopicImage,
     found: PartitionRegistration,
     moving: set[tuple[int, int]],

@@ -8,7 +8,7 @@ Kafka: TestUtils.waitUntilMetadataIsPropagated and similar methods.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.partitions.partition_index import PartitionIndex
@@ -58,8 +58,8 @@ class Settled:
                 node_id, self.controller_id
             ):
                 continue
-            node: Any = process.node
-            if node.image.offset < newest:
+            node = process.broker
+            if node is None or node.image.offset < newest:
                 return False
         return True
 
@@ -117,7 +117,7 @@ class Settled:
     def _behind_in_metadata(self) -> Iterator[str]:
         newest = self.image.offset
         for broker_id in self.brokers():
-            node: Any = self._dispatcher.processes[broker_id].node
+            node = self._dispatcher.broker(broker_id)
             if node is not None and node.image.offset < newest:
                 applied = node.image.offset
                 yield f"broker {broker_id} has applied metadata up to {applied} of {newest}"
@@ -134,11 +134,8 @@ class Settled:
     def _progress(self, partition: PartitionRegistration, broker_id: int) -> str:
         """How far a replica has come, and the ISR that its leader has proposed meanwhile."""
         key = (partition.topic_id, partition.partition)
-        processes = self._dispatcher.processes
-        leading: Any = processes[partition.leader].node if partition.leader >= 0 else None
-        following: Any = processes[broker_id].node
-        leader = None if leading is None else leading.replicas.get(*key)
-        follower = None if following is None else following.replicas.get(*key)
+        leader = self._dispatcher.replica(partition.leader, *key)
+        follower = self._dispatcher.replica(broker_id, *key)
         text = ""
         if leader is not None and follower is not None:
             ends = follower.log.log_end_offset, leader.log.log_end_offset
@@ -195,12 +192,11 @@ class Settled:
         """Whether a replica's log is shorter than the leader's."""
         ends = []
         for broker_id in (partition.leader, member):
-            process = self._dispatcher.processes.get(broker_id)
-            node: Any = None if process is None else process.node
+            node = self._dispatcher.broker(broker_id)
             if node is None:
                 return False
             replica = node.replicas.get(partition.topic_id, partition.partition)
-            ends.append(0 if replica is None else int(replica.log.log_end_offset))
+            ends.append(0 if replica is None else replica.log.log_end_offset)
         return ends[1] < ends[0]
 
     def is_running(self, broker_id: int) -> bool:
@@ -217,7 +213,7 @@ class Settled:
 
     def is_registered(self, broker_id: int) -> bool:
         """The broker is unfenced in its current life."""
-        node: Any = self._dispatcher.processes[broker_id].node
+        node = self._dispatcher.broker(broker_id)
         registration = self.image.brokers.get(broker_id)
         return (
             node is not None

@@ -8,12 +8,12 @@ Kafka: kafka-topics --describe, kafka-metadata-quorum; no single broker has this
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from msgspec import Struct
 
 from kcluster.contract import Event, Note, NoteId
 from kcluster.controller.metadata_log import MetadataLog, PendingTopics
+from kcluster.controller.node_view import ControllerNodeView
 from kcluster.controller.partitions.partition_index import PartitionIndex
 from kcluster.events.words import text_of
 from kcluster.metadata.image import MetadataImage
@@ -21,6 +21,7 @@ from kcluster.metadata.records import PartitionRegistration
 from kcluster.network.fabric import Fabric
 from kcluster.network.graph import parts_of
 from kcluster.partition.disk import Disk
+from kcluster.partition.replica import Replica
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 
@@ -185,7 +186,7 @@ def partition_status(
     lag: dict[int, int] = {}
     if leader is not None and key in disks[leader].logs:
         end_offset = disks[leader].logs[key].log_end_offset
-        high_watermark = _high_watermark(dispatcher.processes[leader].node, topic, registration)
+        high_watermark = _high_watermark(dispatcher.replica(leader, *key))
         for replica in registration.replicas:
             if replica != leader:
                 log = disks[replica].logs.get(key)
@@ -211,25 +212,23 @@ def controller_id(dispatcher: Dispatcher) -> int:
 
 def controller_image(dispatcher: Dispatcher) -> MetadataImage:
     """The newest metadata; while no controller is active, the last one's."""
-    image: MetadataImage = _controller(dispatcher).image
-    return image
+    return _controller(dispatcher).image
 
 
 def partition_index(dispatcher: Dispatcher) -> PartitionIndex:
     """The partitions of this metadata, by broker."""
-    index: PartitionIndex = _controller(dispatcher).partitions.index
-    return index
+    return _controller(dispatcher).partitions.index
 
 
 def metadata_log(dispatcher: Dispatcher) -> MetadataLog:
     """The records that it was built from, and what else outlives a controller."""
-    log: MetadataLog = _controller(dispatcher).log
-    return log
+    return _controller(dispatcher).log
 
 
-def _controller(dispatcher: Dispatcher) -> Any:
-    process = dispatcher.processes[controller_id(dispatcher)]
-    return process.node or process.last_node
+def _controller(dispatcher: Dispatcher) -> ControllerNodeView:
+    node = dispatcher.processes[controller_id(dispatcher)].last_controller
+    assert node is not None, "a controller has started"
+    return node
 
 
 def pending_topics(dispatcher: Dispatcher) -> PendingTopics:
@@ -239,10 +238,6 @@ def pending_topics(dispatcher: Dispatcher) -> PendingTopics:
     return pending
 
 
-def _high_watermark(broker: Any, topic: str, registration: PartitionRegistration) -> int | None:
+def _high_watermark(leader: Replica | None) -> int | None:
     """The leader's high watermark; None while it is down or has not yet learned that it leads."""
-    if broker is None:
-        return None
-    replica = broker.leader_replica(topic, registration.partition)
-    watermark: int | None = getattr(replica, "high_watermark", None)
-    return watermark
+    return leader.high_watermark if leader is not None and leader.is_leader else None

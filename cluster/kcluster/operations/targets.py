@@ -390,6 +390,9 @@ class AllTarget(Target, frozen=True, kw_only=True):
         return finder.brokers()
 
 
+ALL: Final[Targets] = (AllTarget(shown="all"),)
+
+
 @target
 class AllButTarget(Target, frozen=True, kw_only=True):
     """All brokers except some; everything after the words belongs to it, commas too."""

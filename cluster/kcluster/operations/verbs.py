@@ -6,7 +6,7 @@ Owns: which operation is allowed when, the text of a refusal.  Never: waits for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -103,6 +103,14 @@ class Verbs:
         elif dispatcher.is_shutting_down(broker_id):
             dispatcher.start_after_shutdown(broker_id)
 
+    def restore_all(self) -> Iterator[str]:
+        """Restore every process; yields why one cannot be."""
+        for node_id in (self.settled.controller_id, *self._plan.addresses):
+            try:
+                self.restore(node_id)
+            except ClusterError as error:
+                yield str(error)
+
     def readdress(self, broker_id: int) -> None:
         """Give a broker that is down another port, which clients learn from metadata."""
         self._process(broker_id, ProcessState.DOWN)
@@ -118,9 +126,9 @@ class Verbs:
         DIFFERS: in Kafka, advertised.listeners changes only by a restart of a KRaft broker.
         """
         self._plan.addresses[self.broker(broker_id)] = (host, port)
-        node: Any = self._dispatcher.processes[broker_id].node
+        node = self._dispatcher.broker(broker_id)
         if node is not None:
-            node.view.host, node.view.port = host, port
+            node.advertise(host, port)
         registration = self.settled.image.brokers.get(broker_id)
         if node is None or registration is None:
             on_end("")
@@ -157,6 +165,11 @@ class Verbs:
         """Free space on a broker's disk, so that it can start."""
         self._plan.disks[self.broker(broker_id)].is_full = False
 
+    def free_disks(self) -> None:
+        """Free space on every broker's disk."""
+        for disk in self._plan.disks.values():
+            disk.is_full = False
+
     def pause(self, broker_id: int) -> None:
         """Pause a process, as by SIGSTOP."""
         self._process(broker_id, ProcessState.UP)
@@ -186,7 +199,7 @@ class Verbs:
         self._dispatcher.deliver(self.settled.controller_id, MoveLeader(topic, partition, to))
 
     def elect(
-        self, topic: str, partition: int, unclean: bool, on_answer: Callable[[Any], None]
+        self, topic: str, partition: int, unclean: bool, on_answer: Callable[[object], None]
     ) -> None:
         """Ask the controller for an election; `on_answer(ElectLeadersResponse)`."""
         self.partition(topic, partition)

@@ -1,4 +1,4 @@
 """One replica of one partition: its log, leader epochs, producers, role and ISR.
 
-Owns: what a broker keeps of a partition.  Never: sends or receives anything (kcluster.broker does).
+Owns: a broker's state of a partition.  Never: sends or receives anything (kcluster.broker does).
 """

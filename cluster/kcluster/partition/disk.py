@@ -1,7 +1,7 @@
-"""What survives a broker's process: its logs, and what the last run left on the disk.
+"""A broker's disk, which outlives its process: the logs, and the traces of the last run.
 
 Owns: the logs of one broker by topic id and partition, and their directories.  Never: decides which
-replicas there are (broker/publisher.py).  Kafka: LogManager, log directories, BrokerState files.
+replicas exist (broker/publisher.py).  Kafka: LogManager, log directories, BrokerState files.
 
 A killed process loses nothing: the page cache is the machine's.  A power loss is `lose_unflushed`,
 a replaced disk is `wipe`.  The operating system's write-back is `write_back`.
@@ -19,11 +19,11 @@ LogKey = tuple[bytes, int]
 """(topic id, partition)."""
 
 CAPACITY_BYTES: Final = 1 << 40
-"""The nominal size of a volume; all log directories of a broker are on one volume."""
+"""The nominal size in bytes of the one volume that holds all log directories of a broker."""
 
 
 class Disk:
-    """The disk of one broker.  `logs` keeps the order of creation."""
+    """The disk of one broker.  `logs` is in the order of creation."""
 
     __slots__ = (
         "_dir_of", "_preferred", "_topics", "_unwritten", "broker_epoch", "clean_shutdown", "dirs",
@@ -32,26 +32,27 @@ class Disk:
 
     def __init__(self, write_back_ms: int = 0) -> None:
         self.write_back_ms = write_back_ms
-        """The age at which the operating system writes a log back; 0: it never does."""
+        """The age at which the operating system writes a log to the disk; 0: never."""
         self.dirs: tuple[str, ...] = ("",)
         """Its log directories, at least one; set by `mount` when a broker starts."""
         self._topics: dict[bytes, str] = {}
-        """Names by id."""
+        """Topic names by topic id."""
         self._dir_of: dict[LogKey, str] = {}
-        """The directory of each log that is not in the first one."""
+        """The directory of each log that is not in the first directory."""
         self._preferred: dict[LogKey, str] = {}
-        """Where a log will be created."""
+        """The directory in which a log will be created, by its key."""
         self._unwritten: dict[Log, None] = {}
-        """The logs that may have something to be written back."""
+        """The logs that may have records to be written back."""
         self.logs: dict[LogKey, Log] = {}
         self.broker_epoch = -1
-        """Of the last run, -1 for none; the next registration sends it (KIP-966)."""
+        """The broker epoch of the last run, -1 if there was none; the next registration sends it
+        (KIP-966)."""
         self.clean_shutdown = False
         """Whether the last run ended by a controlled shutdown (.kafka_cleanshutdown)."""
         self.is_full = False
-        """No space is left, so no broker can run on this disk."""
+        """Whether no space is left; then no broker can run on this disk."""
         self.runs = 0
-        """How many processes have run on it; a replaced disk keeps the count."""
+        """The number of processes that have run on this disk; a replaced disk keeps the count."""
 
     def __iter__(self) -> Iterator[Log]:
         return iter(self.logs.values())
@@ -60,7 +61,7 @@ class Disk:
         return self.logs.get((topic_id, partition))
 
     def create(self, topic_id: bytes, partition: int, topic: str = "") -> Log:
-        """The log of that replica, created if it does not exist.  `topic`: the topic's name, which
+        """Return the log of a replica, creating it if necessary.  `topic`: the topic's name, which
         in Kafka is part of the name of the log's directory."""
         key = (topic_id, partition)
         if topic:
@@ -103,7 +104,7 @@ class Disk:
             self._dir_of[key] = log_dir
 
     def prefer(self, key: LogKey, log_dir: str) -> None:
-        """Create a log that does not exist yet in `log_dir` later."""
+        """Remember that a log that does not exist yet will be created in `log_dir`."""
         self._preferred[key] = log_dir
 
     def _emptiest(self) -> str:
@@ -115,7 +116,7 @@ class Disk:
 
     @property
     def usable_bytes(self) -> int:
-        """The rest of CAPACITY_BYTES; logs may exceed it."""
+        """The free part of CAPACITY_BYTES; 0 if the logs exceed it."""
         return max(0, CAPACITY_BYTES - self.size_bytes)
 
     @property
@@ -124,16 +125,17 @@ class Disk:
         return sum(log.size_bytes for log in self.logs.values())
 
     def flush(self) -> None:
-        """Everything written so far survives a power loss: a clean shutdown does this."""
+        """Write everything to the disk, as a clean shutdown does; it then survives a power loss."""
         for log in self.logs.values():
             log.flush()
 
     def find_unwritten(self) -> None:
-        """A process starts: look through all logs, once, for what `write_back` has to write."""
+        """Look through all logs, once at the start of a process, for records that `write_back` must
+        write."""
         self._unwritten = {log: None for log in self.logs.values() if log.has_unflushed}
 
     def add_unwritten(self, logs: Iterable[Log]) -> None:
-        """`write_back` looks at these too, because they have changed."""
+        """Have `write_back` look at these logs too, because they have changed."""
         self._unwritten.update(dict.fromkeys(logs))
 
     def write_back(self, now_ms: int) -> None:
@@ -144,7 +146,7 @@ class Disk:
         self._unwritten = {log: None for log in self._unwritten if log.has_unflushed}
 
     def lose_unflushed(self) -> tuple[LostRange, ...]:
-        """Power was lost; return what was lost from each affected log."""
+        """Lose power; return the lost records of each affected log."""
         self.clean_shutdown = False
         lost = []
         for (topic_id, partition), log in self.logs.items():
@@ -155,7 +157,7 @@ class Disk:
         return tuple(lost)
 
     def wipe(self) -> None:
-        """The disk was replaced by an empty one."""
+        """Replace the disk by an empty one."""
         self.logs.clear()
         self._unwritten.clear()
         self._dir_of.clear()

@@ -17,7 +17,7 @@ UNDEFINED_EPOCH_OFFSET: Final = -1
 
 
 class EpochCache:
-    """The epochs of one log.  `latest`: the newest, UNDEFINED_EPOCH for none."""
+    """The epochs of one log.  `latest`: the newest; UNDEFINED_EPOCH if there is none."""
 
     __slots__ = ("_epochs", "_starts", "latest")
 
@@ -33,7 +33,7 @@ class EpochCache:
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """The start offsets, oldest first: another object whenever an entry has changed."""
+        """The start offsets, oldest first; a new tuple after each change of an entry."""
         return self._starts
 
     @property
@@ -42,10 +42,10 @@ class EpochCache:
         return self._starts[-1] if self._starts else UNDEFINED_EPOCH_OFFSET
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """`epoch` starts at `start_offset`; True if that was not known.
+        """Record that `epoch` starts at `start_offset`; True if that was not known.
 
-        Entries that contradict it (the same or a later epoch, the same or a later start) are of
-        records that were truncated, and are dropped.
+        Entries with this or a later epoch, or with this or a later start, belong to truncated
+        records and are dropped.
         """
         assert epoch >= 0, epoch
         assert start_offset >= 0, start_offset
@@ -59,8 +59,8 @@ class EpochCache:
         """Return (greatest known epoch <= `epoch`, offset at which it ended, exclusive).
 
         The newest epoch ends at `log_end_offset`.  For an epoch older than all known ones: that
-        epoch and the start of the oldest known one, as everything before it is deleted.  For one
-        newer than all known ones, or none: (UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET).
+        epoch and the start of the oldest known one, since everything before it is deleted.  For one
+        newer than all known ones, or if none is known: (UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET).
         """
         if epoch == self.latest:
             if epoch == UNDEFINED_EPOCH:

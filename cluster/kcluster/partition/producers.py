@@ -28,14 +28,16 @@ from kcluster.protocol.records.batches import (
 from kcluster.protocol.records.markers import Marker, read_marker
 
 BATCHES_KEPT: Final = 5
-"""As many as a producer may have in flight (max.in.flight.requests.per.connection)."""
+"""The number of batches that a producer may have in flight
+(max.in.flight.requests.per.connection)."""
 
 SNAPSHOT_INTERVAL_BATCHES: Final = 1024
-"""A truncation of at most this many batches replays at most twice as many headers."""
+"""The number of batches between two snapshots.  A truncation of at most this many batches replays
+at most twice as many headers."""
 
 
 class AppendedBatch(Struct, frozen=True, gc=False):
-    """What is remembered of a batch, to recognize it when it is sent again."""
+    """An appended batch as far as it is remembered, to recognize it when it is sent again."""
 
     first_sequence: int
     last_sequence: int
@@ -50,15 +52,15 @@ class ProducerState(Struct, frozen=True, gc=False):
     producer_epoch: int
     batches: tuple[AppendedBatch, ...]
     next_sequence: int
-    """The next one of this epoch; sequences wrap from 2^31-1 to 0."""
+    """The next sequence of this epoch; after 2^31-1 comes 0."""
     last_timestamp: int
     transaction_first_offset: int | None = None
-    """First offset of the open transaction."""
+    """The first offset of the open transaction."""
     coordinator_epoch: int = -1
 
 
 class AbortedTransaction(Struct, frozen=True, gc=False):
-    """A transaction that was aborted.  `last_offset`: of its marker.  `last_stable_offset`: no
+    """A transaction that was aborted.  `last_offset`: its marker's.  `last_stable_offset`: no
     transaction that ended later begins below it.  Kafka: AbortedTxn."""
 
     producer_id: int
@@ -68,18 +70,18 @@ class AbortedTransaction(Struct, frozen=True, gc=False):
 
 
 class Verification(Struct, gc=False):
-    """A leader asks the coordinator whether a partition is part of a producer's transaction.
+    """A leader's open question to the coordinator: is this partition part of the transaction?
 
-    The object itself is the guard: what was verified holds while it is still in the table.  A
-    marker takes it out, so that a batch that is verified before it is not appended behind it.
-    Kafka: VerificationStateEntry, VerificationGuard.
+    The object is its own guard: an answer counts only while the object is still in the table.  A
+    marker removes it, so that a batch verified before the marker is not appended after it. Kafka:
+    VerificationStateEntry, VerificationGuard.
     """
 
     producer_epoch: int
     lowest_sequence: int
     is_epoch_bumped: bool
-    """Of a client whose epoch is bumped with every transaction (KIP-890): a producer that this log
-    does not know begins with sequence 0."""
+    """Whether the client's epoch is bumped with every transaction (KIP-890): then a producer that
+    this log does not know begins with sequence 0."""
 
 
 class SequenceRefusal(Struct, frozen=True, gc=False):
@@ -95,8 +97,8 @@ NO_STATE: Final = ProducerState(NO_PRODUCER_EPOCH, (), 0, NO_TIMESTAMP)
 def check(state: ProducerState, batch: Batch) -> AppendedBatch | SequenceRefusal | None:
     """Check a batch from a client against its producer's state.
 
-    None: append it.  AppendedBatch: it was appended before; answer with that one's offsets.
-    A producer that this log does not know, or no longer, may begin with any sequence (KIP-360).
+    Returns None to append it, the AppendedBatch whose offsets answer a duplicate, or a refusal. A
+    producer unknown to this log, or forgotten by it, may begin with any sequence (KIP-360).
     """
     epoch, first_sequence, known_epoch = (
         batch.producer_epoch,
@@ -104,7 +106,7 @@ def check(state: ProducerState, batch: Batch) -> AppendedBatch | SequenceRefusal
         state.producer_epoch,
     )
     if epoch == known_epoch:
-        # The common case is the next in sequence, which is no duplicate.
+        # In the common case it is the next in sequence, and no duplicate.
         if first_sequence != state.next_sequence:
             last_sequence = batch.last_sequence
             for known in state.batches:
@@ -173,8 +175,8 @@ def check_marker(
 ) -> SequenceRefusal | None:
     """Why a marker must not be appended; None if it may be.
 
-    Since transaction version 2 its epoch is above the producer's; one that is equal, without an
-    open transaction, repeats the last marker, and is taken (KAFKA-19999).
+    Since transaction version 2 its epoch is above the producer's.  An equal one, without an open
+    transaction, repeats the last marker and is accepted (KAFKA-19999).
     """
     known_epoch = state.producer_epoch
     if transaction_version >= EPOCH_BUMP_SINCE:
@@ -214,7 +216,7 @@ def _marker_offset(aborted: AbortedTransaction) -> int:
 
 
 class ProducerStates:
-    """The table of one log, with snapshots to go back to when the log is truncated."""
+    """The table of one log, with snapshots to return to when the log is truncated."""
 
     __slots__ = (
         "_ongoing", "_since_snapshot", "_snapshots", "_unreplicated", "_verifications", "aborted",
@@ -223,26 +225,27 @@ class ProducerStates:
 
     def __init__(self) -> None:
         self.states: dict[int, ProducerState] = {}
-        """By producer id."""
+        """The states by producer id."""
         self._snapshots: list[tuple[int, dict[int, ProducerState]]] = []
-        """(log end offset, states then), ascending."""
+        """(log end offset, the states at that offset), ascending."""
         self._since_snapshot = 0
         self.aborted: list[AbortedTransaction] = []
-        """In order of their markers.  Kafka: TransactionIndex."""
+        """The aborted transactions in the order of their markers.  Kafka: TransactionIndex."""
         self._ongoing: dict[int, int] = {}
         """Producer id -> first offset of its open transaction, in ascending order."""
         self._unreplicated: list[tuple[int, int]] = []
         """(first offset, marker's offset) of transactions whose marker was not yet known to be
         below the high watermark, in order of their markers."""
         self._verifications: dict[int, Verification] = {}
-        """By producer id; only at the leader, and never of an open transaction."""
+        """The verifications by producer id; only at the leader, and never beside an open
+        transaction."""
 
     def check(self, batch: Batch) -> AppendedBatch | SequenceRefusal | None:
-        """See the function `check`."""
+        """Check a batch from a client; see the function `check`."""
         return check(self.states.get(batch.producer_id, NO_STATE), batch)
 
     def update(self, batch: Batch) -> None:
-        """Update the table: `batch`, of an idempotent producer, was appended."""
+        """Update the table after the append of `batch`, which has an idempotent producer."""
         states, producer_id = self.states, batch.producer_id
         state = states.get(producer_id, NO_STATE)
         if batch.attributes & CONTROL_BIT:
@@ -292,13 +295,13 @@ class ProducerStates:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the oldest open transaction starts; the last stable offset cannot pass it."""
+        """The start of the oldest open transaction; the last stable offset cannot pass it."""
         for first_offset in self._ongoing.values():
             return first_offset
         return None
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Below it every transaction is decided, and its marker replicated.
+        """The offset below which every transaction is decided and its marker replicated.
 
         Kafka: ProducerStateManager.firstUnstableOffset, onHighWatermarkUpdated.
         """
@@ -328,8 +331,9 @@ class ProducerStates:
     def verification(
         self, producer_id: int, producer_epoch: int, first_sequence: int, is_epoch_bumped: bool
     ) -> Verification | None:
-        """What the coordinator must confirm before a batch of a transaction may be appended; None
-        if that transaction is open here.  Kafka: UnifiedLog.maybeStartTransactionVerification."""
+        """The question that the coordinator must confirm before a batch of a transaction may be
+        appended; None if the transaction is open here.  Kafka:
+        UnifiedLog.maybeStartTransactionVerification."""
         state = self.states.get(producer_id, NO_STATE)
         if producer_id in self._ongoing and state.producer_epoch == producer_epoch:
             return None
@@ -344,7 +348,7 @@ class ProducerStates:
         return known
 
     def is_verified(self, producer_id: int, verification: Verification) -> bool:
-        """Whether no marker has come since the coordinator was asked."""
+        """Whether no marker has arrived since the coordinator was asked."""
         return self._verifications.get(producer_id) is verification
 
     def check_first(self, batch: Batch) -> SequenceRefusal | None:
@@ -376,7 +380,7 @@ class ProducerStates:
             del self.states[producer_id]
 
     def take_snapshot(self, offset: int) -> None:
-        """Keep a copy of the table, as of a log that ends at `offset`."""
+        """Keep a copy of the table for a log that ends at `offset`."""
         self._since_snapshot = 0
         if not self._snapshots or self._snapshots[-1][0] < offset:
             self._snapshots.append((offset, dict(self.states)))
@@ -406,7 +410,7 @@ class ProducerStates:
         return offset
 
     def forget_snapshots_before(self, start_offset: int) -> None:
-        """The log now starts at `start_offset`."""
+        """Forget the snapshots of a log that now starts at `start_offset`."""
         self._snapshots = [entry for entry in self._snapshots if entry[0] > start_offset]
         if self.aborted:
             self.aborted = [one for one in self.aborted if one.last_offset >= start_offset]

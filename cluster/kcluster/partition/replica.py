@@ -1,9 +1,9 @@
 """One replica of one partition on one broker: its role, high watermark, followers and ISR.
 
-Owns: every transition of those: becoming leader or follower, a follower's progress, the high
-watermark, the ISR proposed and committed.  Never: stores records (log.py does), sends anything
-(the broker sends what `propose_*` return), decides who leads (the controller does).
-Kafka: kafka.cluster.Partition, Replica, PendingPartitionChange; KIP-101, KIP-497, KIP-841, KIP-903,
+Owns: every transition of these: becoming leader or follower, a follower's progress, the high
+watermark, the ISR proposed and committed.  Never: stores records (log.py does), sends anything (the
+broker sends what `propose_*` return), decides who leads (the controller does). Kafka:
+kafka.cluster.Partition, Replica, PendingPartitionChange; KIP-101, KIP-497, KIP-841, KIP-903,
 KIP-966.
 
     metadata names this broker      -> lead(): epoch starts at the log end, followers unknown
@@ -36,7 +36,8 @@ from kcluster.protocol.records.markers import Marker, build_marker
 NO_ERROR: Final = ErrorCode.NONE
 UNKNOWN_OFFSET: Final = -1
 BEFORE_START_MS: Final = -(10**12)
-"""The time of what has not happened yet: before any run began; virtual clocks start at 0."""
+"""The time of a thing that has not happened yet, before any run began; virtual clocks start at
+0."""
 
 
 class Role(Enum):
@@ -52,7 +53,7 @@ NO_ROLE: Final = Role.NONE
 
 @final
 class FollowerProgress:
-    """What a leader knows of one follower.  Kafka: ReplicaState."""
+    """A leader's knowledge of one follower.  Kafka: ReplicaState."""
 
     __slots__ = (
         "broker_epoch", "broker_id", "last_caught_up_ms", "last_fetch_ms",
@@ -62,33 +63,33 @@ class FollowerProgress:
     def __init__(self, broker_id: int, last_caught_up_ms: int) -> None:
         self.broker_id = broker_id
         self.last_caught_up_ms = last_caught_up_ms
-        """When it last had everything that the leader had at its previous fetch."""
+        """The last time at which it had everything that the leader had at its previous fetch."""
         self.log_end_offset = UNKNOWN_OFFSET
-        """It has everything before this offset, from which it last fetched."""
+        """The offset from which it last fetched; it has everything before that."""
         self.log_start_offset = UNKNOWN_OFFSET
         """Its log start, according to its last fetch."""
         self.last_fetch_ms = BEFORE_START_MS
-        """When it fetched last; BEFORE_START_MS: not yet from this leader, in this epoch."""
+        """The time of its last fetch; BEFORE_START_MS: none yet from this leader in this epoch."""
         self.leader_end_at_last_fetch = 0
-        """Where this leader's log ended then."""
+        """The leader's log end at that fetch."""
         self.broker_epoch = -1
-        """The broker epoch of the life that fetched last; -1 before the first fetch."""
+        """The broker epoch of the process that fetched last; -1 before the first fetch."""
 
 
 class IsrProposal(Struct, frozen=True):
-    """An ISR that this leader has asked the controller for.  Kafka: PendingPartitionChange."""
+    """An ISR that this leader has requested from the controller.  Kafka: PendingPartitionChange."""
 
     isr: tuple[int, ...]
     maximal_isr: tuple[int, ...]
-    """Committed and proposed together: all of them hold the watermark back until it is decided."""
+    """Committed and proposed ISR together: until the decision, all of them hold the watermark
+    back."""
     leader_epoch: int
     partition_epoch: int
-    reason: str
 
 
 class AckWait:
-    """A request that waits until all before `required_offset` is committed; the broker subclasses
-    it.
+    """A request that waits until everything before `required_offset` is committed; the broker
+    subclasses it.
 
     Its place is in `Replica.acks_waiting`, from `wait_for_ack` until it is answered.
     """
@@ -99,7 +100,7 @@ class AckWait:
         self.required_offset = required_offset
 
     def answered(self, error: ErrorCode, now_ms: int) -> None:
-        """It is committed (NONE), or never will be for the reason given."""
+        """Called once: the records are committed (NONE), or never will be for the reason given."""
         raise AssertionError("a subclass answers")
 
 
@@ -111,17 +112,16 @@ class Replica:
     of `registration`; `proposal`, if any, is of the registration's leader and partition epoch.
 
     `brokers`, `last_fetches`, `changed`: each is one dict for all replicas of the broker.
-    `changed`: those of which anything in this class, or in the log, has changed; the broker hands
-    them out to its periodic tasks, and to the recorder.  `number`: counts the replicas that this
-    broker began to host.
+    `changed`: the replicas of which this object or the log has changed; the broker passes them to
+    its periodic tasks and to the recorder.  `number`: the running number of this replica on its
+    broker.
     """
 
     __slots__ = (
-        "acks_waiting", "asked_end_offset", "asked_in_epoch", "broker_id", "brokers", "cause",
+        "acks_waiting", "broker_id", "brokers", "cause",
         "changed", "config", "fetches_waiting", "followers", "high_watermark", "is_leader", "isr",
         "key", "lag_time_max_ms", "last_fetches", "leader_epoch", "leader_epoch_start_offset",
-        "log", "min_isr", "number", "partition", "proposal", "registration", "role", "sessions",
-        "size_limit",
+        "log", "min_isr", "number", "partition", "proposal", "registration", "role", "size_limit",
         "topic", "topic_id",
     )  # fmt: skip
 
@@ -143,57 +143,49 @@ class Replica:
         self.key = (registration.topic_id, registration.partition)
         self.broker_id = broker_id
         self.log = log
-        """Outlives this object, and the process."""
+        """The log, which outlives this object and the process."""
         self.changed = changed
         self.number = 0
         self.config = config
         """The topic's configs in force."""
         self.brokers = brokers
-        """All registered brokers, as in this broker's image: who is fenced, and their epochs."""
+        """All registered brokers in this broker's image, with their epochs and fences."""
 
-        # What the controller has decided.
+        # Decisions of the controller.
         self.registration = registration
         """The partition as this broker knows it: replicas, leader, ISR and their epochs."""
         self.leader_epoch = registration.leader_epoch
         self.isr = registration.isr
-        """Both are the registration's, here for speed; this ISR is the committed one."""
+        """Copies of the registration's fields, for speed; this ISR is the committed one."""
         self.min_isr = 1
         """min.insync.replicas, but not above the number of replicas."""
         self.role = NO_ROLE
         self.is_leader = False
         self.cause: NoteId | None = None
-        """The note of the controller's decision that made the role what it is."""
+        """The note of the controller's decision that gave the replica its role."""
 
-        # What is committed.
+        # The committed part of the log.
         self.high_watermark = max(
             log.log_start_offset, min(log.high_watermark_checkpoint, log.log_end_offset)
         )
-        """All before it is on every in-sync replica; a follower learns it one fetch later."""
+        """Every in-sync replica has all records below it; followers learn it a fetch later."""
 
-        # Of a leader only.
+        # Fields of a leader.
         self.leader_epoch_start_offset = 0
         """The log end when this epoch began; a follower must reach it to join the ISR."""
         self.followers: dict[int, FollowerProgress] = {}
-        """By broker id: every other replica of the registration."""
+        """Every other replica of the registration, by broker id."""
         self.proposal: IsrProposal | None = None
-        """The ISR that the controller has been asked for and has not yet answered."""
+        """The ISR that was requested from the controller, until its answer."""
         self.last_fetches = last_fetches
-        """By broker id, when it last fetched anything here."""
+        """The time of each follower's last fetch from this broker, by broker id."""
         self.lag_time_max_ms = lag_time_max_ms
-
-        # Of a follower only; the broker's fetcher writes it.
-        self.asked_in_epoch = -1
-        """The leader epoch of the last fetch that named this replica."""
-        self.asked_end_offset = -1
-        """The log end of that fetch."""
 
         # Requests that wait for this replica to move; the broker completes them.
         self.acks_waiting: list[AckWait] = []
-        """By required offset, ascending."""
+        """The requests that wait for an offset to be committed, ascending by required offset."""
         self.fetches_waiting: dict[object, Callable[[int], None]] = {}
-        """Callbacks (now_ms) by who registered them: fetches without a session, and others."""
-        self.sessions: dict[Any, Any] = {}
-        """The broker's FetchSession -> its SessionPartition, types that this layer does not see."""
+        """Callbacks (now_ms) by their owner: fetches without a session, and others."""
         self.configure(config)
 
     def __repr__(self) -> str:
@@ -218,7 +210,8 @@ class Replica:
         self.changed[self] = None
         self.config = config
         self.size_limit = size_limit(config)
-        # Capped, as by Kafka: an RF 1 topic with min.insync.replicas=2 still takes acks=all.
+        # Capped as in Kafka: a topic with one replica and min.insync.replicas=2 still takes
+        # acks=all.
         self.min_isr = min(config.min_insync_replicas, len(self.registration.replicas))
 
     # ----------------------------------------------------------------------------------- role
@@ -226,8 +219,8 @@ class Replica:
     def lead(self, registration: PartitionRegistration, now_ms: int) -> bool:
         """Become, or stay, the leader of `registration`.  True if a new epoch begins.
 
-        Kafka: Partition.makeLeader.  The epoch starts at the log end: what is there now was
-        written under older epochs, and is what followers must agree with first.
+        Kafka: Partition.makeLeader.  The epoch starts at the log end: records before it have older
+        epochs, and followers must agree on them first.
         """
         new_epoch = not self.is_leader or registration.leader_epoch > self.leader_epoch
         self._take(registration)
@@ -235,13 +228,15 @@ class Replica:
         self.is_leader = True
         if not new_epoch:
             self._keep_followers(now_ms)
-            # A follower that the controller removed from the ISR no longer holds the watermark.
+            # A follower that the controller has removed from the ISR no longer holds the watermark
+            # back.
             self.advance_high_watermark(now_ms)
             return False
         log = self.log
         self.leader_epoch_start_offset = log.log_end_offset
         log.epochs.assign(registration.leader_epoch, log.log_end_offset)
-        # Also if it led before: others may have led since, and its followers agree with them.
+        # Even if this replica led before: others may have led since, and its followers agree with
+        # them.
         self.followers = {}
         self._keep_followers(now_ms)
         self.advance_high_watermark(now_ms)
@@ -292,8 +287,8 @@ class Replica:
         log_start_offset: int,
         now_ms: int,
     ) -> bool:
-        """A follower asks for `fetch_offset`: it has all before it.  True if the high or the low
-        watermark may have moved.
+        """Record a follower's fetch at `fetch_offset`: it has everything before.  True if the high
+        or the low watermark may have moved.
 
         Kafka: Partition.updateFollowerFetchState.
         """
@@ -302,7 +297,8 @@ class Replica:
         if fetch_offset >= log_end_offset:
             follower.last_caught_up_ms = max(follower.last_caught_up_ms, now_ms)
         elif fetch_offset >= follower.leader_end_at_last_fetch:
-            # It reached what the leader had a fetch ago: caught up as of that fetch.
+            # It has reached the leader's log end of its previous fetch, so it was caught up at that
+            # fetch.
             follower.last_caught_up_ms = max(follower.last_caught_up_ms, follower.last_fetch_ms)
         start_moved = follower.log_start_offset != log_start_offset
         end_moved = follower.log_end_offset != fetch_offset
@@ -317,7 +313,8 @@ class Replica:
         return start_moved
 
     def advance_high_watermark(self, now_ms: int) -> bool:
-        """Move the watermark to the least log end of those that must have it.  True if moved.
+        """Move the watermark to the least log end among the replicas that hold it back.  True if
+        moved.
 
         Kafka: Partition.maybeIncrementLeaderHW.  Held back while the ISR is below
         min.insync.replicas (KIP-966), and by a follower that is caught up and about to join.
@@ -340,7 +337,8 @@ class Replica:
         return self._is_eligible(follower) and not self._is_lagging(follower, end, now_ms)
 
     def _is_eligible(self, follower: FollowerProgress) -> bool:
-        """Neither fenced nor shutting down (KIP-841), nor of an earlier life (KIP-903)."""
+        """Whether a follower may join the ISR: neither fenced nor shutting down (KIP-841), nor of
+        an earlier process (KIP-903)."""
         broker = self.brokers.get(follower.broker_id)
         return (
             broker is not None and broker.is_active and follower.broker_epoch in (-1, broker.epoch)
@@ -362,7 +360,8 @@ class Replica:
         return True
 
     def low_watermark(self) -> int:
-        """The least log start of the live replicas: DeleteRecords is done when all have moved."""
+        """The least log start of the live replicas; DeleteRecords is complete when all have
+        moved."""
         low = self.log.log_start_offset
         for follower in self.followers.values():
             broker = self.brokers.get(follower.broker_id)
@@ -375,7 +374,7 @@ class Replica:
     def propose_expansion(self, follower_id: int) -> IsrProposal | None:
         """The ISR with `follower_id` added, if it qualifies; it holds the watermark at once.
 
-        Kafka: Partition.maybeExpandIsr: it must have everything committed, and everything from
+        Kafka: Partition.maybeExpandIsr.  It qualifies if it has all committed records and all from
         before this epoch.
         """
         isr = self.registration.isr
@@ -387,10 +386,10 @@ class Replica:
         if not self._is_eligible(follower):
             return None
         wanted = (*isr, follower_id)
-        return self._propose(wanted, wanted, f"broker {follower_id} has caught up")
+        return self._propose(wanted, wanted)
 
     def has_trailing_member(self) -> bool:
-        """Whether a follower in the ISR is not at the log end, so that it can come to lag."""
+        """Whether a follower in the ISR is behind the log end, so that it may become too slow."""
         end, isr = self.log.log_end_offset, self.isr
         for follower in self.followers.values():
             if follower.log_end_offset != end and follower.broker_id in isr:
@@ -398,7 +397,7 @@ class Replica:
         return False
 
     def propose_shrink(self, now_ms: int) -> IsrProposal | None:
-        """The ISR without those that have been behind for replica.lag.time.max.ms.
+        """The ISR without the followers that have been behind for replica.lag.time.max.ms.
 
         Kafka: Partition.maybeShrinkIsr.
         """
@@ -406,38 +405,29 @@ class Replica:
         if self.proposal is not None or not self.is_leader or len(isr) == 1:
             return None
         end = self.log.log_end_offset
-        lagging = [
-            follower
+        behind = {
+            follower.broker_id
             for follower in self.followers.values()
             if follower.broker_id in isr and self._is_lagging(follower, end, now_ms)
-        ]
-        if not lagging:
+        }
+        if not behind:
             return None
-        behind = {follower.broker_id for follower in lagging}
-        remaining = tuple(broker_id for broker_id in isr if broker_id not in behind)
-        reason = "; ".join(
-            f"broker {f.broker_id} not caught up for {now_ms - f.last_caught_up_ms} ms"
-            f" (at offset {f.log_end_offset} of {end})"
-            for f in lagging
-        )
-        return self._propose(remaining, isr, reason)
+        return self._propose(tuple(member for member in isr if member not in behind), isr)
 
-    def _propose(
-        self, isr: tuple[int, ...], maximal_isr: tuple[int, ...], reason: str
-    ) -> IsrProposal:
+    def _propose(self, isr: tuple[int, ...], maximal_isr: tuple[int, ...]) -> IsrProposal:
         registration = self.registration
         self.proposal = IsrProposal(
-            isr, maximal_isr, registration.leader_epoch, registration.partition_epoch, reason
+            isr, maximal_isr, registration.leader_epoch, registration.partition_epoch
         )
         return self.proposal
 
     def drop_proposal(self, proposal: IsrProposal) -> None:
-        """The controller refused: back to the committed ISR."""
+        """Return to the committed ISR after the controller's refusal."""
         if self.proposal is proposal:
             self.proposal = None
 
     def commit_isr(self, registration: PartitionRegistration, now_ms: int) -> bool:
-        """The controller agreed: `registration` is the partition as committed.  True if the
+        """Take over `registration`, the partition as the controller has committed it.  True if the
         watermark moved."""
         if registration.partition_epoch <= self.registration.partition_epoch:
             return False
@@ -455,9 +445,9 @@ class Replica:
         transaction_verified: bool = False,
         allowance: Allowance | None = None,
     ) -> Appended:
-        """Append a producer's batch.  The watermark moves at once if no other replica must have it.
-        `from_client`, `transaction_verified`, `allowance`: see Log.append_as_leader.
-        Kafka: Partition.appendRecordsToLeader."""
+        """Append a producer's batch.  The watermark moves at once if no other replica holds it
+        back. `from_client`, `transaction_verified`, `allowance`: see Log.append_as_leader. Kafka:
+        Partition.appendRecordsToLeader."""
         if acks == -1 and len(self.isr) < self.min_isr:
             return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
         self.changed[self] = None
@@ -474,8 +464,8 @@ class Replica:
         )
         for follower in self.followers.values():
             if follower.log_end_offset == end:
-                # It had all there was when it last fetched, also where an incremental fetch
-                # did not name this partition (KIP-227).
+                # It had everything at its last fetch, even if an incremental fetch did not name
+                # this partition (KIP-227).
                 last_fetch_ms = self.last_fetches.get(follower.broker_id, BEFORE_START_MS)
                 if last_fetch_ms > follower.last_caught_up_ms:
                     follower.last_caught_up_ms = last_fetch_ms
@@ -512,22 +502,23 @@ class Replica:
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it every transaction is decided; a read_committed consumer reads up to it."""
+        """The offset below which every transaction is decided; read_committed consumers read up to
+        it."""
         producers, high_watermark = self.log.producer_table, self.high_watermark
         if producers is None or not producers.has_unstable:
             return high_watermark
         return max(self.log.log_start_offset, producers.last_stable_offset(high_watermark))
 
     def retire(self) -> None:
-        """This broker no longer hosts the partition: the replica serves no requests from now on."""
+        """End this replica's role: this broker no longer hosts the partition."""
         self.role = NO_ROLE
         self.is_leader = False
         self.followers = {}
         self.proposal = None
 
     def check_leader(self, current_leader_epoch: int) -> ErrorCode:
-        """Why this replica may not answer a client that names this leader epoch (-1: names none);
-        NONE if it may.
+        """The error for a client that names this leader epoch (-1: none) if this replica may not
+        answer it; NONE if it may.
 
         Kafka: Partition.checkCurrentLeaderEpoch, KIP-320.
         """
@@ -537,8 +528,8 @@ class Replica:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def check_epoch(self, current_leader_epoch: int) -> ErrorCode:
-        """Why the client's leader epoch (-1: it names none) is not the current one; NONE if it is.
-        KIP-320."""
+        """The error of a leader epoch that is not the current one (-1: the client names none); NONE
+        if it is. KIP-320."""
         if current_leader_epoch == self.leader_epoch or current_leader_epoch == -1:
             return NO_ERROR
         if current_leader_epoch < self.leader_epoch:
@@ -546,8 +537,8 @@ class Replica:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def acks_reached(self, required_offset: int) -> ErrorCode | None:
-        """NONE if all before `required_offset` is committed, None if not yet; an error if it never
-        will be, or too few replicas have it.
+        """NONE if everything before `required_offset` is committed, None if not yet; an error if it
+        never will be, or too few replicas have it.
 
         Kafka: Partition.checkEnoughReplicasReachOffset.
         """
@@ -560,7 +551,7 @@ class Replica:
         return NO_ERROR
 
     def wait_for_ack(self, wait: AckWait) -> None:
-        """Answer `wait` once all before its offset is committed, or never will be."""
+        """Answer `wait` once everything before its offset is committed, or never will be."""
         waiting, required_offset = self.acks_waiting, wait.required_offset
         if waiting and waiting[-1].required_offset > required_offset:
             # Only the answer to a duplicate waits for an offset before the newest.
@@ -572,7 +563,7 @@ class Replica:
             waiting.append(wait)
 
     def answer_acks(self, now_ms: int) -> None:
-        """Answer those whose offset is committed, or never will be."""
+        """Answer the requests whose offset is committed, or never will be."""
         waiting = self.acks_waiting
         answered: list[tuple[AckWait, ErrorCode]] = []
         for wait in waiting:
@@ -593,7 +584,7 @@ class Replica:
             limit_size(self.log, now_ms, self.config, self.high_watermark)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop all from `offset` on; the watermark stays at or below the log end.
+        """Drop all records from `offset` on; the watermark stays at or below the log end.
 
         Kafka: Partition.truncateTo, on the follower's way to agree with its leader.
         """
@@ -608,7 +599,8 @@ class Replica:
         self.high_watermark = offset
 
     def advance_log_start(self, offset: int) -> bool:
-        """Delete what is below `offset`, as the leader or DeleteRecords did.  True if it moved."""
+        """Delete all records below `offset`, as the leader or DeleteRecords did.  True if the log
+        start moved."""
         log = self.log
         if offset <= log.log_start_offset:
             return False

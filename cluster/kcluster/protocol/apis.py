@@ -144,7 +144,7 @@ def is_known(api_key: int, api_version: int) -> bool:
 
 
 def advertised_versions(listener: str = "broker") -> list[tuple[ApiKey, int, int]]:
-    """(key, lowest, highest) as a 4.4.0 node lists them in ApiVersions on such a listener:
+    """(key, lowest, highest) as a 4.4.0 node lists them in ApiVersions on a listener of this kind:
     ordered by key, without unstable versions and without telemetry (no reporter is configured)."""
     rows = []
     for key, (low, high) in VERSIONS.items():
@@ -156,7 +156,7 @@ def advertised_versions(listener: str = "broker") -> list[tuple[ApiKey, int, int
 
 
 def codec(api_key: int, api_version: int) -> Codec:
-    """Decode and encode functions of one API version; the same object at every call.
+    """The decode and encode functions of one API version, always as one shared object.
 
     KeyError unless `is_known`.
     """

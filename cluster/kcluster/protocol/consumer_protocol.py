@@ -25,8 +25,8 @@ _INT16: Final = Layout(">h")
 
 
 def decode_consumer_message(name: str, data: bytes) -> Any:
-    """A SUBSCRIPTION or an ASSIGNMENT; None if the bytes are none.  A newer version is read as the
-    highest one known, whose fields it begins with."""
+    """Decode a SUBSCRIPTION or an ASSIGNMENT; None if the bytes are neither.  A version newer than
+    the highest known one is read as that one: its fields come first."""
     if len(data) < 2:
         return None
     (version,) = _INT16.unpack_from(data)

@@ -36,23 +36,24 @@ class ProtocolError(Exception):
 
 
 class StringTooLong(Exception):
-    """A string that no message has room for, as a client's own long name makes one when more is
-    said about it.  Kafka: the RuntimeException of its generated writers."""
+    """A string too long for any message.  A client's long name can cause one when an error message
+    quotes it.  Kafka: the RuntimeException of its generated writers."""
 
     def __init__(self, size_bytes: int) -> None:
         super().__init__(f"a string of {size_bytes:,} bytes cannot be written")
 
 
 class ErrorCode(IntEnum):
-    """A row is code, flags, text.  _R: the error is retriable.  _D: the error is *definite*, so
-    nothing was done; without it the outcome is unknown, and checks may not count the operation as
-    failed."""
+    """A row is code, flags, text.  _R: the error is retriable.  _D: the error is *definite*, so the
+    operation certainly had no effect.  Without _D the outcome is unknown, and checks may not count
+    the operation as failed."""
 
     retriable: bool
     definite: bool
     text: str
 
-    def __new__(cls, code: int, flags: int, text: str) -> ErrorCode:
+    # Rows give all three; the defaults let type checkers accept a look-up, ErrorCode(3).
+    def __new__(cls, code: int, flags: int = 0, text: str = "") -> ErrorCode:
         member = int.__new__(cls, code)
         member._value_ = code
         member.retriable = bool(flags & _R)
@@ -315,7 +316,7 @@ class ErrorCode(IntEnum):
 
 
 NONE: Final = ErrorCode.NONE
-"""The only falsy error.  It has its own name because an enum's members are slow to look up."""
+"""The only falsy error.  The constant exists because enum members are slow to look up."""
 
 _BY_CODE: Final = {int(error): error for error in ErrorCode}
 

@@ -1,4 +1,4 @@
-"""The features of a 4.4.0 cluster: their names and levels, and what the levels depend on.
+"""The features of a 4.4.0 cluster: their names and levels, and their dependencies.
 
 Owns: these tables, and which of it older releases know.  Never: knows which level is in force
 (MetadataImage.features does).
@@ -28,10 +28,10 @@ class FeatureLevels(NamedTuple):
     lowest: int
     highest: int
     defaults_since: tuple[int, ...]
-    """Of level 1, 2, …: the metadata.version from which on a newly formatted cluster has it."""
+    """The metadata.version from which on a new cluster starts with level 1, 2, …."""
 
     def initial(self, metadata_version: int) -> int:
-        """What a newly formatted cluster has; 0: the feature is off, and is not listed."""
+        """The level of a newly formatted cluster; 0: the feature is off, and is not listed."""
         return sum(metadata_version >= since for since in self.defaults_since)
 
 
@@ -47,7 +47,7 @@ FEATURES: Final = {
 """In the order in which a 4.4.0 broker lists them."""
 
 NEEDED: Final = {(ELR_VERSION, 1): (METADATA_VERSION, 23)}
-"""(feature, level) -> the feature and the level of it without which it cannot be set."""
+"""(feature, level) -> the feature and its level that this level requires."""
 
 _CHANGED_METADATA: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
 """Levels of metadata.version with new records.  Kafka: MetadataVersion.didMetadataChange."""
@@ -59,11 +59,12 @@ _SINCE: Final = {
 }  # fmt: skip
 """The first release with a feature."""
 _LEVEL_SINCE: Final = {(SHARE_VERSION, 2): (4, 4)}
-"""(feature, level) -> the first release with that level, where older ones knew lower levels."""
+"""(feature, level) -> the first release with that level, for features whose older releases stop
+lower."""
 
 FIRST_TO_FORMAT: Final = (4, 0)
-"""A new cluster with a broker of this release or a later one begins at that release's levels.
-Older brokers show no more than they know (api_versions.py), but obey all levels."""
+"""A new cluster with a broker of this release or a later one begins at that release's levels. Older
+brokers list only the levels that they know (api_versions.py), but obey all."""
 
 
 def supported(release: Release) -> dict[str, Versions]:
@@ -82,7 +83,8 @@ def supported(release: Release) -> dict[str, Versions]:
 
 
 def metadata_version_of(releases: Iterable[Release]) -> int:
-    """The metadata.version of a new cluster of such brokers: what the oldest of them knows."""
+    """The metadata.version of a new cluster of these brokers: the highest that the oldest of them
+    knows."""
     known = [one.metadata_version for one in releases if one.number >= FIRST_TO_FORMAT]
     return min(known, default=FEATURES[METADATA_VERSION].highest)
 
@@ -95,7 +97,8 @@ def initial_levels(chosen: Mapping[str, int]) -> dict[str, int]:
 
 
 def missing_dependency(name: str, levels: Mapping[str, int]) -> tuple[str, int] | None:
-    """(feature, level) that `name` needs at its level in `levels`, and does not have there."""
+    """The (feature, level) that `name` needs at its level in `levels`, and does not have there;
+    None: all are met."""
     needed = NEEDED.get((name, levels[name]))
     return None if needed is None or levels.get(needed[0], 0) >= needed[1] else needed
 

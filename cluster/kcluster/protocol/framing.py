@@ -29,8 +29,8 @@ Frames = deque[memoryview] | list[memoryview]
 
 _FIRST_ALLOCATION_BYTES: Final = 1 << 12
 _LARGE_BYTES: Final = 1 << 20
-"""Memory for a frame is allocated as its bytes arrive, four times what is there, and for a large
-one half as much again: whoever announces 100 MB and sends nothing costs 4 KiB."""
+"""The first piece of memory for a frame.  Memory grows as bytes arrive, to four times their number,
+for large frames to half as much again; so announcing 100 MB and sending nothing costs 4 KiB."""
 _REST_BYTES_MIN: Final = 1 << 14
 """If there is room for at least this much more, it is received directly into the frame."""
 
@@ -42,7 +42,7 @@ _unpack_header: Final = _REQUEST_HEADER.unpack_from
 _View: Final = memoryview  # a Final, as in batches.py: compiled code does not look it up each time
 _start: Final = Packer(">ii").pack
 _start_flexible: Final = Packer(">iiB").pack
-"""Length and header of a response, of version 0 and 1."""
+"""Length and header of a response, of header versions 0 and 1."""
 _FLEXIBLE_FROM: Final = {
     key: line.flexible[0] if line.flexible[1] >= 0 else LAST_VERSION + 1
     for key, line in APIS.items()
@@ -61,8 +61,8 @@ class RequestHeader(Struct, gc=False):
 
 
 class FrameReader:
-    """Splits a stream into frames.  Each is a memoryview of its own bytearray, so it can be kept,
-    and changed in place, as records are."""
+    """Splits a stream into frames.  Each frame is a memoryview of its own bytearray, so its records
+    may be kept and changed in place."""
 
     __slots__ = ("_filled", "_frame", "_head", "_size", "max_size_bytes")
 
@@ -121,11 +121,11 @@ class FrameReader:
         return self._finished() if self._filled == self._size else None
 
     def forget(self) -> None:
-        """Give back the memory of an incomplete frame, whose end will not come."""
+        """Free the memory of an incomplete frame whose rest will not come."""
         self._frame = None
 
     def _fill(self, view: memoryview) -> int:
-        """Copy what belongs to the frame, and return how much that is."""
+        """Copy the bytes of `chunk` that belong to the frame; return their number."""
         assert self._frame is not None
         before, count = self._filled, min(len(view), self._size - self._filled)
         if before + count > len(self._frame):
@@ -137,7 +137,7 @@ class FrameReader:
         return count
 
     def _room_for(self, arrived: int) -> int:
-        """How much memory the frame gets when this much of it has arrived."""
+        """How much memory a frame gets when this much of it has arrived."""
         wanted = 4 * arrived if arrived < _LARGE_BYTES else arrived + arrived // 2
         return min(self._size, max(_FIRST_ALLOCATION_BYTES, wanted))
 

@@ -1,7 +1,7 @@
 """A frame's bytes, each with field path, type and value, in the order of the careful decoder.
 
-Owns: Dump, decoding a request or a response into spans, names beside numbers.  Never:
-prints (cli/decode.py does).  Kafka: no counterpart; Wireshark's Kafka dissector shows as much.
+Owns: Dump, decoding a request or a response into spans, names beside numbers.  Never: prints
+(cli/decode.py does).  Kafka: no counterpart; Wireshark's Kafka dissector is similar.
 
 Every byte is in exactly one span.  In a malformed frame the spans before the fault are what was
 decoded, and the last span is the rest.
@@ -87,7 +87,8 @@ def dump_frames(
 
 
 def _looks_cut_off(data: bytes) -> bool:
-    """Whether this is a size and the beginning of a request that is shorter than that."""
+    """Whether the bytes are a size and the beginning of a request that is shorter than this
+    size."""
     first, second, key, version = (int.from_bytes(data[x : x + 2], "big") for x in (0, 2, 4, 6))
     is_size = first == 0 or first not in APIS
     return is_size and not is_known(first, second) and len(data) >= 8 and is_known(key, version)
@@ -222,7 +223,7 @@ class _Tracer(CarefulReader):
             raise ProtocolError(f"{self.left} bytes follow the message", self.position)
 
     def refuse(self, api_key: int, api_version: int) -> ProtocolError:
-        """Why nothing after the version can be decoded."""
+        """The error for a request whose API or version is unknown."""
         if api_key not in APIS:
             return ProtocolError(f"there is no API {api_key}", 0, "header.api_key")
         low, high = APIS[api_key].all_versions
@@ -283,7 +284,7 @@ class _Tracer(CarefulReader):
 
 
 def _meaning(field: FieldSchema, value: Any) -> str:
-    """A value's meaning, which a person would otherwise look up."""
+    """A value's meaning, for readers: the name of an error or an API, the text of a UUID."""
     if field.name.endswith("error_code"):
         return _ERRORS.get(value, "")
     if field.type == "uuid":

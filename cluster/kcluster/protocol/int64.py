@@ -1,8 +1,8 @@
-"""Java's long: what becomes of a sum that does not fit into 64 bits.
+"""Java's long: the overflow of 64 bits.
 
-Owns: that rule.  Never: used for what no client chooses.  Clients send any int64, Kafka adds to it
-without a check, and the field of a response or a record has 64 bits again.
-Kafka: no counterpart; the Java Language Specification, 15.18.2.
+Owns: that rule.  Never: applied to numbers that no client can choose.  A client may send any int64;
+Kafka adds to it without a check, and a response or record has room for 64 bits only. Kafka: no
+counterpart; the Java Language Specification, 15.18.2.
 """
 
 from __future__ import annotations
@@ -15,5 +15,5 @@ _MASK: Final = (1 << 64) - 1
 
 
 def as_int64(number: int) -> int:
-    """`number`, or the one that remains of it in 64 bits."""
+    """`number` wrapped to a signed number of 64 bits."""
     return ((number + _HALF) & _MASK) - _HALF

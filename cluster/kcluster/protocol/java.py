@@ -1,9 +1,9 @@
 """Java's hash codes, the order in which its HashMap iterates over its keys, its PriorityQueue.
 
 Owns: String.hashCode, the hash code of a client quota's entity, the order of keys by hash code, and
-which of several equal elements a priority queue gives first.
-Never: decides which answers have that order (the handlers do).
-Kafka: java.lang.String, java.util.HashMap and PriorityQueue of OpenJDK, ClientQuotaEntity.hashCode.
+the order of equal elements in a priority queue. Never: decides which answers have that order (the
+handlers do). Kafka: java.lang.String, java.util.HashMap and PriorityQueue of OpenJDK,
+ClientQuotaEntity.hashCode.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def hash_order(
 
 
 class JavaPriorityQueue(Generic[K]):
-    """A binary heap that keeps and gives equal elements in the order in which Java's does."""
+    """A binary heap that returns equal elements in the order of Java's PriorityQueue."""
 
     def __init__(self, weight_of: Callable[[K], float]) -> None:
         self._weight_of = weight_of
@@ -85,7 +85,7 @@ class JavaPriorityQueue(Generic[K]):
         return first
 
     def _sift_down(self, element: K) -> None:
-        """Put `element` into the place of the root, which is free."""
+        """Move `element` down from the root, which is free, to its place."""
         heap, weight = self._heap, self._weight_of(element)
         at = 0
         while (child := 2 * at + 1) < len(heap):

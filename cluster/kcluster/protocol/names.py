@@ -1,7 +1,7 @@
-"""Names of topics: which ones a topic may have, and those of the internal topics.
+"""Names of topics: the rules for them, and the names of the internal topics.
 
-Owns: the rules for a name, each of these names, and which topics are internal.  Never: creates a
-topic or decides who may write to it.  Kafka: org.apache.kafka.common.internals.Topic.
+Owns: these rules, these names, and which topics are internal.  Never: creates a topic or decides
+who may write to it.  Kafka: org.apache.kafka.common.internals.Topic.
 
 There are two tests.  `is_internal` is Kafka's: it holds for exactly the topics that clients see
 marked as internal.  `has_internal_prefix` is this project's: reports and workloads leave out every
@@ -28,7 +28,7 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
 
 def is_internal(topic: str) -> bool:
-    """Kafka: Topic.isInternal."""
+    """Whether clients see the topic marked as internal.  Kafka: Topic.isInternal."""
     return topic in INTERNAL_TOPICS
 
 

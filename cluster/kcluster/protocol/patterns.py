@@ -27,7 +27,7 @@ _AS_RE2J: Final = {
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid named capture group": "invalid named capture",
 }
-"""RE2's words for an error -> those of RE2/J, where they differ."""
+"""RE2's wording of an error -> RE2/J's wording, where they differ."""
 
 
 class InvalidPattern(Struct, frozen=True):

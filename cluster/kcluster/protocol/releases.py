@@ -7,8 +7,8 @@ Kafka: ApiKeys and Errors of each release; tools/read_versions.py reads them fro
     0 PRODUCE  0.11 0-3  1.0 0-5  2.0 0-6
 
 that is: API key, name, then pairs of a release and the versions listed from that release on; `-`:
-none any more.  Up to 3.2 these are the versions of a ZooKeeper broker, from 3.3 on those of a KRaft
-broker (KIP-833).  0.11 is the oldest release because earlier brokers did not store format v2
+from then on none.  Up to 3.2 these are the versions of a ZooKeeper broker, from 3.3 on those of a
+KRaft broker (KIP-833).  0.11 is the oldest release because earlier brokers did not store format v2
 (KIP-98), the only format of logs here.
 """
 
@@ -26,12 +26,13 @@ _METADATA_VERSIONS: Final = {
     (3, 3): 7, (3, 4): 8, (3, 5): 11, (3, 6): 14, (3, 7): 19, (3, 8): 20, (3, 9): 21, (4, 0): 25,
     (4, 1): 27, (4, 2): 29, (4, 3): 30, (4, 4): 33,
 }  # fmt: skip
-"""Release -> its level of the feature metadata.version (KIP-778).  Kafka: MetadataVersion."""
+"""Release -> its highest level of the feature metadata.version (KIP-778).  Kafka:
+MetadataVersion."""
 
 
 @final
 class Release:
-    """One release, such as `2.8`, as of its last patch.
+    """One release, such as `2.8`, in the state of its last patch.
 
     `listed`: API key -> versions that its brokers list.  `highest_error`: its greatest error code.
     `metadata_version`: 0 for releases without that feature.
@@ -93,7 +94,7 @@ def find_release(text: str) -> Release | None:
     """The release that `text` names: `2.8`, or one of its patches, `2.8.2`; None if none."""
     known = releases()
     parts = text.split(".")
-    # Before 1.0 a release had three numbers and its patches four.
+    # Before 1.0, a release had three numbers and a patch four.
     for length in (3, 2) if parts[0] == "0" else (2,):
         release = known.get(".".join(parts[:length]))
         rest = parts[length:]

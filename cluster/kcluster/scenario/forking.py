@@ -17,6 +17,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kcluster.actions.recording import RecordedStep
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
@@ -24,13 +25,7 @@ from kcluster.runs.record import RunRecord
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.fork import Futures, fork
-from kcluster.scenario.recorded import (
-    RecordedClient,
-    RecordedStep,
-    scenario_text,
-    steps_of,
-    without_auto_created,
-)
+from kcluster.scenario.recorded import RecordedClient, scenario_text, steps_of, without_auto_created
 from kcluster.scenario.seen_clients import MAX_RATE_PER_S, PAUSE_MS, SeenClient, seen_clients
 from kcluster.scenario.started import StartedClient, clients_started
 

@@ -18,7 +18,7 @@ from kcluster.checks.verdict import Verdict
 from kcluster.contract import Event, Note
 from kcluster.events.words import text_of
 from kcluster.scenario.language.model import Checks
-from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.stage import ScenarioStage
 
 VALID = "valid"
 INVALID = "invalid"
@@ -45,7 +45,7 @@ class FailedCheck(Struct, frozen=True):
 
 
 def failed_checks(
-    checks: Checks, verdict: Verdict, stage: Stage, notes: list[Note]
+    checks: Checks, verdict: Verdict, stage: ScenarioStage, notes: list[Note]
 ) -> list[FailedCheck]:
     """Why the run is not as expected; actions that could not be performed come first."""
     return [
@@ -160,7 +160,7 @@ def _degraded(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
                 yield FailedCheck(key, f"{key}: {', '.join(names[:MAX_NAMES])}{more}")
 
 
-def _at_end(checks: Checks, stage: Stage) -> Iterator[str]:
+def _at_end(checks: Checks, stage: ScenarioStage) -> Iterator[str]:
     for condition in checks.at_end:
         if not stage.holds(condition):
             yield f"at_end: {condition} does not hold{stage.value_text(condition)}"

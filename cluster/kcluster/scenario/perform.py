@@ -11,7 +11,7 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -23,7 +23,7 @@ from kcluster.scenario.language.loader import action_of
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.play.live import LiveStage
 from kcluster.scenario.play.running_stage import RunningStage
-from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.stage import ScenarioStage
 
 _STAGE: Final = "stage"
 
@@ -39,7 +39,12 @@ class Performed(Struct):
 
 
 def do(
-    cluster: ClusterVerbs, verb: str, short: Any = None, *, undone_after: Any = None, **keys: Any
+    cluster: ClusterVerbs,
+    verb: str,
+    short: object = None,
+    *,
+    undone_after: object = None,
+    **keys: object,
 ) -> Callable[[], None]:
     """Perform an action, with its keys as in a scenario file or with its one value; returns the
     function that undoes it.  Raises ScenarioError for an unknown action or wrong keys, ClusterError
@@ -64,13 +69,13 @@ def undo(cluster: ClusterVerbs, performed: Performed) -> None:
     cluster.call(performed.undo)
 
 
-def perform_on(stage: Stage, step: Step) -> Callable[[], None]:
+def perform_on(stage: ScenarioStage, step: Step) -> Callable[[], None]:
     """Perform the action on a stage of either clock, between two dispatches; returns the function
     that undoes it, in the same thread."""
     return _perform_on(stage, step).undo
 
 
-def _perform_on(stage: Stage, step: Step) -> Performed:
+def _perform_on(stage: ScenarioStage, step: Step) -> Performed:
     problems = len(stage.problems)
     nodes = step.action.about_to_affect(stage)
     if step.options.as_:

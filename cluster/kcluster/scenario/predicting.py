@@ -6,18 +6,19 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from kcluster.actions.brokers import KillBrokers, PauseBrokers, StopBrokers
+from kcluster.actions.network import Isolate
 from kcluster.deaths import DeathKind
 from kcluster.handle.verbs import ClusterVerbs
+from kcluster.json_types import JsonObject
 from kcluster.operations.prediction import Leaving, Prediction, predict
 from kcluster.operations.prediction_facts import cluster_state
 from kcluster.operations.prediction_words import answer_reason, choice_text, question_text
-from kcluster.scenario.actions.brokers import KillBrokers, PauseBrokers, StopBrokers
-from kcluster.scenario.actions.network import Isolate
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.perform import running_stage
-from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.stage import ScenarioStage
 
 _DEATHS: Final = {
     DeathKind.KILL: Leaving.KILLED,
@@ -34,7 +35,7 @@ def questions(cluster: ClusterVerbs, step: Step) -> list[Prediction]:
     return cluster.call(lambda: questions_on(running_stage(cluster), step))
 
 
-def questions_on(stage: Stage, step: Step) -> list[Prediction]:
+def questions_on(stage: ScenarioStage, step: Step) -> list[Prediction]:
     """The same on a stage of either clock, between two dispatches."""
     how = _leaving(step)
     if how is None:
@@ -43,7 +44,7 @@ def questions_on(stage: Stage, step: Step) -> list[Prediction]:
     return predict(cluster_state(stage.plan, stage.dispatcher), brokers, how)
 
 
-def question_values(question: Prediction) -> dict[str, Any]:
+def question_values(question: Prediction) -> JsonObject:
     """A question for JSON, with its words."""
     return {
         "kind": question.kind,

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from kcluster.actions.base import repair_all
 from kcluster.checks.verdict import LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.clients.ledger import Ledger
+from kcluster.config.files.fields import read_struct
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
 from kcluster.config.topology.model import Topology
@@ -23,10 +25,8 @@ from kcluster.handle.cluster import START_TIMEOUT_S, Cluster
 from kcluster.handle.since import since_ms_of
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
-from kcluster.scenario.language.fields import read_struct
 from kcluster.scenario.language.loader import ScenarioError, action_of
 from kcluster.scenario.language.model import ConsumerSpec, ProducerSpec
-from kcluster.scenario.play.runner import repair_all
 from kcluster.scenario.play.virtual import VirtualStage
 from kcluster.scenario.play.workload import make_consumers, make_producer
 from kcluster.testing.callers import notes_its_callers
@@ -77,7 +77,7 @@ class VirtualCluster(ReportedRun, VirtualDriver):
         """What records this cluster."""
         return self._recorder
 
-    def producer(self, topic: str, **keys: Any) -> Any:
+    def producer(self, topic: str, **keys: object) -> Any:
         """Start a producer, with the keys of scenario files: `producer("orders", rate="50/s")`."""
         spec = _spec(
             ProducerSpec, {"name": f"producer-{next(self._numbers)}", "topic": topic, **keys}
@@ -86,14 +86,14 @@ class VirtualCluster(ReportedRun, VirtualDriver):
         self._stage.add_client(client.name, client)
         return client
 
-    def consumer(self, **keys: Any) -> Any:
+    def consumer(self, **keys: object) -> Any:
         """Start a consumer: `consumer(topics="orders", group="billing")`."""
         spec = _spec(ConsumerSpec, {"name": f"consumer-{next(self._numbers)}", **keys})
         (client,) = make_consumers(spec, self.plan.topology.profile, self.ledger)
         self._stage.add_client(client.name, client)
         return client
 
-    def do(self, verb: str, short: Any = None, **keys: Any) -> Callable[[], None]:
+    def do(self, verb: str, short: object = None, **keys: object) -> Callable[[], None]:
         """Perform an action of scenario files; returns the function that undoes it."""
         undo = action_of(verb, short, keys).action.do(self._stage)
         self.time.settle()
@@ -103,7 +103,7 @@ class VirtualCluster(ReportedRun, VirtualDriver):
 
     def repair(self, limit_ms: int = 120_000) -> None:
         """Undo every fault, and let time pass until all replicas are in sync."""
-        problems = repair_all(self.verbs, self.plan)
+        problems = repair_all(self.verbs)
         self.time.settle()
         if problems or not self.run_until_condition(self._stage.is_whole, limit_ms):
             raise ClusterError("; ".join(problems) or "not all replicas are in sync again")
@@ -139,7 +139,7 @@ class VirtualCluster(ReportedRun, VirtualDriver):
         return self._story("virtual", parent)
 
 
-def _spec(struct: Any, keys: dict[str, Any]) -> Any:
+def _spec(struct: Any, keys: dict[str, object]) -> Any:
     reading = TreeReader("")
     spec = read_struct(reading, from_python(keys), "", struct, "key of a client")
     if spec is None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
+from kcluster.actions.base import repair_all
 from kcluster.checks.remedies import Remedy, RemedyKind
 from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.config.files.problems import unknown
@@ -24,7 +25,6 @@ from kcluster.handle.verbs import ClusterVerbs
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.perform import do
-from kcluster.scenario.play.runner import repair_all
 from kcluster.scenario.started import clients_started, stop_client
 from kcluster.testing.reported import ReportedRun
 from kcluster.testing.steps import PlayedSteps
@@ -83,7 +83,7 @@ class TestVerbs(ReportedRun, ClusterVerbs):
             late_ms=LATE_MS if self.clock_name == "live" else LATE_VIRTUAL_MS,
         )
 
-    def do(self, verb: str, short: Any = None, **keys: Any) -> Callable[[], None]:
+    def do(self, verb: str, short: object = None, **keys: object) -> Callable[[], None]:
         """Perform an action of scenario files; returns the function that undoes it."""
         return do(self, verb, short, **keys)
 
@@ -101,8 +101,8 @@ class TestVerbs(ReportedRun, ClusterVerbs):
         name: str = "",
         partitions: int = 1,
         replication_factor: int = 0,
-        config: Mapping[str, Any] | None = None,
-        **configs: Any,
+        config: Mapping[str, object] | None = None,
+        **configs: object,
     ) -> str:
         """Create a topic with a unique name; returns the name when all brokers know the topic.
         Configs are keywords with underscores, `min_insync_replicas=2`, or a mapping `config`, with
@@ -129,7 +129,7 @@ class TestVerbs(ReportedRun, ClusterVerbs):
         for client in clients_started(self):
             if client.is_running:
                 stop_client(self, client.name)
-        problems = self.call(lambda: repair_all(self.verbs, self.plan))
+        problems = self.call(lambda: repair_all(self.verbs))
         if problems:
             raise ClusterError("; ".join(problems))
         failure = "not all replicas are in sync again"

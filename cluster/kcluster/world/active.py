@@ -1,8 +1,7 @@
 """The active world of this process, and whether the calling thread is in it.
 
-Owns: the one world of this process, if any, as what replaces the standard library sees it.  Never:
-enters or leaves one (world.py).
-Kafka: no counterpart.
+Owns: the one world of this process, if any, in the form that the replacements of the standard
+library need.  Never: enters or leaves one (world.py). Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ _THIS_MACHINE: Final = frozenset(
 
 
 class WorldNetwork(WorldClock, Protocol):
-    """What a world needs from the driver of a cluster."""
+    """A driver's network, as far as a world needs it."""
 
     is_inhabited: bool
-    """Threads live in its time, and only they let it pass."""
+    """Whether threads live in its time, so that time passes only through them."""
 
     def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd:
-        """A connection that is being made to a broker, from this address."""
+        """Begin a connection from this address to a broker."""
 
     @property
     def hosts(self) -> dict[str, str]:
@@ -41,7 +40,7 @@ class WorldNetwork(WorldClock, Protocol):
 
 
 class ActiveWorld:
-    """A world, as its threads see it.  `entropy`: draws what the system's random numbers are."""
+    """A world, as its threads see it.  `entropy`: the source of the system's random numbers."""
 
     def __init__(self, network: WorldNetwork, scheduler: Scheduler, entropy: Random) -> None:
         self.scheduler = scheduler
@@ -49,13 +48,13 @@ class ActiveWorld:
         self.sockets = SocketTable()
         self.at_exit = AtExits()
         self.refused: list[str] = []
-        """What could not live in virtual time, in the order in which it was asked for."""
+        """Refused calls of functions that cannot work in virtual time, in their order."""
         self._network = network
 
     def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd | None:
-        """An end that is connected or being connected; None if nobody of this machine listens.  A
-        port of this machine that no program listens at is a broker's: localhost:9092 stands in many
-        programs, and nothing outside of the world is reached."""
+        """Return an end that is connected or being connected; None if nothing on this machine
+        listens at the address.  A local port without a listening program is taken for a broker's:
+        many programs contain localhost:9092, and nothing outside of the world can be reached."""
         if host not in _THIS_MACHINE:
             return self._network.connect(host, port, local)
         listening = self.sockets.listening.get(port)
@@ -67,7 +66,7 @@ class ActiveWorld:
         return mine
 
     def resolve(self, host: str) -> str:
-        """The address of a name; UnknownHost for hosts of the real world."""
+        """The address of a name; raises UnknownHost for hosts of the real world."""
         if host in _THIS_MACHINE:
             return host if host not in ("", "localhost") else "127.0.0.1"
         hosts = self._network.hosts
@@ -83,12 +82,12 @@ class ActiveWorld:
 
 _world: ActiveWorld | None = None
 _threads: Mapping[int, WorldThread] = {}
-"""Its threads, by their idents: each lock and each reading of the clock asks for them."""
+"""The world's threads by their idents, which each lock and each reading of the clock looks up."""
 
 
 def outside() -> AbstractContextManager[None]:
-    """The calling thread is in no world meanwhile; for code that runs a program's threads, such as
-    pytest."""
+    """Take the calling thread out of the world for a while; for code that runs a program's threads,
+    such as pytest."""
     return nullcontext() if _world is None else _world.scheduler.outside()
 
 
@@ -103,7 +102,7 @@ def world_here() -> ActiveWorld | None:
 
 
 def scheduler_here() -> Scheduler | None:
-    """The scheduler of that world."""
+    """The scheduler of the calling thread's world."""
     thread = _threads.get(_get_ident())
     return None if thread is None else thread.scheduler
 
@@ -120,14 +119,14 @@ def app_here() -> str:
 
 
 def refused(reason: str) -> NotInVirtualTime:
-    """The error for something that cannot live in virtual time, which the world remembers."""
+    """The error for a call that cannot work in virtual time; the world remembers it."""
     if _world is not None and reason not in _world.refused:
         _world.refused.append(reason)
     return NotInVirtualTime(reason)
 
 
 def set_world(world: ActiveWorld | None) -> None:
-    """From now on this is the world of the process."""
+    """Make this the world of the process."""
     global _world, _threads
     assert world is None or _world is None, "there is one world at a time in a process"
     _world = world

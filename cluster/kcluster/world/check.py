@@ -1,7 +1,7 @@
 """Whether a run is deterministic: two traces of it, compared.
 
-Owns: the first line that differs, what to look at.  Never: runs anything.
-Kafka: no counterpart; FoundationDB's unseed.
+Owns: the first difference, and the advice for it.  Never: runs anything. Kafka: no counterpart;
+FoundationDB's unseed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 AROUND: Final = 2
-"""How many lines are shown before the first that differs, and after it."""
+"""The number of lines shown before and after the first difference."""
 _NOTHING: Final = "(the trace ends here)"
 
 
@@ -38,7 +38,7 @@ def compare(first: Sequence[str], second: Sequence[str]) -> Difference | None:
 
 
 def difference_lines(difference: Difference) -> Iterator[str]:
-    """What to tell a user."""
+    """The report of a difference for users."""
     yield f"not deterministic: the traces differ from line {difference.index + 1} on"
     yield from (f"    {line}" for line in difference.before)
     for number, lines in (("1", difference.first), ("2", difference.second)):

@@ -1,17 +1,16 @@
-"""What computing costs: a clock that goes on while code looks at it.
+"""The cost of computing: a clock that goes on while code reads it.
 
-Owns: how much time passes when a thread reads the clock and does not wait.  Never: moves time (the
-scheduler does).
-Kafka: no counterpart; the speed of a machine.
+Owns: the time that passes when a thread reads the clock without waiting.  Never: moves time (the
+scheduler does). Kafka: no counterpart; the speed of a machine.
 
 In virtual time computing is free, and code that spins until a time has passed would never end.  So
-each reading of the clock is a nanosecond later than the one before.  After `READINGS` of them in
-which nobody waited, reading costs: the first step, doubled at each further one up to a maximum,
+each reading of the clock is a nanosecond later than the one before.  After `READINGS` readings
+without a wait, each one costs time: a first step, doubled for each further reading up to a maximum,
 until all threads wait again.
 
-A thread may also spin with waits in between: it looks whether something is there, finds nothing,
-and asks a server the next moment.  In each second `POLLS` such looks are free; further ones cost,
-the more the longer it goes on.  A wait of a millisecond that ends without a result counts as one.
+A thread may also spin with waits in between: it polls a socket or a queue, finds nothing, and asks
+a server the next moment.  In each second `POLLS` polls without a result are free; further ones cost
+more and more.  A wait of a millisecond that ends without a result counts as a poll.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ LONGEST_POLL_US: Final = 16_000
 
 @final
 class Polls:
-    """How often a thread has polled without a result in this second, and what that costs."""
+    """A thread's polls without a result in the present second, and their cost."""
 
     __slots__ = ("cost_us", "count", "second")
 
@@ -41,7 +40,8 @@ class Polls:
 
 @final
 class ComputeCost:
-    """The cost of computing in one world.  `factor`: how slow the machine is; 0 for free."""
+    """The cost of computing in one world.  `factor`: the slowness of the machine; 0 makes computing
+    free."""
 
     __slots__ = ("_factor", "_in_a_row", "_step_us", "readings")
 
@@ -50,15 +50,15 @@ class ComputeCost:
         self._in_a_row = 0
         self._step_us = 0
         self.readings = 0
-        """How often the clock was read."""
+        """The number of readings of the clock since a thread last waited."""
 
     @classmethod
     def drawn(cls, rng: Random) -> ComputeCost:
-        """A machine between ten times as fast and ten times as slow as the usual one."""
+        """Draw the speed of a machine: from ten times as slow as usual to ten times as fast."""
         return cls(10 ** rng.uniform(-1, 1))
 
     def of_reading(self) -> int:
-        """The clock is read, or polled; returns what that costs, in µs."""
+        """Count a reading of the clock, or a poll; return its cost in µs."""
         self.readings += 1
         self._in_a_row += 1
         if self._in_a_row < READINGS:
@@ -68,7 +68,7 @@ class ComputeCost:
         return round(self._step_us * self._factor)
 
     def of_poll(self, polls: Polls, now_us: int) -> int:
-        """A thread finds nothing and does not wait for it; returns what that costs, in µs."""
+        """Count a poll of a thread that found nothing and does not wait; return its cost in µs."""
         second = now_us // 1_000_000
         if second != polls.second:
             is_busy = polls.count > POLLS and second == polls.second + 1
@@ -78,5 +78,5 @@ class ComputeCost:
         return 0 if polls.count <= POLLS else round(polls.cost_us * self._factor)
 
     def idle(self) -> None:
-        """All threads wait."""
+        """Forget the readings, because all threads wait."""
         self._in_a_row = self._step_us = 0

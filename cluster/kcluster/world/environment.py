@@ -1,8 +1,8 @@
-"""What a run of real client code depends on besides its seed: versions, the hash seed.
+"""The environment of a run of real client code, on which its outcome depends besides the seed:
+versions and the hash seed.
 
-Owns: which of these there are, how they are found, and how a process starts again with a hash
-seed.  Never: when that is done (testing/hash_seed.py, cli/simulate/hash_seed.py).
-Kafka: no counterpart.
+Owns: finding them, and starting a process again with a hash seed.  Never: decides when to start it
+again (testing/hash_seed.py, cli/simulate/hash_seed.py). Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kcluster.version import __version__
 
 HASH_SEED: Final = "PYTHONHASHSEED"
 STARTED_AGAIN: Final = "KCLUSTER_STARTED_AGAIN"
-"""Set in a process that `start_again` has started."""
+"""The variable that `start_again` sets for the process that it starts."""
 UNKNOWN: Final = "random"
 _LIBRARIES: Final = {"kafka": "kafka-python", "aiokafka": "aiokafka"}
 """Distributions of client libraries, by the modules that they have."""
@@ -25,7 +25,7 @@ _LIBRARIES: Final = {"kafka": "kafka-python", "aiokafka": "aiokafka"}
 
 def run_environment() -> dict[str, str]:
     """The versions of kcluster, Python and the client libraries that were imported, and the hash
-    seed, "random" if nobody chose it."""
+    seed; "random" if none was set."""
     found = {"kcluster": __version__, "Python": platform.python_version()}
     for module, distribution in _LIBRARIES.items():
         if module in sys.modules:
@@ -43,7 +43,7 @@ def hash_seed() -> str:
 
 
 def start_again(seed: str) -> NoReturn:
-    """This command again, in the place of this process, with a hash seed of its own."""
+    """Run this command again in place of this process, with a fixed hash seed."""
     environment = {**os.environ, HASH_SEED: seed, STARTED_AGAIN: "1"}
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 

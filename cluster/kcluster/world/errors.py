@@ -1,7 +1,7 @@
-"""What ends a world early, in words.
+"""The errors that end a world early, and their messages.
 
-Owns: these exceptions.  Never: decides when they are raised (scheduler.py, refusals.py).
-Kafka: no counterpart.
+Owns: these exceptions.  Never: decides when to raise one (scheduler.py, refusals.py). Kafka: no
+counterpart.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from kcluster.world.waits import CodeLine, StuckThread
 
 
 class WorldEnded(SystemExit):
-    """Unwinds a thread that is left when its world ends.  threading reports no SystemExit."""
+    """Ends a thread that is left when its world ends; a SystemExit, which threading does not
+    report."""
 
 
 class Deadlock(ClusterError):
-    """No thread can ever go on."""
+    """Every thread waits, and nothing can wake one."""
 
     def __init__(self, threads: list[StuckThread]) -> None:
         super().__init__(_with_threads("deadlock: no thread can go on", threads))
@@ -27,7 +28,7 @@ class Deadlock(ClusterError):
 
 
 class TimeLimit(ClusterError):
-    """The world's time is over, and its first thread still waits."""
+    """The world's time is up, and its first thread still waits."""
 
     def __init__(self, threads: list[StuckThread]) -> None:
         super().__init__(_with_threads("the limit of virtual time is reached", threads))
@@ -51,11 +52,11 @@ class StandStill(ClusterError):
 
 
 class NotInVirtualTime(ClusterError):
-    """Something that cannot live in virtual time."""
+    """A call that cannot work in virtual time."""
 
 
 class UnknownHost(NotInVirtualTime, socket.gaierror):
-    """A name that no broker has.  Clients take it for the resolver's answer, and go on."""
+    """The name of an unknown host.  Clients treat it like a resolver's answer, and go on."""
 
     def __init__(self, host: str) -> None:
         self.reason = f"{host} is no broker of this cluster; no other hosts are reached"

@@ -1,7 +1,7 @@
-"""What collections of garbage leave out: objects that are frozen while worlds or children run.
+"""Objects that garbage collections skip, because they are frozen while worlds or children run.
 
-Owns: freezing them, and that what the program itself has frozen stays so.  Never: collects.
-Kafka: no counterpart.
+Owns: freezing and unfreezing them, except for objects that the program itself has frozen.  Never:
+collects. Kafka: no counterpart.
 
 Python counts frozen objects one by one: a tenth of a second in the process of a large test suite.
 """
@@ -13,19 +13,19 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 _was_frozen = False
-"""What was found when it was last asked."""
+"""The result of the last call of `is_frozen`."""
 
 
 def is_frozen() -> bool:
-    """Whether anything is frozen, by whomever."""
+    """Whether any object is frozen, by this module or by the program."""
     global _was_frozen
     _was_frozen = gc.get_freeze_count() > 0
     return _was_frozen
 
 
 def freeze(undo: ExitStack) -> None:
-    """For a world: freeze what is there, until `undo` ends.  A program that was seen to freeze
-    objects by itself is left alone, and not asked again."""
+    """Freeze all present objects for a world, until `undo` ends.  Once a program was seen to freeze
+    objects itself, nothing is frozen for it any more."""
     if not _was_frozen and not is_frozen():
         gc.freeze()
         undo.callback(gc.unfreeze)
@@ -33,7 +33,8 @@ def freeze(undo: ExitStack) -> None:
 
 @contextmanager
 def frozen_for_children() -> Iterator[None]:
-    """For forked children, whose collections would copy every page of this process."""
+    """Freeze all present objects for forked children, whose collections would copy every page of
+    this process."""
     global _was_frozen
     before = is_frozen()
     gc.freeze()

@@ -1,13 +1,12 @@
-"""Who holds a function of the standard library that a world replaces.
+"""The holders of functions of the standard library that a world replaces.
 
-Owns: the search, and how a holder is given something else.  Never: what is replaced (replaced/),
-when (replacing.py).
-Kafka: no counterpart.
+Owns: the search for them, and the exchange of the function in each.  Never: chooses functions
+(replaced/) or moments (replacing.py). Kafka: no counterpart.
 
 Found: modules, classes, objects with attributes or slots, dicts with names for keys, lists, default
 values of functions (also keyword-only), variables of closures, dataclasses' default factories,
 functools.partial.  Not found: tuples, sets, dicts with other keys, variables of functions that are
-running, arguments of threads and bound methods; and what is copied while the world stands.
+running, arguments of threads and bound methods; copies that are made while the world exists.
 """
 
 from __future__ import annotations
@@ -33,22 +32,22 @@ _NEVER_HOLDERS: Final = (
 
 
 class Replacement(NamedTuple):
-    """What takes the place of what."""
+    """An original and its replacement."""
 
-    original: Any
+    original: object
     replacement: Any
 
 
 class Holder(NamedTuple):
-    """A place where an original is held.  `put`: stores either there."""
+    """A place where an original is held.  `put`: stores the original or the replacement there."""
 
-    put: Callable[[Any], None]
-    original: Any
-    replacement: Any
+    put: Callable[[object], None]
+    original: object
+    replacement: object
 
 
 def is_untouched(module: object) -> bool:
-    """Whether functions and classes of a module keep the originals."""
+    """Whether the functions and classes of a module keep the originals."""
     return isinstance(module, str) and module.partition(".")[0] in UNTOUCHED
 
 
@@ -57,7 +56,7 @@ def holders_of(replacements: Callable[[], Iterable[Replacement]]) -> list[Holder
     that `replacements` may take."""
     was_frozen = heap.is_frozen()
     if was_frozen:
-        gc.unfreeze()  # what is frozen is found by no search
+        gc.unfreeze()  # the search does not find frozen objects
     search = _HeapSearch(replacements())
     if was_frozen:
         gc.freeze()
@@ -65,15 +64,16 @@ def holders_of(replacements: Callable[[], Iterable[Replacement]]) -> list[Holder
 
 
 class _HeapSearch:
-    """`dicts`, `tuples`, `cells`, `statics`, `others`: the owners of originals, by kind."""
+    """A search through the heap.  `dicts`, `tuples`, `cells`, `statics`, `others`: the owners of
+    originals, by kind."""
 
     def __init__(self, replacements: Iterable[Replacement]) -> None:
         pairs = tuple(replacements)
         self.by_id = {id(each.original): each.replacement for each in pairs}
-        self.dicts: list[dict[Any, Any]] = []
-        self.tuples: list[tuple[Any, ...]] = []
+        self.dicts: list[dict[Any, object]] = []
+        self.tuples: list[tuple[object, ...]] = []
         self.cells: list[types.CellType] = []
-        self.statics: list[staticmethod[..., Any]] = []
+        self.statics: list[staticmethod[..., object]] = []
         self.others: list[Any] = []
         ours = _cells_of(pairs)
         for owner in gc.get_referrers(*(each.original for each in pairs)):
@@ -94,7 +94,7 @@ class _HeapSearch:
         self.third = _referrers(*self._closures(), *self._with_statics())
 
     def in_objects(self) -> Iterator[Holder]:
-        """In modules, classes, dicts, lists and objects."""
+        """Holders in modules, classes, dicts, lists and objects."""
         classes = self._classes()
         for owner in self.dicts:
             if is_untouched(owner.get("__name__" if "__spec__" in owner else "__module__")):
@@ -111,8 +111,8 @@ class _HeapSearch:
             yield from self._in_object(owner)
 
     def _classes(self) -> dict[int, type]:
-        """The class of each of these attributes, by address: its cache of lookups hears of
-        changes."""
+        """The class of each of these attributes, by address; a class must learn of changes, as it
+        caches lookups."""
         wanted = {id(attributes) for attributes in self.dicts}
         return {
             id(attributes): cls
@@ -122,23 +122,23 @@ class _HeapSearch:
             if id(attributes) in wanted
         }
 
-    def _in_dict(self, owner: dict[str, Any], key: str, value: Any) -> Holder:
+    def _in_dict(self, owner: dict[str, object], key: str, value: object) -> Holder:
         twin = self.by_id[id(value)]
 
-        def put(new: Any) -> None:
+        def put(new: object) -> None:
             if owner.get(key) in (value, twin):  # not if the program has set another one
                 owner[key] = new
 
         return Holder(put, value, twin)
 
-    def _in_class(self, cls: type, key: str, value: Any) -> Holder:
-        """A built-in function in a class does not become a method, and nor does its twin."""
+    def _in_class(self, cls: type, key: str, value: object) -> Holder:
+        """Put a built-in function into a class; neither it nor its twin becomes a method there."""
         twin = self.by_id[id(value)]
         if isinstance(value, types.BuiltinFunctionType):
             twin = staticmethod(twin)
         return Holder(functools.partial(setattr, cls, key), value, twin)
 
-    def _in_object(self, owner: Any) -> Iterator[Holder]:
+    def _in_object(self, owner: object) -> Iterator[Holder]:
         if isinstance(owner, list):
             for position, value in enumerate(owner):
                 if id(value) in self.by_id:
@@ -156,7 +156,7 @@ class _HeapSearch:
                     yield Holder(put, value, self.by_id[id(value)])
 
     def in_functions(self) -> Iterator[Holder]:
-        """In default values."""
+        """Holders among the default values of functions."""
         wanted = {id(values) for values in self.tuples}
         for function in self.second:
             if not isinstance(function, types.FunctionType) or is_untouched(function.__module__):
@@ -166,12 +166,12 @@ class _HeapSearch:
                 replaced = tuple(self.by_id.get(id(value), value) for value in values)
                 yield Holder(functools.partial(_put_defaults, function), values, replaced)
 
-    def _closures(self) -> list[tuple[Any, ...]]:
+    def _closures(self) -> list[tuple[object, ...]]:
         known = {id(values) for values in self.tuples}
         return [x for x in self.second if isinstance(x, tuple) and id(x) not in known]
 
     def in_cells(self) -> Iterator[Holder]:
-        """In the variables of functions' closures."""
+        """Holders among the variables of closures."""
         wanted = {id(cell): cell for cell in self.cells}
         for function in self.third:
             if not isinstance(function, types.FunctionType) or is_untouched(function.__module__):
@@ -182,7 +182,7 @@ class _HeapSearch:
                     put = functools.partial(_put_in_cell, cell)
                     yield Holder(put, value, self.by_id[id(value)])
 
-    def _with_statics(self) -> list[dict[str, Any]]:
+    def _with_statics(self) -> list[dict[str, object]]:
         wanted = {id(static) for static in self.statics}
         return [
             x
@@ -193,7 +193,7 @@ class _HeapSearch:
         ]
 
     def in_statics(self) -> Iterator[Holder]:
-        """In static methods."""
+        """Holders among static methods."""
         wanted = {id(static) for static in self.statics}
         for cls in self.third:
             if not isinstance(cls, type) or is_untouched(cls.__module__):
@@ -205,17 +205,18 @@ class _HeapSearch:
 
 
 def _cells_of(pairs: Iterable[Replacement]) -> set[int]:
-    """Where the replacements keep the originals, which they call: by address."""
+    """The cells in which replacements keep the originals that they call, by address."""
     functions = (each.replacement for each in pairs)
     return {id(cell) for one in functions for cell in getattr(one, "__closure__", None) or ()}
 
 
-def _referrers(*objects: Any) -> list[Any]:
-    """A walk through the heap, which takes longer the more objects are looked for."""
+def _referrers(*objects: object) -> list[object]:
+    """The objects that refer to these; a walk through the heap, which takes longer the more are
+    looked for."""
     return gc.get_referrers(*objects) if objects else []
 
 
-def _names_of(owner: Any) -> list[str]:
+def _names_of(owner: object) -> list[str]:
     names = list(getattr(owner, "__dict__", ()))
     for cls in type(owner).__mro__:
         slots = vars(cls).get("__slots__", ())
@@ -223,19 +224,19 @@ def _names_of(owner: Any) -> list[str]:
     return names
 
 
-def _put_in_list(owner: list[Any], position: int, new: Any) -> None:
+def _put_in_list(owner: list[object], position: int, new: object) -> None:
     if position < len(owner):
         owner[position] = new
 
 
-def _put_in_partial(owner: functools.partial[Any], new: Any) -> None:
+def _put_in_partial(owner: functools.partial[object], new: object) -> None:
     state: Any = owner
     state.__setstate__((new, owner.args, owner.keywords, owner.__dict__ or None))
 
 
-def _put_defaults(function: types.FunctionType, new: tuple[Any, ...]) -> None:
+def _put_defaults(function: types.FunctionType, new: tuple[object, ...]) -> None:
     function.__defaults__ = new
 
 
-def _put_in_cell(cell: types.CellType, new: Any) -> None:
+def _put_in_cell(cell: types.CellType, new: object) -> None:
     cell.cell_contents = new

@@ -1,11 +1,10 @@
-"""The libraries that programs import, imported before their world.
+"""The libraries that programs import, imported before their world begins.
 
-Owns: finding them in the programs' text.  Never: imports a program's own modules: what those do
-belongs into the world.
-Kafka: no counterpart.
+Owns: finding them in the programs' text.  Never: imports a program's own modules, which must run in
+the world. Kafka: no counterpart.
 
-A library that is there already costs each of many worlds nothing.  What is not found here (names
-that are computed, imports within functions) is imported in the world.
+A library that has been imported costs the following worlds nothing.  Imports that are not found
+here (computed names, imports within functions) happen in the world.
 """
 
 from __future__ import annotations
@@ -25,22 +24,22 @@ _SKIPPED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 class _ProgramSource(Struct, frozen=True):
-    """A file of a program.  `package`: the one that it is in, as names."""
+    """A file of a program.  `package`: the package that contains it, as names."""
 
     file: Path
     package: tuple[str, ...] = ()
 
 
 def import_libraries(files: Iterable[Path], folders: Sequence[str]) -> None:
-    """Import what these files, and the modules of theirs in `folders`, import from elsewhere.
-    What cannot be imported is left to the program, which reports it."""
+    """Import the libraries that these files, and their own modules in `folders`, import.  A failing
+    import is left to the program, which reports it."""
     for name in _libraries(files, folders):
-        with contextlib.suppress(Exception):  # whatever it raises, the program will see it too
+        with contextlib.suppress(Exception):  # the program will meet the error, too
             importlib.import_module(name)
 
 
 def own_modules(files: Iterable[Path], folder: str) -> dict[str, Path]:
-    """The modules in `folder` that these files import, by name, with those that they import."""
+    """The modules in `folder` that these files import, directly or through each other, by name."""
     return _ImportSearch(files, [folder]).own
 
 
@@ -110,7 +109,7 @@ class _ImportSearch:
 
 
 def _imported(source: _ProgramSource) -> Iterator[tuple[str, ...]]:
-    """The modules that a file may import at its top level; names that may be no modules too."""
+    """The modules that a file may import at its top level; some of the names may be no modules."""
     try:
         tree = ast.parse(source.file.read_bytes())
     except (OSError, SyntaxError, ValueError):

@@ -1,17 +1,18 @@
-"""Random interleavings: where a thread of users' own code may be interrupted.
+"""Random interleavings: the places at which a thread of users' own code may be interrupted.
 
-Owns: that this can be at the beginning of each line of theirs, and what of a process may not change
-where: modules that are imported already, caches of logging.  Never: draws whether it is
-(scheduler.py does), interrupts a library: there it can be at locks, clocks and sockets only.
-Kafka: no counterpart.
+Owns: these places, which are the beginnings of lines, and their independence of the process: of
+modules that are imported already, of logging's caches.  Never: decides whether to interrupt
+(scheduler.py does), interrupts libraries at lines: they are interrupted at locks, clocks and
+sockets only. Kafka: no counterpart.
 
-The interpreter lets another thread run at calls and at the ends of loops, so a line is about what
-it leaves whole.  From Python 3.12 on this needs sys.monitoring, whose events other tools may use
-too.  In 3.11 it is sys.settrace: with a debugger or coverage there are no interruptions at lines.
+The interpreter lets another thread run at calls and at the ends of loops, so a line is roughly the
+unit that it does not interrupt.  From Python 3.12 on this needs sys.monitoring, whose events other
+tools may use too.  In 3.11 it is sys.settrace: with a debugger or coverage there are no
+interruptions at lines.
 
-With a second tool more is reported: a line at several of its instructions, functions of a single
-line.  So a line counts once until another one follows, or a jump back; and the line on which the
-definition of a function begins never counts.
+Beside a second tool the interpreter reports more: a line at several of its instructions, functions
+of a single line.  So a line counts once until another line or a jump back follows, and the first
+line of a function's definition never counts.
 """
 
 from __future__ import annotations
@@ -37,12 +38,11 @@ _LIBRARIES: Final = tuple(
 )
 _INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _TOOLS: Final = (4, 3, 5, 2, 1, 0)
-"""Ids of tools of sys.monitoring; 4 has no usual owner."""
+"""Free tool ids of sys.monitoring; 4 has no usual owner."""
 
 
 def interrupt_lines(scheduler: Scheduler, undo: ExitStack) -> None:
-    """From now on threads of the world may be interrupted at each line of users' code; `undo` ends
-    that."""
+    """Let threads of the world be interrupted at each line of users' code, until `undo` ends."""
     _forget_levels()
     _leave_imports_whole(scheduler, undo)
 
@@ -58,27 +58,27 @@ def interrupt_lines(scheduler: Scheduler, undo: ExitStack) -> None:
 
 
 def _forget_levels() -> None:
-    """Loggers take a lock to find out what they log, and remember it: after another world in this
-    process they would not take it."""
+    """Empty the caches of loggers.  A logger takes a lock to find its level and remembers it; after
+    another world in this process it would take no lock."""
     clear: Callable[[], None] | None = getattr(logging.Logger.manager, "_clear_cache", None)
     if clear is not None:
         clear()
 
 
 def _leave_imports_whole(scheduler: Scheduler, undo: ExitStack) -> None:
-    """A thread that loads a module is not interrupted: another test of this process may have loaded
-    it before."""
+    """Never interrupt a thread that loads a module: another test of this process may have loaded it
+    before."""
     manager: Any = vars(sys.modules["_frozen_importlib"])["_ModuleLockManager"]
     enter, leave = manager.__enter__, manager.__exit__
 
-    def begin(lock: Any) -> Any:
+    def begin(lock: Any) -> object:
         entered = enter(lock)
         thread = scheduler.thread_here()
         if thread is not None:
             thread.loading += 1
         return entered
 
-    def end(lock: Any, *error: Any) -> Any:
+    def end(lock: object, *error: object) -> object:
         try:
             return leave(lock, *error)
         finally:
@@ -91,7 +91,7 @@ def _leave_imports_whole(scheduler: Scheduler, undo: ExitStack) -> None:
 
 
 def _is_new_line(thread: WorldThread, frame: FrameType) -> bool:
-    """Whether it counts: not if it is the same line of the same call, further on."""
+    """Whether a line counts; a later instruction of the same line in one call does not."""
     line = frame.f_lineno
     if line == frame.f_code.co_firstlineno:
         return False
@@ -101,7 +101,7 @@ def _is_new_line(thread: WorldThread, frame: FrameType) -> bool:
 
 
 def is_users_code(file: str) -> bool:
-    """Whether a file is neither of the standard library, nor installed, nor ours."""
+    """Whether a file is users' code: not of the standard library, not installed, not ours."""
     return not (
         is_packaged(file)
         or file.startswith(("<", *_LIBRARIES))
@@ -110,7 +110,7 @@ def is_users_code(file: str) -> bool:
 
 
 class _Files:
-    """Which files are of users."""
+    """Which files are users' code, remembered by name."""
 
     def __init__(self) -> None:
         self._known: dict[str, bool] = {}
@@ -124,7 +124,7 @@ class _Files:
 
 
 def _monitor(interrupt: Callable[[FrameType], None], undo: ExitStack) -> None:
-    monitoring: Any = vars(sys)["monitoring"]  # unknown to type checkers of 3.11
+    monitoring: Any = vars(sys)["monitoring"]  # type checkers of 3.11 do not know it
     tool = next((tool for tool in _TOOLS if monitoring.get_tool(tool) is None), None)
     if tool is None:
         return
@@ -147,10 +147,10 @@ def _monitor(interrupt: Callable[[FrameType], None], undo: ExitStack) -> None:
 def _trace(interrupt: Callable[[FrameType], None], undo: ExitStack) -> None:
     files = _Files()
 
-    def on_call(frame: FrameType, event: str, argument: Any) -> Any:
+    def on_call(frame: FrameType, event: str, argument: object) -> Any:
         return on_line if files.is_users(frame.f_code) else None
 
-    def on_line(frame: FrameType, event: str, argument: Any) -> Any:
+    def on_line(frame: FrameType, event: str, argument: object) -> object:
         if event == "line":
             interrupt(frame)
         return on_line

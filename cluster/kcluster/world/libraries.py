@@ -1,12 +1,12 @@
-"""Client libraries in a world: which cannot live there, and what the others need for it.
+"""Client libraries in a world: the refusal of some, the adaptations of others.
 
 Owns: refusals of clients whose I/O is in C, Python twins of C code that reads the clock, orders
-that would depend on addresses, counters of the process.  Never: imports a library: only those are
-touched that the program imports, before the world or in it.
-Kafka: no counterpart.
+that would depend on addresses, counters of the process.  Never: imports a library; it adapts the
+libraries that the program imports, before the world or in it. Kafka: no counterpart.
 
-The libraries' code runs as it is; each line here is one that could not be avoided.  Where another
-release of a library has no such name, runs may differ in an order or in a client id.
+The libraries' code runs unchanged but for these adaptations, none of which could be avoided.  If
+another release of a library lacks a name that is adapted here, runs may differ in an order or in a
+client id.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kcluster.world.replaced import pools, sqlite
 from kcluster.world.replacing import set_attribute
 
 _HEAP_TYPE: Final = 1 << 9
-"""Py_TPFLAGS_HEAPTYPE: of classes whose attributes can be set."""
+"""Py_TPFLAGS_HEAPTYPE, the flag of classes whose attributes can be set."""
 
 
 class RefusedLibrary(NamedTuple):
@@ -60,8 +60,8 @@ _serials = itertools.count(1)
 
 
 def _serial(thing: Any) -> int:
-    """A number in the place of an address: in the order in which they are first asked for.  Who was
-    asked outside of a world has its address for ever: it may be in a set."""
+    """A number in place of an object's address, counted in the order of first use.  An object whose
+    hash was first needed outside of a world keeps its address: it may be in a set."""
     serial: int | None = getattr(thing, "_world_serial", None)
     if serial is None:
         is_outside = world_here() is None
@@ -69,12 +69,12 @@ def _serial(thing: Any) -> int:
     return serial
 
 
-def _is_earlier(one: Any, other: Any) -> bool:
+def _is_earlier(one: object, other: object) -> bool:
     return _serial(one) < _serial(other)
 
 
 def _with_serials(cls: type) -> type:
-    """The same class, written in C, with serial numbers for hashes."""
+    """A class like this one, which is written in C, with serial numbers for hashes."""
     attributes = {
         "__hash__": _serial,
         "__module__": cls.__module__,
@@ -90,22 +90,23 @@ ORDERED: Final = {
     "kafka.net.selector": ("Task",),
     "kafka.producer.producer_batch": ("ProducerBatch",),
 }
-"""By module, classes whose objects are put into sets."""
+"""Classes whose objects are put into sets, by module."""
 
 
 def _order(module: ModuleType) -> None:
-    """Not taken back: what is in a set must keep its hash when the world is over.  Objects that no
-    world has asked for a number have the hash that they always had."""
+    """Give these classes hashes that do not depend on addresses.  This is never undone: an object
+    in a set must keep its hash after the world.  Objects whose hash no world has needed keep their
+    usual one."""
     for name in ORDERED.get(module.__name__, ()):
         cls: Any = getattr(module, name, None)
         if cls is not None:
             cls.__hash__ = _serial
     if module.__name__ == "kafka.net.selector" and hasattr(module, "Task"):
-        module.Task.__lt__ = _is_earlier  # by address, for what is due at the same time
+        module.Task.__lt__ = _is_earlier  # it orders timers of one time by address
     elif module.__name__ == "concurrent.futures._base":
-        vars(module)["id"] = _serial  # by which it sorts futures
+        vars(module)["id"] = _serial  # it sorts futures by hash
     elif module.__name__ == "threading":
-        for thread in tuple(module._dangling):  # each was asked when it was made
+        for thread in tuple(module._dangling):  # each needs its hash when it is made
             _serial(thread)
 
 
@@ -113,13 +114,13 @@ def _order(module: ModuleType) -> None:
 
 
 class Counting(NamedTuple):
-    """A counter of the process, which starts again in each world."""
+    """A counter of the process that begins again in each world."""
 
     owner: str
-    """A class of the module, or "" for the module itself."""
+    """The class that has the counter, or "" for the module itself."""
     name: str
-    start: Callable[[Any], Any]
-    """Makes the counter, given the one that is there."""
+    start: Callable[[object], object]
+    """Makes a new counter from the present one."""
 
 
 COUNTERS: Final = {
@@ -132,7 +133,7 @@ COUNTERS: Final = {
         "AIOKafkaProducer", "_PRODUCER_CLIENT_ID_SEQUENCE", lambda _: 0
     ),
 }
-"""By module: names of threads, and client ids that a library makes up."""
+"""Counters by module: names of threads, and client ids that a library makes up."""
 
 
 def _start_counting(module: ModuleType, undo: ExitStack) -> None:
@@ -148,13 +149,13 @@ def _start_counting(module: ModuleType, undo: ExitStack) -> None:
 
 
 def _own_pools(thread: ModuleType, undo: ExitStack) -> None:
-    """The process does not wait for a world's pools at its exit."""
+    """Keep the process from waiting for a world's pools at its exit."""
     set_attribute(undo, thread, "_threads_queues", WeakKeyDictionary())
 
 
 def _ask_no_programs(module: ModuleType, undo: ExitStack) -> None:
-    """The module asks other programs (file, uname), for croniter at its import; in a world they
-    have no answer, as on a machine without them."""
+    """Let the platform module ask no other programs (file, uname), as on a machine without them;
+    croniter's import does."""
     names: Any = module
     real = names._syscmd_file
 
@@ -172,7 +173,7 @@ def _ask_no_programs(module: ModuleType, undo: ExitStack) -> None:
 
 
 REPLACED: Final = ("asyncio.futures", "asyncio.tasks", "aiokafka.record.default_records")
-"""Modules in which classes written in C are named first."""
+"""Modules whose classes written in C are replaced first."""
 
 OTHERS: Final[dict[str, Callable[[ModuleType, ExitStack], None]]] = {
     **dict.fromkeys(refusals.MODULES, refusals.refuse_methods),
@@ -181,13 +182,13 @@ OTHERS: Final[dict[str, Callable[[ModuleType, ExitStack], None]]] = {
     "platform": _ask_no_programs,
     "sqlite3.dbapi2": sqlite.replace_sqlite,
 }
-"""By module, what is done to it."""
+"""The adaptations by module."""
 
 ADAPTED: Final = tuple(dict.fromkeys((*ORDERED, *COUNTERS, *OTHERS, *REPLACED)))
 
 
 def _adapt(module: ModuleType, undo: ExitStack) -> None:
-    """At the beginning of a world, or once the module is imported in it."""
+    """Adapt a module, at the beginning of a world or when it is imported in one."""
     _order(module)
     _start_counting(module, undo)
     if module.__name__ in OTHERS:
@@ -197,10 +198,10 @@ def _adapt(module: ModuleType, undo: ExitStack) -> None:
 # ------------------------------------------------------------------------------------- refusals
 
 
-def _refusing(made_by: Callable[..., Any], reason: str) -> Callable[..., Any]:
-    """`__new__` of a class that threads of a world cannot use."""
+def _refusing(made_by: Callable[..., object], reason: str) -> Callable[..., object]:
+    """A `__new__` for a class that threads of a world must not use."""
 
-    def refuse(cls: type, *arguments: Any, **keywords: Any) -> Any:
+    def refuse(cls: type, *arguments: object, **keywords: object) -> object:
         if world_here() is not None:
             raise refused(reason)
         return made_by(cls, *arguments, **keywords)
@@ -209,13 +210,13 @@ def _refusing(made_by: Callable[..., Any], reason: str) -> Callable[..., Any]:
 
 
 def _refuse(module: ModuleType, refusal: RefusedLibrary, undo: ExitStack) -> None:
-    """Change `__new__` of classes written in Python, and of those that users derived from them."""
+    """Replace `__new__` of classes written in Python, and of users' classes derived from them."""
     for name in refusal.classes:
         cls = getattr(module, name, None)
         if cls is None:
             continue  # an older release
         if "_refuses" in vars(cls):
-            cls = cls.__base__  # in whose place it is
+            cls = cls.__base__  # the class that it replaces
         refuse = _refusing(cls.__new__, refusal.reason)
         for derived in (cls, *_derived(cls)):
             if derived.__flags__ & _HEAP_TYPE and "_refuses" not in vars(derived):
@@ -228,8 +229,8 @@ def _derived(cls: type) -> list[type]:
 
 
 _stand_ins: Final[dict[type, type]] = {}
-"""By class written in C: the one that takes its place in a world.  Made once, so that a world can
-put back what it has put in."""
+"""The Python twin of each class written in C.  Made once, so that a world finds its own again and
+can take it out."""
 
 
 def _stand_in(cls: type, reason: str) -> type:
@@ -247,7 +248,7 @@ def _stand_in(cls: type, reason: str) -> type:
 
 
 def pairs() -> list[Replacement]:
-    """What takes the place of classes written in C, as far as their modules are imported now."""
+    """The twins of those classes written in C whose modules are imported now."""
     found = []
     for refusal in REFUSALS:
         module = sys.modules.get(refusal.module)
@@ -263,7 +264,7 @@ def pairs() -> list[Replacement]:
             found.append(Replacement(cls, _stand_ins[cls]))
     records = sys.modules.get("aiokafka.record.default_records")
     if records is not None and hasattr(records, "DefaultRecordBatchBuilder"):
-        # The one written in C asks the C library for the time of a record.
+        # The class written in C asks the C library for the time of a record.
         twin, in_use = records._DefaultRecordBatchBuilderPy, records.DefaultRecordBatchBuilder
         if in_use is not twin:
             found.append(Replacement(in_use, twin))
@@ -271,8 +272,8 @@ def pairs() -> list[Replacement]:
 
 
 def adapt(undo: ExitStack) -> None:
-    """Adapt what is imported, and from now on what is being imported; `undo` takes it all back.
-    Called after the pairs are put in."""
+    """Adapt the modules that are imported, now and later; `undo` undoes it all.  Called after the
+    twins are put in."""
     global _serials
     _serials = itertools.count(1)
     for name in ADAPTED:
@@ -287,7 +288,7 @@ def adapt(undo: ExitStack) -> None:
 
 
 class _ImportWatch(MetaPathFinder):
-    """Adapts modules that are imported while the world stands."""
+    """Adapts modules that are imported while the world exists."""
 
     def __init__(self, undo: ExitStack) -> None:
         self._undo = undo
@@ -296,7 +297,7 @@ class _ImportWatch(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec that the other finders have, with a loader that adapts the module."""
+        """The module's spec from the other finders, with a loader that adapts the module."""
         if fullname not in ADAPTED and fullname not in self._refusals:
             return None
         for finder in sys.meta_path:
@@ -308,7 +309,7 @@ class _ImportWatch(MetaPathFinder):
 
     def _adapt(self, module: ModuleType) -> None:
         _adapt(module, self._undo)
-        # Not taken back: modules that import the names from this one keep what they find.
+        # This is never undone: modules that import names from this one keep them.
         for original, replacement in pairs():
             for name, value in tuple(vars(module).items()):
                 if value is original:
@@ -319,17 +320,17 @@ class _ImportWatch(MetaPathFinder):
 
 
 class _Adapting(Loader):
-    """A loader, and something to do with what it has loaded."""
+    """A loader that adapts the module after another loader has executed it."""
 
     def __init__(self, loader: Loader, adapt_module: Callable[[ModuleType], None]) -> None:
         self._loader = loader
         self._adapt = adapt_module
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """As the other."""
+        """Create the module with the other loader."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """As the other; then adapt the module."""
+        """Execute the module with the other loader, then adapt it."""
         self._loader.exec_module(module)
         self._adapt(module)

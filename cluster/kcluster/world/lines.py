@@ -1,10 +1,10 @@
-"""Who waits for which lock, or queue, of a world.
+"""The threads that wait for each lock or queue of a world.
 
-Owns: the lines of waiting threads, and for whom a lock is reserved.  Never: whether a lock is free
-(the lock itself knows), who runs (scheduler.py), what acquiring does (replaced/locks.py).
-Kafka: no counterpart; futexes.
+Owns: the lines of waiting threads, and the reservations of locks.  Never: knows whether a lock is
+free (the lock itself does), chooses who runs (scheduler.py), acquires (replaced/locks.py). Kafka:
+no counterpart; futexes.
 
-Whoever releases a lock reserves it for the first of those that wait, so nobody is overtaken.
+A released lock is reserved for the first thread in its line, so no thread is overtaken.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import deque
 from typing import Any, Final, Generic, TypeVar, final
 
 LONGEST_REAL_WAIT_S: Final = 0.2
-"""For a lock that a thread of no world may hold."""
+"""The limit of a real wait for a lock that a thread outside of the world may hold."""
 
 LOCKS: Final = (_thread.LockType, _thread.RLock)
 _acquire: Final[dict[type, Any]] = {kind: kind.acquire for kind in LOCKS}
@@ -25,34 +25,35 @@ T = TypeVar("T")
 
 @final
 class WaitingLines(Generic[T]):
-    """Threads that wait, by what they wait for."""
+    """The threads that wait, by the lock or queue that they wait for."""
 
     __slots__ = ("by_others", "freed", "reserved", "waiting")
 
     def __init__(self) -> None:
-        self.waiting: dict[Any, deque[T]] = {}
-        """By what they wait for."""
-        self.reserved: dict[Any, T] = {}
-        """Locks that were released, and the thread whose turn it is."""
-        self.by_others: dict[Any, None] = {}
-        """Locks that threads of no world hold, or are about to."""
-        self.freed: deque[Any] = deque()
-        """Those that such threads released, while threads of the world were waiting."""
+        self.waiting: dict[object, deque[T]] = {}
+        """The lines, by lock or queue."""
+        self.reserved: dict[object, T] = {}
+        """Released locks, each with the thread whose turn it is."""
+        self.by_others: dict[object, None] = {}
+        """Locks that threads outside of the world hold, or are about to acquire."""
+        self.freed: deque[object] = deque()
+        """Locks that threads outside of the world released while the world's threads were
+        waiting."""
 
-    def join(self, thing: Any, thread: T) -> None:
-        """A thread waits for something."""
+    def join(self, thing: object, thread: T) -> None:
+        """Put a thread at the end of a line."""
         self.waiting.setdefault(thing, deque()).append(thread)
 
-    def leave(self, thing: Any, thread: T) -> None:
-        """It waits no longer, or never did."""
+    def leave(self, thing: object, thread: T) -> None:
+        """Take a thread out of a line, if it is in one."""
         waiting = self.waiting.get(thing)
         if waiting is not None and thread in waiting:
             waiting.remove(thread)
             if not waiting:
                 del self.waiting[thing]
 
-    def first(self, thing: Any) -> T | None:
-        """Take the first thread out of the line for something."""
+    def first(self, thing: object) -> T | None:
+        """Take the first thread out of a line."""
         waiting = self.waiting.get(thing)
         if waiting is None:
             return None
@@ -61,15 +62,15 @@ class WaitingLines(Generic[T]):
             del self.waiting[thing]
         return thread
 
-    def released_by_others(self, lock: Any) -> None:
-        """A thread of no world released a lock."""
+    def released_by_others(self, lock: object) -> None:
+        """Note that a thread outside of the world released a lock."""
         self.by_others.pop(lock, None)
         if lock in self.waiting:
             self.freed.append(lock)
 
     def find_freed(self) -> None:
-        """Look for locks that threads of no world held before the world began; they are waited for
-        in real time.  Called when no thread of the world can go on."""
+        """Look for locks that threads outside of the world held before it began; they are waited
+        for in real time.  Called when no thread of the world can go on."""
         for lock in tuple(self.waiting):
             if isinstance(lock, LOCKS) and _acquire[type(lock)](lock, True, LONGEST_REAL_WAIT_S):
                 _release[type(lock)](lock)

@@ -1,8 +1,8 @@
-"""What programs print in a world: lines that begin with the virtual time and the program's name.
+"""The output of programs in a world: lines that begin with the virtual time and the program's name.
 
-Owns: putting together lines, of which each thread's program may print parts.  Never: decides which
-program a thread belongs to (scheduler.py does), what is printed.
-Kafka: no counterpart; the log of a process manager that runs several programs.
+Owns: joining the parts of lines, for each program.  Never: decides which program a thread belongs
+to (scheduler.py does), changes a program's text. Kafka: no counterpart; the log of a process
+manager that runs several programs.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import IO, Any
 from kcluster.world.active import app_here
 
 Prefix = Callable[[str], str]
-"""The beginning of a line of this program, now."""
+"""Makes the beginning of a line of this program at this moment."""
 
 
 class ProgramOutput(io.TextIOBase):
-    """sys.stdout or sys.stderr of a world's programs.  `out`: where the lines go.  When nobody
-    reads it any more, or its disk is full, nothing more is printed, and the programs go on."""
+    """sys.stdout or sys.stderr of a world's programs.  `out`: the real output.  When its reader is
+    gone or its disk is full, printing ends and the programs go on."""
 
     def __init__(self, out: IO[str], prefix: Prefix) -> None:
         self._out = out
@@ -34,21 +34,22 @@ class ProgramOutput(io.TextIOBase):
     errors = "backslashreplace"
 
     def write(self, text: str) -> int:
-        """Text of the calling thread's program; whole lines are printed."""
+        """Take text of the calling thread's program, and print the lines that it completes."""
         if self._is_over:
             return len(text)
         app = app_here()
         whole, newline, rest = (self._unfinished.pop(app, "") + text).rpartition("\n")
         if newline:
-            # Line by line, and not by splitlines(): it knows more ends of lines than files do.
+            # Split at newlines, and not by splitlines(), which knows more ends of lines than files
+            # have.
             self._print(app, whole.split("\n"))
         if rest:
             self._unfinished[app] = rest
         return len(text)
 
     def finish(self) -> None:
-        """Print what is left of lines that have no end, and from now on nothing: what threads
-        print that are ended by force is nothing that a program says."""
+        """Print the unfinished lines, then nothing more: threads that are ended by force may still
+        print, which is not the program's output."""
         self._is_over = True
         unfinished, self._unfinished = self._unfinished, {}
         for app, text in unfinished.items():
@@ -56,7 +57,7 @@ class ProgramOutput(io.TextIOBase):
         self.flush()
 
     def flush(self) -> None:
-        """What is whole is printed already."""
+        """Do nothing: finished lines are printed already."""
         with self._lost_quietly():
             self._out.flush()
 
@@ -85,7 +86,7 @@ class ProgramOutput(io.TextIOBase):
 
 
 class _Bytes(io.RawIOBase):
-    """sys.stdout.buffer."""
+    """The `buffer` of sys.stdout."""
 
     def __init__(self, output: ProgramOutput) -> None:
         self._output = output

@@ -1,11 +1,11 @@
 """Whole programs in a world, each as if it had an interpreter of its own.
 
-Owns: what a program finds (arguments, `__main__`, its folder on sys.path), when it has ended, its
-exit code.  Never: enters a world, chooses what runs beside, prints more than Python would.
-Kafka: no counterpart; `python app.py`.
+Owns: a program's surroundings (arguments, `__main__`, its folder on sys.path), its end, its exit
+code.  Never: enters a world, chooses the other programs, prints more than Python would. Kafka: no
+counterpart; `python app.py`.
 
-Each program runs in a thread of the world.  Programs share what they import: modules, the
-environment, the working directory, the settings of `logging`.
+Each program runs in a thread of the world.  Programs share imported modules, the environment, the
+working directory, and the settings of `logging`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import types
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from types import CodeType, ModuleType, TracebackType
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct, structs
 
@@ -39,7 +39,8 @@ from kcluster.world.world import World
 FAILED: Final = 1
 """The exit code of a program that an exception ended."""
 GRACE_S: Final = 30
-"""What a program that handles SIGTERM has from then on, in virtual time.  As in Kubernetes."""
+"""The virtual time that a program has to end after SIGTERM, if it handles it; 30 s, as in
+Kubernetes."""
 _FOR_PROGRAMS: Final = Waiting(WaitFor.LOCK, "programs to end")
 _FOR_TIME: Final = Waiting(WaitFor.CLUSTER, "programs to end, or time to be up")
 
@@ -55,7 +56,7 @@ class Program(Struct, frozen=True):
 
 
 class ProgramEnd(Struct, frozen=True):
-    """A program has ended.  `reason`: the exception that ended it, in a line; "" for none."""
+    """A program's end.  `reason`: the exception that ended it, in a line; "" if none did."""
 
     name: str
     exit_code: int
@@ -64,28 +65,28 @@ class ProgramEnd(Struct, frozen=True):
 
 
 class Programs:
-    """Programs of one world.  `is_timed`: somebody will call `time_is_up`."""
+    """The programs of one world.  `is_timed`: whether `time_is_up` will be called."""
 
     def __init__(self, programs: Sequence[Program], world: World, is_timed: bool = False) -> None:
         self.ends: list[ProgramEnd] = []
-        """Of those that have ended, in this order."""
+        """The ends so far, in their order."""
         self._world = world
         self._lives = [_Life(program, world, self._on_end) for program in programs]
         self._signals = ProgramSignals(world, self._on_handler)
         self._is_timed = is_timed
         self._is_over = False
         self._news: list[ProgramEnd | None] = []
-        """What `run` has not seen; None: time is up."""
+        """Ends that `run` has not seen yet; None: time is up."""
 
     @property
     def running(self) -> list[str]:
-        """The names of those that have not ended."""
+        """The names of the programs that have not ended."""
         over = {end.name for end in self.ends}
         return [life.program.name for life in self._lives if life.program.name not in over]
 
     def time_is_up(self) -> None:
         """End programs by SIGTERM: those that handle it have GRACE_S to end, the others end at
-        once.  Called while the cluster runs; nothing happens when `run` has returned."""
+        once.  Called while the cluster runs; without effect once `run` has returned."""
         if not self._is_over:
             self._tell(None)
 
@@ -114,7 +115,7 @@ class Programs:
     def _next_news(self, deadline_us: int | None = None) -> ProgramEnd | None:
         scheduler = self._world.scheduler
         while not self._news:
-            # A program that waits for nothing but SIGTERM is no deadlock if that will come.
+            # A program that waits only for SIGTERM is no deadlock if SIGTERM will come.
             wait = _FOR_TIME if self._is_timed and self._signals.is_handled else _FOR_PROGRAMS
             scheduler.park(deadline_us, wait)
             if deadline_us is not None and scheduler.now_us >= deadline_us:
@@ -153,8 +154,8 @@ class Programs:
 
 
 def _as_asked(end: ProgramEnd) -> ProgramEnd:
-    """The end of a program that was to end: web servers send themselves SIGTERM once more when they
-    have closed their connections."""
+    """The end of a program that was asked to end: web servers send themselves SIGTERM again when
+    they have closed their connections."""
     is_by_signal = end.exit_code == exit_code_of(signal.SIGTERM)
     return structs.replace(end, exit_code=0, reason="") if is_by_signal else end
 
@@ -169,12 +170,12 @@ class _Life:
         self.main = ModuleType("__main__")
         self.arguments = [program.target, *program.arguments]
         self.thread = threading.Thread(target=self.live, name=program.name)
-        """Its first."""
+        """The program's first thread."""
         self._world = world
         self._on_end = on_end
 
     def live(self) -> None:
-        """In a thread of its own."""
+        """Run the program, in a thread of its own."""
         exit_code, reason = self.run_in(self._execute)
         late_code, late_reason = self.run_in(self._wind_up)
         end_us = self._world.scheduler.now_us
@@ -182,8 +183,8 @@ class _Life:
         self._on_end(ProgramEnd(self.program.name, code, end_us, reason or late_reason))
 
     def run_in(self, work: Callable[[], None]) -> tuple[int | None, str]:
-        """Do something as this program.  The exit code, as Python's, and what ended it; None if
-        nothing did."""
+        """Call a function as this program.  Returns Python's exit code and the reason of the end;
+        None if the program goes on."""
         self._world.scheduler.here.app = self.program.name
         ending = _ProgramEnding()
         with ending:
@@ -207,8 +208,8 @@ class _Life:
         exec(code, namespace)
 
     def _wind_up(self) -> None:
-        """What an interpreter does at its end: thread pools end, threads that are no daemons are
-        waited for, then comes what was registered with atexit."""
+        """End the program as an interpreter does: end thread pools, wait for threads that are no
+        daemons, then make the calls registered with atexit."""
         self._end_pools()
         while others := [each for each in self._threads() if not each.daemon]:
             others[0].join()
@@ -234,7 +235,7 @@ class _Life:
 
 
 class _ProgramEnding:
-    """What an interpreter does with what its program raises."""
+    """Turns an exception of a program into its end, as an interpreter does."""
 
     def __init__(self) -> None:
         self.exit_code: int | None = None
@@ -267,8 +268,8 @@ class _ProgramEnding:
             sys.excepthook(type(error), error.with_traceback(trace), trace)
         return True
 
-    def _exit(self, code: Any) -> None:
-        """As a process that ends with `sys.exit(code)`."""
+    def _exit(self, code: object) -> None:
+        """End as a process does after `sys.exit(code)`."""
         if code is None or isinstance(code, int):
             self.exit_code = (code or 0) & 0xFF
         else:
@@ -278,7 +279,7 @@ class _ProgramEnding:
 
 
 def _line_of(trace: TracebackType | None) -> str:
-    """`app.py:12: `: the innermost line of users' code; or else of a library."""
+    """`app.py:12: `: the innermost line of users' code, or else of a library."""
     of_user = of_library = ""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
@@ -292,7 +293,7 @@ def _line_of(trace: TracebackType | None) -> str:
 
 
 def _module_to_run(name: str) -> importlib.machinery.ModuleSpec:
-    """What `python -m name` runs, with its packages imported."""
+    """The module that `python -m name` runs, after the import of its packages."""
     spec = importlib.util.find_spec(name)
     if spec is not None and spec.submodule_search_locations is not None:
         spec = importlib.util.find_spec(f"{name}.__main__")
@@ -306,7 +307,7 @@ def _compiled(file: str) -> CodeType:
 
 
 def folder_of(program: Program) -> str:
-    """What Python puts first into sys.path."""
+    """The folder that Python puts first into sys.path."""
     return os.getcwd() if program.is_module else os.path.dirname(os.path.realpath(program.target))
 
 
@@ -314,7 +315,8 @@ def folder_of(program: Program) -> str:
 
 
 def _give_each_its_own(undo: ExitStack, lives: Sequence[_Life]) -> None:
-    """sys.argv, `__main__` and the main thread, by the calling thread's program."""
+    """Give each program its own sys.argv, `__main__` and main thread, found by the calling
+    thread."""
     threads, real = {life.program.name: life.thread for life in lives}, threading.main_thread
     set_attribute(undo, threading, "main_thread", lambda: threads.get(app_here()) or real())
     if len(lives) == 1:
@@ -340,10 +342,10 @@ class _MainOfEach(ModuleType):
         super().__init__("__main__")
         object.__setattr__(self, "_lives", lives)
 
-    def __getattribute__(self, name: str) -> Any:
+    def __getattribute__(self, name: str) -> object:
         return getattr(_here(object.__getattribute__(self, "_lives")).main, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         setattr(_here(object.__getattribute__(self, "_lives")).main, name, value)
 
 
@@ -356,7 +358,7 @@ def _sys_of_each(lives: dict[str, _Life]) -> type[ModuleType]:
 
 
 def names_of(targets: Iterable[str]) -> list[str]:
-    """A name for each program that has none: its file's, with a number if it is taken."""
+    """A name for each program that has none: the file's name, with a number if it is taken."""
     names: list[str] = []
     for target in targets:
         stem = os.path.basename(target).removesuffix(".py")

@@ -1,10 +1,10 @@
-"""Puts replacements where the originals are held, and puts the originals back.
+"""Puts replacements in place of the originals, and puts the originals back.
 
-Owns: when that happens, attributes that are set for the time of a world.  Never: who holds an
-original (holders.py), what is replaced (replaced/), or what a replacement does.
-Kafka: no counterpart; unittest.mock.patch, for everything that was imported by name before.
+Owns: the moments of both, and attributes that are set during a world.  Never: finds the holders of
+originals (holders.py), chooses what to replace, or defines a replacement (replaced/). Kafka: no
+counterpart; like unittest.mock.patch, also for names that were imported before.
 
-A replacement asks whether the calling thread is one of the world, and calls the original if not.
+A replacement calls the original for threads outside of the world.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import gc
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from typing import Any
 
 from kcluster.world.holders import Holder, Replacement, holders_of
 
@@ -22,7 +21,7 @@ from kcluster.world.holders import Holder, Replacement, holders_of
 class Replacing:
     """The replacements of one process; put in and taken out as often as there are worlds.
 
-    Holders are looked for again when modules were imported since the last world.
+    Holders are searched again if modules were imported since the last world.
     """
 
     def __init__(self, replacements: Callable[[], Iterable[Replacement]]) -> None:
@@ -31,9 +30,9 @@ class Replacing:
         self._modules_seen = 0
 
     def put_in(self, undo: ExitStack) -> None:
-        """Replace; `undo` puts the originals back."""
+        """Put the replacements in; `undo` puts the originals back."""
         if self._modules_seen != len(sys.modules):
-            self._holders = []  # which are holders themselves
+            self._holders = []  # they are holders themselves
             self._holders = holders_of(self._replacements)
             self._modules_seen = len(sys.modules)
         undo.callback(self._put_back)
@@ -45,7 +44,7 @@ class Replacing:
             holder.put(holder.original)
 
 
-def set_attribute(undo: ExitStack, owner: Any, name: str, value: Any) -> None:
+def set_attribute(undo: ExitStack, owner: object, name: str, value: object) -> None:
     """Set an attribute of a module or a Python class; `undo` restores it."""
     is_own = name in vars(owner)
     old = vars(owner).get(name)
@@ -60,8 +59,8 @@ def set_attribute(undo: ExitStack, owner: Any, name: str, value: Any) -> None:
     setattr(owner, name, value)
 
 
-def set_in_builtin_type(undo: ExitStack, owner: type, name: str, value: Any) -> None:
-    """The same for a type written in C, whose attributes cannot be set from Python."""
+def set_in_builtin_type(undo: ExitStack, owner: type, name: str, value: object) -> None:
+    """Set an attribute of a type written in C, which Python does not allow; `undo` restores it."""
     (attributes,) = (x for x in gc.get_referents(owner.__dict__) if isinstance(x, dict))
     old = attributes[name]
 

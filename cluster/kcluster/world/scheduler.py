@@ -1,13 +1,13 @@
-"""The threads of a world: which one runs, when time moves, and what each waits for.
+"""The threads of a world: their turns, their waits, and the passing of time.
 
 Owns: threads, the baton that one of them holds, the run queue, their timers.  Never: replaces
-anything (replaced/ does), opens a socket, moves time itself (its clock does: the cluster).
-Kafka: no counterpart; the operating system's scheduler.
+anything (replaced/ does), opens a socket, moves time itself (the cluster does). Kafka: no
+counterpart; the operating system's scheduler.
 
 The user's threads are real OS threads, so thread locals, asyncio, debuggers and coverage work as
 they are.  One of them runs at a time.  A thread that waits hands the baton to the next one that can
-run.  When none can, the thread that was last to run lets time pass, up to the next timer or until
-something in the cluster (bytes that arrive) makes one of them able to run.
+run.  When no thread can run, the one that ran last lets time pass, up to the next timer or until an
+event of the cluster, such as arriving bytes, wakes a thread.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ _acquire: Final[Callable[..., bool]] = _thread.LockType.acquire
 _release: Final[Callable[[Any], None]] = _thread.LockType.release
 _start_new_thread: Final = _thread.start_new_thread
 _get_ident: Final = _thread.get_ident
-# Bound before anything is replaced: the scheduler itself needs the real ones.
+# Bound before anything is replaced, because the scheduler itself needs the real functions.
 
 INTERRUPTIONS: Final = (0.02, 0.1, 0.3, 0.6)
-"""How probable it is that a thread is interrupted where it can be: one of these in each world, for
-some races want few interruptions and some many."""
+"""Probabilities of an interruption at each possible place.  Each world has one of them: some races
+need few interruptions, some many."""
 LONGEST_PAUSE_US: Final = 5_000
 """An interrupted thread may be kept waiting for up to this time, as on a busy machine."""
 TIME_SLICE_US: Final = 5_000
-"""A thread that computes for this long lets the others run, as with the interpreter's lock."""
+"""The computing time after which a thread lets the others run, as with the interpreter's lock."""
 LONGEST_HANDOVER_S: Final = 1.0
-"""How long the first thread waits for the baton after Ctrl-C, in real time."""
+"""The longest real time that the first thread waits for the baton after Ctrl-C."""
 MAX_ENDINGS: Final = 1_000
-"""How often a thread that is left at the end is woken, until it is given up."""
+"""The number of times that a thread that is left at the end is woken before it is given up."""
 
 
 class WorldClock(Protocol):
-    """The cluster's time, which passes only when the scheduler says so."""
+    """The cluster's time, which passes only through the scheduler."""
 
     @property
     def now_us(self) -> int:
@@ -64,9 +64,10 @@ class WorldClock(Protocol):
 
 @final
 class WorldThread:
-    """A thread of the world.  `number`: in the order of their starts, 0 for the one that entered.
+    """A thread of the world.  `number`: its place in the order of starts, 0 for the thread that
+    entered.
 
-    `sentinel`: called once when it has ended, for whoever joins it.
+    `sentinel`: called once when the thread has ended, for threads that join it.
     """
 
     __slots__ = (
@@ -78,31 +79,31 @@ class WorldThread:
         self.scheduler = scheduler
         self.number = number
         self.app = app
-        """The program that it belongs to; "" for a test."""
+        """The program that the thread belongs to; "" for a test."""
         self.baton = _allocate_lock()
         _acquire(self.baton)
         self.ident = 0
-        """Of its OS thread."""
+        """The ident of its OS thread."""
         self.is_parked = False
         self.was_woken = False
-        """It was woken by somebody, not by its deadline."""
+        """Whether a wake-up ended its wait, and not its deadline."""
         self.is_done = False
         self.is_ended_by_force = False
         self.is_lost = False
-        """It kept the baton, and the others went on without it."""
+        """Whether it kept the baton, so that the others went on without it."""
         self.token = 0
-        """Counts its waits: a timer of an earlier wait does not end a later one."""
+        """The number of its waits, so that a timer of an earlier wait does not end a later one."""
         self.wait: Waiting = FOREVER
         self.polls = Polls()
         self.loading = 0
-        """How many modules it is loading: it is not interrupted meanwhile."""
+        """The number of modules that it is loading; while it loads one, it is not interrupted."""
         self.line = (0, 0, -1)
-        """Where it could be interrupted last: (frame, line, instruction)."""
+        """The place at which it could last be interrupted: (frame, line, instruction)."""
         self.sentinel: Callable[[], object] | None = None
 
     @property
     def name(self) -> str:
-        """Of its threading.Thread, if it has one."""
+        """The name of its threading.Thread, if it has one."""
         thread = threading._active.get(self.ident)  # type: ignore[attr-defined]  # asks silently
         return thread.name if thread is not None else f"thread {self.number}"
 
@@ -110,8 +111,8 @@ class WorldThread:
 class Scheduler:
     """All threads of one world.
 
-    `limit_us`: when the world has to be over, by the cluster's clock.  `rng`: draws which thread
-    runs next and where threads are interrupted; without it they run first in, first out.
+    `limit_us`: the time of the cluster's clock at which the world must have ended.  `rng`: draws
+    the next thread to run and the interruptions; without it, threads run first in, first out.
     """
 
     def __init__(
@@ -126,11 +127,11 @@ class Scheduler:
         self.limit_us = limit_us
         self.cost = cost or ComputeCost()
         self.threads: list[WorldThread] = []
-        """Those that have not ended, in the order of their starts."""
+        """The threads that have not ended, in the order of their starts."""
         self.current: WorldThread | None = None
-        """The one with the baton."""
+        """The thread with the baton."""
         self.is_advancing = False
-        """The cluster runs, in the thread of `current`, which must not wait now."""
+        """Whether the cluster runs, in the thread of `current`, which must not wait now."""
         self.switches = 0
         self.lines: WaitingLines[WorldThread] = WaitingLines()
         self.is_random = rng is not None
@@ -138,26 +139,27 @@ class Scheduler:
         self._rng = rng
         self._chance = 0.0 if rng is None else rng.choice(INTERRUPTIONS)
         self.by_ident: dict[int, WorldThread] = {}
-        """Those that have begun and not ended, without those that are `outside` now."""
+        """The threads that have begun and not ended, by ident, without those that are `outside`
+        now."""
         self._run_queue: deque[WorldThread] = deque()
         self._timers: list[tuple[int, int, WorldThread, int]] = []
-        """(µs, sequence number, thread, token of the wait)."""
+        """(time in µs, sequence number, thread, token of the wait)."""
         self._sequence = 0
         self._started = 0
         self._slice_us = 0
-        """Computed by the current thread since it got the baton."""
+        """The computing time of the current thread since it got the baton, in µs."""
         self._crash: BaseException | None = None
-        """To be raised in the first thread."""
+        """The error that the first thread is to raise."""
         self._last_reading_ns = 0
 
     def thread_here(self) -> WorldThread | None:
-        """The calling thread, if it is one of this world."""
+        """The calling thread, if it belongs to this world."""
         return self.by_ident.get(_get_ident())
 
     @contextmanager
     def outside(self) -> Iterator[None]:
-        """The calling thread is of no world meanwhile: clocks, locks and threads are the machine's.
-        It must not wait for a thread of the world."""
+        """Take the calling thread out of the world for a while: clocks, locks and threads are the
+        machine's. It must not wait for a thread of the world."""
         thread = self.by_ident.pop(_get_ident(), None)
         try:
             yield
@@ -167,7 +169,7 @@ class Scheduler:
 
     @property
     def here(self) -> WorldThread:
-        """The calling thread, which is one of this world."""
+        """The calling thread, which must belong to this world."""
         return self.by_ident[_get_ident()]
 
     @property
@@ -187,7 +189,7 @@ class Scheduler:
 
     def leave(self) -> list[StuckThread]:
         """End every other thread, by an exception where it waits, and let go of the calling thread,
-        which is the first thread.  Returns those that were left, as they were."""
+        which is the first thread.  Returns descriptions of the ended ones."""
         first = self._first
         left = self.describe(others_than=first)
         self.limit_us = NEVER_US
@@ -213,8 +215,8 @@ class Scheduler:
     def spawn(
         self,
         function: Callable[..., object],
-        arguments: Sequence[Any],
-        keywords: Mapping[str, Any],
+        arguments: Sequence[object],
+        keywords: Mapping[str, object],
         app: str | None = None,
     ) -> WorldThread:
         """Start a thread of the world; it runs when its turn comes."""
@@ -250,7 +252,7 @@ class Scheduler:
         thread.is_done = True
         self.by_ident.pop(thread.ident, None)
         self.threads.remove(thread)
-        # One that is ended by force may have wanted to wait, or to let others run.
+        # A thread that is ended by force may have wanted to wait, or to let others run.
         thread.is_parked = False
         while thread in self._run_queue:
             self._run_queue.remove(thread)
@@ -259,8 +261,8 @@ class Scheduler:
     # ----------------------------------------------------------------------------------- waiting
 
     def park(self, deadline_us: int | None, wait: Waiting) -> bool:
-        """The calling thread waits until somebody wakes it, or until the deadline; returns whether
-        it was woken."""
+        """Let the calling thread wait until it is woken, or until the deadline; returns whether it
+        was woken."""
         assert not self.is_advancing, f"the cluster itself waits: {wait}"
         thread = self._current
         thread.is_parked, thread.was_woken, thread.wait = True, False, wait
@@ -273,25 +275,25 @@ class Scheduler:
         return thread.was_woken
 
     def wake(self, thread: WorldThread) -> None:
-        """Let a thread that waits go on."""
+        """Wake a waiting thread."""
         if thread.is_parked:
             thread.is_parked, thread.was_woken = False, True
             self._run_queue.append(thread)
 
-    def pass_on(self, lock: Any) -> None:
-        """A lock is free: the first thread that waits for it is next."""
+    def pass_on(self, lock: object) -> None:
+        """Reserve a free lock for the first thread that waits for it, and wake the thread."""
         thread = self.lines.first(lock)
         if thread is not None:
             self.lines.reserved[lock] = thread
             self.wake(thread)
 
     def let_others_run(self) -> None:
-        """The calling thread goes to the end of the run queue."""
+        """Put the calling thread at the end of the run queue."""
         self._run_queue.append(self._current)
         self._switch()
 
     def sleep(self, duration_us: int, wait: Waiting) -> None:
-        """The calling thread waits for this long."""
+        """Let the calling thread wait this long."""
         if duration_us <= 0:
             self.polled()
             self.let_others_run()
@@ -299,14 +301,13 @@ class Scheduler:
             self.park(self.now_us + duration_us, wait)
 
     def sleep_in_c(self, duration_us: int, wait: Waiting) -> None:
-        """The same for C code, which passes no exception on: what is to be raised in this thread is
-        raised at its next wait."""
-        with _AtNextWait(self):
+        """Sleep, called from C code, which passes no exception on; an exception meant for this
+        thread is raised at its next wait."""
+        with _Crashes(self, all_of_them=True):
             self.sleep(duration_us, wait)
 
     def may_switch(self) -> None:
-        """A place at which the calling thread could be interrupted: with random interleavings it
-        is, now and then."""
+        """Interrupt the calling thread here with some probability, if interleavings are random."""
         if self._rng is None or not self._run_queue or self.is_advancing or self._current.loading:
             return
         if self._rng.random() >= self._chance:
@@ -317,8 +318,8 @@ class Scheduler:
             self.park(self.now_us + self._rng.randrange(1, LONGEST_PAUSE_US), FOREVER)
 
     def deadline_us(self, timeout_s: float) -> int | None:
-        """The time at which a timeout has passed that begins at the last reading of the clock,
-        rounded up: who sleeps until then finds it past.  None for timeouts longer than anything."""
+        """The end of a timeout that began at the last reading of the clock, rounded up: a thread
+        that sleeps until then finds it past.  None for endless timeouts."""
         if timeout_s >= 1e9:
             return None
         last_ns = max(self._last_reading_ns, self.now_us * 1000)
@@ -327,8 +328,8 @@ class Scheduler:
     # ----------------------------------------------------------------------------------- the clock
 
     def read_clock_ns(self) -> int:
-        """The time, by a thread.  No two readings are equal, and reading without ever waiting takes
-        time (compute.py)."""
+        """The time, as read by a thread.  No two readings are equal, and reading without ever
+        waiting takes time (compute.py)."""
         if self.is_random:
             self.may_switch()
         cost_us = self.cost.of_reading()
@@ -339,13 +340,13 @@ class Scheduler:
         return reading_ns
 
     def polled(self) -> None:
-        """The calling thread looked for something in vain, and does not wait for it."""
+        """Count a poll of the calling thread that found nothing and does not wait."""
         cost_us = self.cost.of_poll(self._current.polls, self.now_us)
         if cost_us and not self.is_advancing:
             self.compute(cost_us)
 
     def compute(self, cost_us: int) -> None:
-        """The calling thread computes; the cluster and timers go on meanwhile."""
+        """Charge computing time to the calling thread; the cluster and timers go on meanwhile."""
         until_us = self.now_us + cost_us
         self._advance(until_us, _never)
         self._fire_timers()
@@ -399,16 +400,16 @@ class Scheduler:
                 self._take_baton(thread)
 
     def _take_baton(self, thread: WorldThread) -> None:
-        """Ctrl-C, or another signal, has interrupted the first thread, and another one has the
-        baton, which it hands over at its next wait."""
+        """Take the baton from another thread at its next wait, because Ctrl-C or another signal has
+        interrupted the first thread, which calls this."""
         self._crash = KeyboardInterrupt()
         if not _acquire(thread.baton, True, LONGEST_HANDOVER_S):
             self.go_on_without_current()
         self._crash = None
 
     def go_on_without_current(self) -> None:
-        """The thread with the baton does not hand it over; the calling thread, which is the first
-        one, takes it.  The other belongs to the world no longer."""
+        """Take the baton from a thread that does not hand it over; the other thread belongs to the
+        world no longer.  Called by the first thread."""
         first, lost = self._first, self._current
         if lost is first:
             return
@@ -420,12 +421,12 @@ class Scheduler:
         first.is_parked = False
         self.current = first
         if lost.sentinel is not None:
-            lost.sentinel()  # nobody waits for it, and nor does the end of the process
+            lost.sentinel()  # neither join() nor the end of the process waits for it
         end_thread(lost.ident)
 
     @property
     def progress(self) -> tuple[int, ...]:
-        """Changes whenever threads do something in the world."""
+        """A number that changes whenever a thread of the world does something."""
         return (self.switches, self.cost.readings, self.now_us, self._sequence)
 
     def _hand_to(self, thread: WorldThread) -> None:
@@ -448,7 +449,7 @@ class Scheduler:
         return self._run_queue.popleft()
 
     def crash(self, error: BaseException) -> None:
-        """The first thread raises this when it has the baton."""
+        """Have the first thread raise this error when it has the baton."""
         self._crash = error
 
     def _let_time_pass(self) -> None:
@@ -474,7 +475,7 @@ class Scheduler:
             raise Deadlock(self.describe())
 
     def describe(self, others_than: WorldThread | None = None) -> list[StuckThread]:
-        """What each thread waits for, and where."""
+        """A description of each thread: its wait, and the place of it."""
         frames = sys._current_frames()
         return [
             StuckThread(thread.name, thread.wait, place_of(frames.get(thread.ident)), thread.app)
@@ -484,12 +485,14 @@ class Scheduler:
 
 
 class _Crashes:
-    """A bug in a broker, a deadlock, the limit: the first thread reports it, whoever finds it."""
+    """Reports a bug in a broker, a deadlock or the limit in the first thread, whichever thread
+    meets it.  `all_of_them`: every other error too, as C code passes none on."""
 
-    __slots__ = ("_scheduler",)
+    __slots__ = ("_all_of_them", "_scheduler")
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, *, all_of_them: bool = False) -> None:
         self._scheduler = scheduler
+        self._all_of_them = all_of_them
 
     def __enter__(self) -> None:
         pass
@@ -500,37 +503,16 @@ class _Crashes:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        if not isinstance(error, Exception):
+        if error is None or not (self._all_of_them or isinstance(error, Exception)):
             return False
-        self._scheduler.crash(error)
-        return True
-
-
-class _AtNextWait:
-    """What is raised here, the thread raises at its next wait."""
-
-    __slots__ = ("_scheduler",)
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
-        if error is not None and not isinstance(error, WorldEnded):
+        if not isinstance(error, WorldEnded):
             self._scheduler.crash(error)
         return True
 
 
 def end_thread(ident: int) -> None:
-    """Raise WorldEnded in a thread of the interpreter, once it runs Python code.  Nobody reports
-    it, also if that is after the end of the world."""
+    """Raise WorldEnded in a thread of the interpreter, once it runs Python code.  The error is not
+    reported, even if it comes after the end of the world."""
     thread = threading._active.get(ident)  # type: ignore[attr-defined]  # asks silently
     if thread is not None:
         thread._invoke_excepthook = _ignore

@@ -1,10 +1,10 @@
 """Runs with many seeds, each in a child that is forked from this process.
 
-Owns: the children, their outcomes, which seed failed first.  Never: knows what a run does, prints.
-Kafka: no counterpart.
+Owns: the children, their outcomes, the choice of the first failed seed.  Never: knows what a run
+does, prints. Kafka: no counterpart.
 
-What this process has imported, its children need not import.  They take no part in its exit: no
-atexit functions, no flushed streams.  What a child prints is kept, and comes with its outcome.
+Children need not import the modules of this process.  They take no part in its exit: no atexit
+functions, no flushed streams.  A child's output is part of its outcome.
 """
 
 from __future__ import annotations
@@ -30,31 +30,34 @@ from msgspec import Struct
 from kcluster.world.heap import frozen_for_children
 
 LIMIT_S: Final = 120.0
-"""A child that has used so much CPU time hangs, and so does one that uses hardly any for so long by
-the machine's clock.  On a busy machine a child may take much longer, and does not hang."""
+"""The CPU time after which a child counts as hanging, and the real time after which one does that
+uses hardly any CPU.  On a busy machine a sound child may take much longer."""
 IDLE_SHARE: Final = 0.002
-"""A child that uses less of a core than this is blocked: with 100 others it has five times more."""
+"""A child that uses less of a core than this is blocked; beside 100 others a working child uses
+five times more."""
 MIN_LOOK_S: Final = 0.1
 GRACE_S: Final = 0.5
-"""A child that hangs may take this long to print where."""
+"""The time that a hanging child has to print the places of its threads."""
 WHERE_SIGNAL: Final = signal.SIGUSR2
-"""Upon it a child prints the place of each thread, in C code: even if a thread blocks in C."""
+"""The signal upon which a child prints the place of each thread; handled in C, in case a thread
+blocks there."""
 _CPU_OF_PROCESS: Final = 2
-"""In a clock's id: of a process, of the kind CPUCLOCK_SCHED (clock_getcpuclockid)."""
+"""The bits of a clock's id that mean a process, of the kind CPUCLOCK_SCHED
+(clock_getcpuclockid)."""
 MAX_OUTPUT_BYTES: Final = 1 << 20
-"""The end of what a child printed is kept, up to this size."""
+"""The greatest size of a child's output; beyond it only the end is kept."""
 
 
 class SeedResult(Struct, frozen=True):
-    """What a run reports.  `report`: whatever the caller makes of it, for instance text or JSON."""
+    """The report of a run.  `report`: made by the caller, for instance text or JSON."""
 
     failed: bool
     report: bytes = b""
 
 
 class SeedOutcome(Struct, frozen=True):
-    """One child.  `result`: None if it ended without one; `ended`: then how, in words; `output`:
-    what it printed, its end if it is long."""
+    """One child.  `result`: None if the child ended without one; `ended`: then the way in which it
+    ended, in words; `output`: its output, or the end of it."""
 
     seed: int
     result: SeedResult | None
@@ -68,16 +71,16 @@ class SeedOutcome(Struct, frozen=True):
 
 
 class SeedsOutcome(Struct, frozen=True):
-    """All children.  `first_failed`: the failed one with the lowest seed; `passed`: how many seeds
-    passed, of those that were run to their end."""
+    """All children.  `first_failed`: the failed one with the lowest seed; `passed`: the number of
+    seeds that passed."""
 
     first_failed: SeedOutcome | None
     passed: int
 
 
 class _Child(Struct, eq=False):
-    """A child that runs.  `results`: the reading end of its pipe; `look_s`: when to see whether it
-    hangs, by the machine's clock; `cpu_s`: what it had used at `since_s`."""
+    """A running child.  `results`: the reading end of its pipe; `look_s`: the real time of the next
+    check whether it hangs; `cpu_s`: its CPU time at `since_s`."""
 
     seed: int
     pid: int
@@ -88,7 +91,7 @@ class _Child(Struct, eq=False):
     since_s: float
     cpu_s: float = 0.0
     hangs: str = ""
-    """How, in words."""
+    """The reason to think that it hangs, in words; "" if it works."""
 
 
 def run_seeds(
@@ -100,7 +103,7 @@ def run_seeds(
     on_outcome: Callable[[SeedOutcome], object] = lambda outcome: None,
 ) -> SeedsOutcome:
     """Call `run(seed)` in a child for each seed, `workers` at a time (0: as many as cores), until
-    one fails.  The failed one with the lowest seed is the same however fast each child is.
+    one fails.  The failed seed that is reported does not depend on the speed of the children.
 
     `on_outcome` is called here, for each child that ended.  An exception of `run` fails its seed.
     """
@@ -134,11 +137,11 @@ def cores() -> int:
 
 
 class _Children:
-    """The children that run."""
+    """The running children."""
 
     def __init__(self, run: Callable[[int], SeedResult], limit_s: float) -> None:
         self.running: dict[int, _Child] = {}
-        """By the reading end of the pipe."""
+        """The children by the reading ends of their pipes."""
         self._run = run
         self._limit_s = limit_s
         self._selector = selectors.DefaultSelector()
@@ -150,7 +153,7 @@ class _Children:
         sys.stdout.flush()
         sys.stderr.flush()
         with warnings.catch_warnings():
-            # Threads of a test runner's: the child uses nothing of theirs.
+            # Threads of a test runner do not exist in the child, which uses nothing of theirs.
             warnings.filterwarnings("ignore", ".*multi-threaded", DeprecationWarning)
             pid = os.fork()
         if pid == 0:
@@ -164,12 +167,12 @@ class _Children:
         self._selector.register(receiving, selectors.EVENT_READ)
 
     def ended(self) -> Iterator[SeedOutcome]:
-        """Wait until something happens; the children that have ended."""
+        """Wait until a child ends or hangs; return the ended children."""
         soonest_s = min(child.look_s for child in self.running.values())
         for key, _ in self._selector.select(max(0.0, soonest_s - time.monotonic())):
             child = self.running.get(key.fd)
             if child is None:
-                continue  # it was stopped meanwhile
+                continue  # it was stopped in between
             data = os.read(key.fd, 1 << 16)
             child.received.extend(data)
             if not data:
@@ -195,7 +198,7 @@ class _Children:
                 child.hangs = f"did nothing for {limit_s:g} s"
             child.since_s, child.cpu_s = now_s, cpu_s
         if cpu_s is not None and not child.hangs:
-            # With a core for itself, it may reach the limit then.
+            # With a core to itself, it may reach the limit at that time.
             child.look_s = now_s + max(limit_s - cpu_s, MIN_LOOK_S)
         return bool(child.hangs)
 
@@ -224,7 +227,7 @@ class _Children:
 
 
 def _cpu_s(pid: int) -> float | None:
-    """The CPU time that a process has used; None where the system does not tell."""
+    """The CPU time that a process has used; None if the system cannot say."""
     if not sys.platform.startswith("linux"):
         return None
     return time.clock_gettime(~pid << 3 | _CPU_OF_PROCESS)
@@ -240,7 +243,7 @@ def _how_it_ended(exit_code: int) -> str:
 
 
 class _ChildEnding:
-    """How a run ended in a child: whatever it raises is its result."""
+    """Turns everything that a run raises into the child's result."""
 
     def __init__(self) -> None:
         self.result = SeedResult(True)
@@ -261,7 +264,7 @@ class _ChildEnding:
 
 
 def _live(seed: int, run: Callable[[int], SeedResult], sending: int, output: IO[bytes]) -> NoReturn:
-    """The life of a child, which never returns to its parent's code."""
+    """Run in a child; never returns to the parent's code."""
     exit_code = 1
     try:
         os.dup2(output.fileno(), 1)

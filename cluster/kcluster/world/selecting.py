@@ -1,7 +1,7 @@
 """Waiting for several sockets of a world: selectors, and select.
 
-Owns: the selector.  Never: when a socket is ready (sockets.py).
-Kafka: no counterpart; epoll.
+Owns: the selector.  Never: decides when a socket is ready (sockets.py). Kafka: no counterpart;
+epoll.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kcluster.world.active import refused, scheduler_here, world_here
+from kcluster.world.callers import ASYNCIO
 from kcluster.world.scheduler import WorldThread
 from kcluster.world.socket_table import Pollable
 from kcluster.world.sockets import WorldSocket
@@ -24,25 +25,25 @@ _WRITE: Final = selectors.EVENT_WRITE
 POLLIN: Final = 1
 POLLPRI: Final = 2
 POLLOUT: Final = 4
-"""Those of select, on every system."""
+"""The flags of select.poll, on every system."""
 SHORT_S: Final = 0.001
-"""Who waits for no longer than this is spinning."""
+"""The longest timeout of a spinning thread."""
 _FOR_SOCKETS: Final = Waiting(WaitFor.SOCKETS)
 
 
 class WorldSelector(selectors.BaseSelector):
-    """selectors.DefaultSelector, for a thread of a world."""
+    """Replaces selectors.DefaultSelector for a thread of a world."""
 
     def __init__(self) -> None:
         self._keys: dict[int, selectors.SelectorKey] = {}
-        """By descriptor, in the order of answers."""
+        """By descriptor, in the order of results."""
         self._sockets: dict[int, Pollable] = {}
         self._waiting: WorldThread | None = None
-        """The thread that is in `select`."""
+        """The thread that waits in `select`."""
         self._map: _KeysByFile | None = _KeysByFile(self, self._keys)
 
-    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        """As in the standard library."""
+    def register(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
+        """Register a file, as the standard library's selectors do."""
         if not events or events & ~(_READ | _WRITE):
             raise ValueError(f"Invalid events: {events!r}")
         number, sock = _socket_of(fileobj)
@@ -53,31 +54,32 @@ class WorldSelector(selectors.BaseSelector):
         sock.watch(self._changed)
         return key
 
-    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        """As in the standard library."""
+    def unregister(self, fileobj: object) -> selectors.SelectorKey:
+        """Unregister a file, as the standard library's selectors do."""
         key = self._keys.pop(self.number_of(fileobj))
         self._sockets.pop(key.fd).unwatch(self._changed)
         return key
 
-    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        """As in the standard library; the key keeps its place in the order of answers."""
+    def modify(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
+        """Change a key, as the standard library's selectors do; it keeps its place in the order of
+        results."""
         key = self.get_key(fileobj)._replace(events=events, data=data)
         self._keys[key.fd] = key
         self._changed()
         return key
 
     def number_of(self, fileobj: Any) -> int:
-        """The descriptor under which it is registered; KeyError if it is not."""
+        """The descriptor under which a file is registered; KeyError if it is not."""
         number = fileobj if isinstance(fileobj, int) else fileobj.fileno()
         if number in self._keys:
             return int(number)
-        for key in self._keys.values():  # closed since
+        for key in self._keys.values():  # it was closed since
             if key.fileobj is fileobj:
                 return key.fd
         raise KeyError(f"{fileobj!r} is not registered")
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
-        """As in the standard library."""
+        """The registered keys, as the standard library's selectors return them."""
         return self._map  # type: ignore[return-value]  # None once it is closed, as there
 
     def _changed(self) -> None:
@@ -96,7 +98,7 @@ class WorldSelector(selectors.BaseSelector):
         return ready
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """As in the standard library: rounded up to milliseconds, as epoll waits."""
+        """Wait for ready files; timeouts are rounded up to milliseconds, as by epoll."""
         scheduler = scheduler_here()
         if scheduler is None:
             raise refused("a thread of no world uses a selector of one")
@@ -104,7 +106,7 @@ class WorldSelector(selectors.BaseSelector):
         if ready:
             scheduler.may_switch()
             return ready
-        looks_in_vain = not _is_asyncio()
+        looks_in_vain = not ASYNCIO.is_at(sys._getframe(1))
         if timeout is not None and timeout <= 0:
             if looks_in_vain:
                 scheduler.polled()
@@ -127,7 +129,7 @@ class WorldSelector(selectors.BaseSelector):
         return ready
 
     def close(self) -> None:
-        """As in the standard library."""
+        """Close the selector, as the standard library's selectors do."""
         for sock in self._sockets.values():
             sock.unwatch(self._changed)
         self._sockets.clear()
@@ -136,13 +138,13 @@ class WorldSelector(selectors.BaseSelector):
 
 
 class WorldPoll:
-    """select.poll, for a thread of a world."""
+    """Replaces select.poll for a thread of a world."""
 
     def __init__(self) -> None:
         self._selector = WorldSelector()
 
-    def register(self, fd: Any, eventmask: int = POLLIN | POLLPRI | POLLOUT) -> None:
-        """As in the standard library."""
+    def register(self, fd: object, eventmask: int = POLLIN | POLLPRI | POLLOUT) -> None:
+        """Register a file, as select.poll does."""
         with suppress(KeyError):
             self._selector.unregister(fd)
         events = (_READ if eventmask & POLLIN else 0) | (_WRITE if eventmask & POLLOUT else 0)
@@ -150,23 +152,17 @@ class WorldPoll:
 
     modify = register
 
-    def unregister(self, fd: Any) -> None:
-        """As in the standard library."""
+    def unregister(self, fd: object) -> None:
+        """Unregister a file, as select.poll does."""
         self._selector.unregister(fd)
 
     def poll(self, timeout_ms: float | None = None) -> list[tuple[int, int]]:
-        """As in the standard library.  An end or an error is reported as POLLIN."""
+        """Wait for ready files, as select.poll does.  An end or an error is reported as POLLIN."""
         timeout_s = None if timeout_ms is None or timeout_ms < 0 else timeout_ms / 1000
         return [
             (key.fd, (POLLIN if events & _READ else 0) | (POLLOUT if events & _WRITE else 0))
             for key, events in self._selector.select(timeout_s)
         ]
-
-
-def _is_asyncio() -> bool:
-    """Whether asyncio selects: its loop looks for sockets before each batch of callbacks that are
-    ready, and sleeps for its timers, so that it does not look in vain."""
-    return sys._getframe(2).f_globals.get("__name__") == "asyncio.base_events"
 
 
 class _KeysByFile(Mapping[Any, selectors.SelectorKey]):
@@ -179,7 +175,7 @@ class _KeysByFile(Mapping[Any, selectors.SelectorKey]):
     def __len__(self) -> int:
         return len(self._keys)
 
-    def __getitem__(self, fileobj: Any) -> selectors.SelectorKey:
+    def __getitem__(self, fileobj: object) -> selectors.SelectorKey:
         return self._keys[self._selector.number_of(fileobj)]
 
     def __iter__(self) -> Iterator[int]:
@@ -202,10 +198,10 @@ def _socket_of(fileobj: Any) -> tuple[int, Pollable]:
 
 
 def select(
-    readers: Any, writers: Any, others: Any, timeout: float | None = None
+    readers: Any, writers: Any, others: object, timeout: float | None = None
 ) -> tuple[list[Any], list[Any], list[Any]]:
-    """select.select."""
-    wanted: dict[Any, int] = {}
+    """Replaces select.select."""
+    wanted: dict[object, int] = {}
     for event, objects in ((_READ, readers), (_WRITE, writers)):
         for each in objects:
             wanted[each] = wanted.get(each, 0) | event

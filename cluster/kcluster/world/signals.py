@@ -1,11 +1,11 @@
-"""Signals of programs in a world, and of a test: who handles which, and sending one.
+"""Signals of programs in a world, and of a test: their handlers, and sending one.
 
-Owns: these handlers.  Never: receives a signal of the real process.
-Kafka: no counterpart; what ends a service is SIGTERM.
+Owns: these handlers.  Never: receives a signal of the real process. Kafka: no counterpart; services
+are ended by SIGTERM.
 
 Python accepts handlers in a process' main thread only, and runs them there.  A program of a world
-may set them in its first thread, which is its main thread.  DIFFERS: they run in a thread of their
-own, beside that thread; those of a signal that a program sends itself run where it does.
+may set them in its first thread, which is its main thread.  DIFFERS: handlers run in a thread of
+their own beside it; the handler of a signal that a program sends itself runs in the sending thread.
 
 A test is a program without a name.  A signal that it sends itself and does not handle is real.
 """
@@ -20,13 +20,13 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 from kcluster.world.active import thread_here
-from kcluster.world.holders import is_untouched
+from kcluster.world.callers import is_tool
 from kcluster.world.replacing import set_attribute
 from kcluster.world.sockets import WorldSocket
 from kcluster.world.world import World
 
 Handler = Any
-"""As signal.signal takes it."""
+"""A handler in the form that signal.signal takes."""
 IGNORED: Final = frozenset(
     number
     for name in ("SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH")
@@ -36,7 +36,7 @@ IGNORED: Final = frozenset(
 
 
 class EndedBySignal(SystemExit):
-    """A program has sent itself a signal that it does not handle."""
+    """Raised when a program sends itself a signal that it does not handle."""
 
     def __init__(self, number: int) -> None:
         super().__init__(exit_code_of(number))
@@ -44,7 +44,7 @@ class EndedBySignal(SystemExit):
 
 
 def exit_code_of(number: int) -> int:
-    """Of a process that a signal has ended, as shells report it."""
+    """The exit code of a process that this signal has ended, as shells report it."""
     return 128 + number
 
 
@@ -54,7 +54,7 @@ def _ignore() -> None:
 
 class ProgramSignals:
     """The handlers of all programs of a world.  `on_handler`: called when one is set.  `of_test`:
-    threads of no program are a test's."""
+    whether threads of no program belong to a test."""
 
     def __init__(
         self, world: World, on_handler: Callable[[], None] = _ignore, *, of_test: bool = False
@@ -64,12 +64,13 @@ class ProgramSignals:
         self._of_test = of_test
         self._handlers: dict[tuple[str, int], Handler] = {}
         self._wakeups: dict[str, int] = {}
-        """By program: the socket that asyncio wants a byte in for each signal."""
+        """The sockets into which asyncio wants a byte for each signal, by program."""
 
     def _app_here(self) -> str | None:
-        """The program that calls; None for all other threads, and for tools such as pytest."""
+        """The calling thread's program; None for all other threads, and for tools such as
+        pytest."""
         thread = thread_here()
-        if thread is None or is_untouched(sys._getframe(2).f_globals.get("__name__")):
+        if thread is None or is_tool(sys._getframe(2)):
             return None
         return thread.app if thread.app or self._of_test else None
 
@@ -130,15 +131,15 @@ class ProgramSignals:
 
     @property
     def is_handled(self) -> bool:
-        """Whether any program has any handler."""
+        """Whether any program handles any signal."""
         return any(map(callable, self._handlers.values()))
 
     def handles(self, app: str, number: int) -> bool:
-        """Whether a program has a handler."""
+        """Whether a program handles a signal."""
         return callable(self._handlers.get((app, number)))
 
     def _raise(self, app: str, number: int) -> bool:
-        """A program sends itself a signal; returns False if it is a real one."""
+        """Send the calling program a signal; returns False if it is to be a real one."""
         handler = self._handlers.get((app, number), signal.SIG_DFL)
         if callable(handler):
             self.deliver(app, number)

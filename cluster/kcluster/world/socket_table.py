@@ -1,8 +1,7 @@
 """The sockets of one world, by number and by port.
 
-Owns: who has which descriptor, and who listens on which port.  Never: how a socket behaves
-(sockets.py), who waits for it (selecting.py).
-Kafka: no counterpart; a process' table of files.
+Owns: the sockets by descriptor, the listening ones by port.  Never: decides how a socket behaves
+(sockets.py), or waits for one (selecting.py). Kafka: no counterpart; a process' table of files.
 
 A descriptor is a number far above those of the process.
 """
@@ -19,28 +18,28 @@ FIRST_PORT: Final = 40_000
 
 
 class Pollable(Protocol):
-    """What a selector asks of a socket."""
+    """A socket, as far as selectors use it."""
 
     @property
     def is_readable(self) -> bool:
-        """Whether recv, or accept, returns at once."""
+        """Whether recv or accept would return at once."""
 
     @property
     def is_writable(self) -> bool:
-        """Whether send returns at once, or a connection is made or refused."""
+        """Whether send would return at once, or an attempt to connect has ended."""
 
     def watch(self, on_change: Callable[[], None]) -> None:
-        """Call back whenever it may have become readable or writable."""
+        """Call back whenever the socket may have become readable or writable."""
 
     def unwatch(self, on_change: Callable[[], None]) -> None:
-        """End that."""
+        """End the callbacks."""
 
 
 class Listening(Protocol):
     """A socket that servers accept from."""
 
     def arrived(self, end: StreamEnd) -> None:
-        """A client has connected."""
+        """Take a client that has connected."""
 
 
 class SocketTable:
@@ -49,17 +48,17 @@ class SocketTable:
     def __init__(self) -> None:
         self.by_descriptor: dict[int, Pollable] = {}
         self.listening: dict[int, Listening] = {}
-        """By port."""
+        """The listening sockets by port."""
         self._descriptors = FIRST_DESCRIPTOR
         self._ports = FIRST_PORT
 
     def new_descriptor(self, sock: Pollable) -> int:
-        """A number for a socket."""
+        """A free number for a socket."""
         self._descriptors += 1
         self.by_descriptor[self._descriptors] = sock
         return self._descriptors
 
     def new_port(self) -> int:
-        """A port for a socket that is not bound to one."""
+        """A free port for a socket that is not bound to one."""
         self._ports += 1
         return self._ports

@@ -1,8 +1,8 @@
-"""Sockets of a world: what socket.socket and selectors are for its threads.
+"""Sockets of a world, in place of socket.socket for its threads.
 
-Owns: blocking, timeouts, options, names of the sockets of a world; servers inside it.  Never: how
-bytes pass (drivers/memory/ does), which threads run (scheduler.py).
-Kafka: no counterpart; the kernel's side of a client's sockets.
+Owns: blocking, timeouts, options, names of the sockets of a world; servers inside it.  Never:
+carries bytes (drivers/memory/ does), chooses threads to run (scheduler.py). Kafka: no counterpart;
+the kernel's side of a client's sockets.
 
 A socket here has a number instead of a file descriptor, and one end of a TCP connection in memory.
 """
@@ -32,11 +32,12 @@ _bare_socket: Final[Any] = _socket.socket.__new__
 
 
 class WorldSocket(RealSocket):
-    """socket.socket, for a thread of a world.  Its methods behave as the standard library's."""
+    """Replaces socket.socket for a thread of a world, with the methods of the standard
+    library's."""
 
-    _is_closed = True  # until it is made: __del__ sees also those that were refused
+    _is_closed = True  # for __del__ of a socket whose making was refused
 
-    def __new__(cls, *arguments: Any, **keywords: Any) -> WorldSocket:
+    def __new__(cls, *arguments: object, **keywords: object) -> WorldSocket:
         made: WorldSocket = _bare_socket(cls)
         return made
 
@@ -61,15 +62,15 @@ class WorldSocket(RealSocket):
         self._timeout: float | None = None
         self._end: StreamEnd | None = None
         self._local: tuple[str, int] = ("0.0.0.0", 0)
-        self._options: dict[tuple[int, int], Any] = {}
+        self._options: dict[tuple[int, int], object] = {}
         self._arrived: deque[StreamEnd] | None = None
-        """Connections to a listening socket that nobody has accepted."""
+        """Connections to a listening socket that are not yet accepted."""
         self._watchers: dict[Callable[[], None], None] = {}
         self._is_closed = False
         self._is_inheritable = False
         self._was_connected = False
-        """An attempt to connect has reported that it succeeded."""
-        self._io_refs = 0  # those of makefile(), as in the standard library
+        """Whether an attempt to connect has reported its success."""
+        self._io_refs = 0  # the files of makefile(), as in the standard library
         self._closed = False
 
     family = property(lambda self: socket.AddressFamily(self._family))
@@ -87,7 +88,7 @@ class WorldSocket(RealSocket):
     # -------------------------------------------------------------------------------- settings
 
     def fileno(self) -> int:
-        """Its number; -1 once it is closed."""
+        """The socket's number; -1 once it is closed."""
         return -1 if self._is_closed else self._fd
 
     def setblocking(self, flag: bool) -> None:
@@ -106,11 +107,11 @@ class WorldSocket(RealSocket):
     def gettimeout(self) -> float | None:
         return self._timeout
 
-    def setsockopt(self, level: int, name: int, value: Any, *rest: Any) -> None:
+    def setsockopt(self, level: int, name: int, value: object, *rest: object) -> None:
         self._check_open()
         self._options[level, name] = value
 
-    def getsockopt(self, level: int, name: int, *rest: Any) -> Any:
+    def getsockopt(self, level: int, name: int, *rest: object) -> Any:
         self._check_open()
         if (level, name) == (socket.SOL_SOCKET, socket.SO_ERROR):
             return 0 if self._end is None else self._end.take_error()
@@ -118,7 +119,7 @@ class WorldSocket(RealSocket):
 
     def set_inheritable(self, inheritable: bool) -> None:
         self._check_open()
-        self._is_inheritable = inheritable  # by processes that cannot be started
+        self._is_inheritable = inheritable  # no process could inherit it
 
     def get_inheritable(self) -> bool:
         self._check_open()
@@ -142,26 +143,26 @@ class WorldSocket(RealSocket):
 
     @property
     def is_readable(self) -> bool:
-        """Whether recv, or accept, returns at once."""
+        """Whether recv or accept would return at once."""
         if self._arrived is not None:
             return bool(self._arrived)
         return self._end is None or self._end.is_readable
 
     @property
     def is_writable(self) -> bool:
-        """Whether send returns at once, or a connection is made or refused."""
+        """Whether send would return at once, or an attempt to connect has ended."""
         if self._end is None:
             return self._arrived is None
         return not self._end.is_connecting and self._end.is_writable
 
     def watch(self, on_change: Callable[[], None]) -> None:
-        """Call back whenever it may have become readable or writable."""
+        """Call back whenever the socket may have become readable or writable."""
         self._watchers[on_change] = None
         if self._end is not None:
             self._end.watchers[on_change] = None
 
     def unwatch(self, on_change: Callable[[], None]) -> None:
-        """End that."""
+        """End the callbacks."""
         self._watchers.pop(on_change, None)
         if self._end is not None:
             self._end.watchers.pop(on_change, None)
@@ -172,7 +173,7 @@ class WorldSocket(RealSocket):
             end.watchers[on_change] = None
 
     def _wait(self, is_ready: Callable[[], bool], wait: Waiting) -> None:
-        """Block the calling thread until `is_ready()`, for the timeout at most."""
+        """Block the calling thread until `is_ready()`, but no longer than the timeout."""
         scheduler = scheduler_here()
         if self._timeout == 0.0:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
@@ -206,7 +207,7 @@ class WorldSocket(RealSocket):
         self._sockets.listening[self._local[1]] = self
 
     def arrived(self, end: StreamEnd) -> None:
-        """A connection to a listening socket."""
+        """Take a connection to this listening socket."""
         assert self._arrived is not None, "it listens"
         self._arrived.append(end)
         for on_change in tuple(self._watchers):
@@ -250,14 +251,14 @@ class WorldSocket(RealSocket):
             return self._refused(end)
         if end.is_connecting:
             return errno.EALREADY
-        # On Linux the call that follows a successful attempt returns 0, too.
+        # On Linux the call after a successful attempt returns 0, too.
         return errno.EISCONN if self._was_connected else self._refused(end)
 
     def _refused(self, end: StreamEnd) -> int:
         """The error of an attempt to connect, after which another may follow."""
         error = end.take_error()
         if not error and not end.is_connected:
-            error = errno.ECONNABORTED  # somebody has taken the error
+            error = errno.ECONNABORTED  # the error was read already
         if error:
             for on_change in self._watchers:
                 end.watchers.pop(on_change, None)
@@ -265,7 +266,7 @@ class WorldSocket(RealSocket):
         self._was_connected = not error
         return error
 
-    def connect(self, address: Any) -> None:
+    def connect(self, address: object) -> None:
         error = self.connect_ex(address)
         if error == errno.EAGAIN:
             raise TimeoutError("timed out")
@@ -316,7 +317,7 @@ class WorldSocket(RealSocket):
         while view:
             view = view[self.send(view) :]
 
-    def sendmsg(self, buffers: Any, *rest: Any) -> int:
+    def sendmsg(self, buffers: Any, *rest: object) -> int:
         return self.send(b"".join(bytes(buffer) for buffer in buffers))
 
     # ------------------------------------------------------------------------------------ the end
@@ -328,8 +329,8 @@ class WorldSocket(RealSocket):
         if how != socket.SHUT_RD:
             end.close_write()
 
-    def _real_close(self, *rest: Any) -> None:
-        """Called by close(), once no file made from it is open."""
+    def _real_close(self, *rest: object) -> None:
+        """Close the connection; called by close() once no file made from the socket is open."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -357,7 +358,7 @@ class WorldSocket(RealSocket):
 
 
 class Waking:
-    """Wakes a thread; a new one for each wait."""
+    """Wakes a thread; each wait has a new one."""
 
     __slots__ = ("_thread",)
 
@@ -368,8 +369,8 @@ class Waking:
         self._thread.scheduler.wake(self._thread)
 
 
-def socketpair(*arguments: Any) -> tuple[WorldSocket, WorldSocket]:
-    """socket.socketpair."""
+def socketpair(*arguments: object) -> tuple[WorldSocket, WorldSocket]:
+    """Replaces socket.socketpair."""
     one, other = WorldSocket(socket.AF_UNIX), WorldSocket(socket.AF_UNIX)
     ends = stream_pair(("", 0), ("", 0))
     one._attach(ends[0])

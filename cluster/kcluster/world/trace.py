@@ -1,12 +1,11 @@
 """The trace of a world: a line for each frame that passes between its clients and the brokers.
 
-Owns: putting packets together to frames, the form of the lines, the trace's hash.  Never: decodes a
-body, compares traces (check.py does).
-Kafka: tcpdump beside a broker.
+Owns: joining packets to frames, the form of the lines, the trace's hash.  Never: decodes a body,
+compares traces (check.py does). Kafka: tcpdump beside a broker.
 
 Columns: `1234567` µs since the start, `>` to the broker or `<` from it, API and version, broker,
 connection (they are counted), client.id, size of the frame with its length, hash of its bytes.  The
-time is that of the frame's last packet.  What is no frame is shown as bytes.
+time is that of the frame's last packet.  Bytes that are no frame are shown as they are.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _HASH_BYTES: Final = 6
 
 
 class TracedConnection(Protocol):
-    """What a line says of a connection."""
+    """A connection, as a line names it."""
 
     number: int
     broker_id: int
@@ -36,8 +35,8 @@ class TracedConnection(Protocol):
 
 
 class WireTrace:
-    """`driver.network.packet_sinks` are to have `on_packet`.  `origin_us`: what times count from.
-    `sink`: called with each line.  `count`: of lines so far."""
+    """Makes the lines.  Its `on_packet` belongs into `driver.network.packet_sinks`.  `origin_us`:
+    the time from which times count. `sink`: called with each line.  `count`: of lines so far."""
 
     def __init__(self, origin_us: int, sink: Callable[[str], object] | None = None) -> None:
         self.count = 0
@@ -46,17 +45,17 @@ class WireTrace:
         self._origin_us = origin_us
         self._unfinished: dict[tuple[int, bool], bytearray] = {}
         self._asked: dict[tuple[int, int], str] = {}
-        """API and version, by connection and correlation id."""
+        """API and version of each open request, by connection and correlation id."""
 
     @property
     def hash(self) -> str:
-        """Of all lines; equal for equal traces."""
+        """The hash of all lines; equal traces have equal hashes."""
         return self._hash.hexdigest()
 
     def on_packet(
         self, at_us: int, connection: TracedConnection, is_to_broker: bool, data: bytes
     ) -> None:
-        """Bytes are sent."""
+        """Take bytes that are sent."""
         key = (connection.number, is_to_broker)
         buffer = self._unfinished.setdefault(key, bytearray())
         buffer += data

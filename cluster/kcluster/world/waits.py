@@ -1,7 +1,7 @@
-"""What a thread of a world waits for, and where in the user's code.
+"""The waits of a world's threads: their kinds, and their places in the user's code.
 
-Owns: `Waiting`, `StuckThread`, the search for the user's line.  Never: the words (errors.py).
-Kafka: no counterpart; a thread dump.
+Owns: `Waiting`, `StuckThread`, the search for the user's line.  Never: puts them into words
+(errors.py). Kafka: no counterpart; a thread dump.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LIBRARY: Final = os.path.dirname(threading.__file__) + os.sep
 
 
 class WaitFor(enum.Enum):
-    """Kinds of waits.  The value is how it reads after "waits for"."""
+    """The kinds of waits.  The value completes the words "waits for"."""
 
     TURN = "its turn"
     LOCK = "a lock"
@@ -35,14 +35,14 @@ class WaitFor(enum.Enum):
 
 
 class Waiting(Struct, frozen=True):
-    """One wait.  `what`: which lock, socket or time, in a few words."""
+    """One wait.  `what`: the lock, socket or time, in a few words."""
 
     kind: WaitFor
     what: str = ""
 
     @property
     def is_for_cluster(self) -> bool:
-        """Whether something in the cluster can end it."""
+        """Whether an event of the cluster can end it."""
         return self.kind not in (WaitFor.LOCK, WaitFor.QUEUE, WaitFor.TURN)
 
 
@@ -58,8 +58,8 @@ class CodeLine(Struct, frozen=True):
 
 
 class StuckThread(Struct, frozen=True):
-    """A thread, what it waits for, and the user's line that does; None if it has none.  `app`: the
-    program that it belongs to, "" for a test."""
+    """A thread, its wait, and the line of the user's code that waits; None if there is none.
+    `app`: the program that it belongs to, "" for a test."""
 
     name: str
     wait: Waiting

@@ -1,11 +1,11 @@
 """Notices a thread that keeps the baton: it blocks in C, or computes for ever.
 
-Owns: how long that may take in real time, how the run is ended then.  Never: virtual time: a world
-whose threads all wait is the scheduler's (a deadlock, the limit).
-Kafka: no counterpart.
+Owns: the limits in real time, and the end of the run beyond them.  Never: virtual time; the
+scheduler notices a world in which all threads wait (a deadlock, the limit). Kafka: no counterpart.
 
-It is a real thread.  It ends the run by an exception in the world's first thread, if that is the
-main thread of the process (a signal interrupts most blocking calls); else it reports the thread.
+The watchdog is a real thread.  It ends the run by an exception in the world's first thread if that
+is the main thread of the process, where a signal interrupts most blocking calls; otherwise it
+reports the thread.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from kcluster.world.waits import place_of
 PATIENCE_S: Final = 20.0
 """How long a thread may block in real time without using the processor."""
 COMPUTING_S: Final = 60.0
-"""How much CPU time it may use without reading a clock, taking a lock or using a socket."""
+"""How much CPU time a thread may use without reading a clock, taking a lock or using a socket."""
 TICK_S: Final = 0.5
 LEAST_CPU_S: Final = 0.01
 DEBUGGERS: Final = frozenset({"pdb", "bdb", "cmd", "code", "IPython", "ipdb", "pydevd", "debugpy"})
-"""Where a thread waits for the user."""
+"""Modules in which a thread waits for its user."""
 
 _acquire: Final[Any] = _thread.LockType.acquire
 _release: Final[Any] = _thread.LockType.release
@@ -49,15 +49,15 @@ class Watchdog:
         self._stop = _thread.allocate_lock()
         self._error: StandStill | None = None
         self._main_ident = 0
-        """Of the first thread, if it is the main thread of the process."""
+        """The ident of the first thread, if that is the main thread of the process."""
 
     def start(self, undo: ExitStack) -> None:
-        """Watch from now on.  Called by the world's first thread."""
+        """Begin to watch.  Called by the world's first thread."""
         _acquire(self._stop)
         try:
             old = signal.signal(_SIGNAL, self._raise)
         except ValueError:
-            pass  # not in the main thread
+            pass  # it is not the main thread
         else:
             self._main_ident = _thread.get_ident()
             undo.callback(signal.signal, _SIGNAL, old)
@@ -87,7 +87,7 @@ class Watchdog:
             seen = ()
 
     def _cpu_s(self) -> float:
-        """What the thread with the baton has used of the processor."""
+        """The CPU time that the thread with the baton has used."""
         thread = self._scheduler.current
         if thread is None or not hasattr(time, "pthread_getcpuclockid"):
             return 0.0

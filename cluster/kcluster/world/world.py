@@ -1,8 +1,9 @@
 """A world: real client code, in real threads, in the virtual time of a simulated cluster.
 
-Owns: entering and leaving it: what is replaced, the first thread, the threads left at the end.
-Never: the cluster (it is given its network), who runs (scheduler.py), what is replaced (replaced/).
-Kafka: no counterpart; FoundationDB's simulation, for code that does not know of it.
+Owns: entering and leaving it: the replacements, the first thread, the threads left at the end.
+Never: makes the cluster (it is given its network), chooses who runs (scheduler.py), defines a
+replacement (replaced/). Kafka: no counterpart; FoundationDB's simulation, for code that was not
+written for it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from kcluster.world.waits import StuckThread
 from kcluster.world.watchdog import PATIENCE_S, Watchdog
 
 START_MS: Final = clocks.EPOCH_S * 1000
-"""The time of a cluster when its world begins."""
+"""The cluster's time when its world begins."""
 LIMIT_S: Final = 3600.0
 
 
@@ -39,16 +40,16 @@ def _replacements() -> list[Replacement]:
 _REPLACING: Final = Replacing(_replacements)
 _ALL: Final = 2
 _YOUNGER: Final = 1
-"""Generations that are collected."""
+"""The generations that a collection includes."""
 _is_first = True
-"""No world of this process has begun yet."""
+"""Whether no world of this process has begun yet."""
 
 
 class World(ActiveWorld):
     """`with World(driver, seed=1): …` in the thread that enters, whose threads belong to it.
 
     `limit_s`: of virtual time.  `schedule`: "fifo", or "random" for interleavings from the seed.
-    `compute`: how slow the machine is, 1.0 being usual; None to draw it from the seed.
+    `compute`: the slowness of the machine, 1.0 being usual; None to draw it from the seed.
     `patience_s`: how long a thread may block in C, in real time.
     """
 
@@ -114,7 +115,7 @@ class World(ActiveWorld):
         self._network.is_inhabited = False
 
     def leave(self) -> None:
-        """Run what was registered for the exit, end the threads that are left, and put everything
+        """Make the calls registered for the exit, end the threads that are left, and put everything
         back."""
         try:
             self.at_exit.run()
@@ -126,7 +127,8 @@ class World(ActiveWorld):
 
 
 def _forget_event_loop(undo: ExitStack) -> None:
-    """No loop runs in the calling thread until the end: one that does (Playwright's) is outside."""
+    """Hide a running event loop from the calling thread until the end: one that runs already
+    (Playwright's) is outside of the world."""
     asyncio = sys.modules.get("asyncio")
     if asyncio is not None:
         undo.callback(asyncio._set_running_loop, asyncio._get_running_loop())
@@ -134,10 +136,10 @@ def _forget_event_loop(undo: ExitStack) -> None:
 
 
 def _collect(undo: ExitStack) -> None:
-    """Collect what is garbage now, and nothing by itself until the end: finalizers would run at
-    moments that differ from run to run.  A collection that the program asks for looks at its own
-    objects only: the rest is frozen.  The first world looks at the whole heap, later ones only at
-    what is younger: what other worlds have left."""
+    """Collect garbage now, and then only on request until the end: otherwise finalizers would run
+    at moments that differ from run to run.  A collection that the program requests looks at its own
+    objects only; all others are frozen.  The first world collects the whole heap, later ones only
+    younger objects, which earlier worlds have left."""
     global _is_first
     gc.collect(_ALL if _is_first else _YOUNGER)
     _is_first = False

@@ -226,7 +226,7 @@ def test_offsets__of_a_deleted_topic_are_removed() -> None:
         (-(2**63), False),
     ],
 )
-def test_offsets__an_old_client_may_ask_for_any_retention(retention_ms, is_kept) -> None:
+def test_offsets__an_old_client_may_ask_for_any_retention(retention_ms: int, is_kept: bool) -> None:
     broker = fresh_broker()
     broker.at(MINUTE_MS)
     request = commit_request("tool", 5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ def calls_of_an_idle_second(partitions: int) -> int:
 
 
 @pytest.mark.pure_python  # compiled functions are not counted
-def test_idle__a_second_costs_the_same_whatever_the_number_of_replicas():
+def test_idle__a_second_costs_the_same_whatever_the_number_of_replicas() -> None:
     assert calls_of_an_idle_second(300) == calls_of_an_idle_second(3)
 
 
@@ -53,7 +54,7 @@ def all_replicas(t: Simulated) -> list[Replica]:
 
 
 @pytest.mark.parametrize("policy", ["delete", "compact", "compact,delete"])
-def test_tasks__leave_nothing_that_a_look_at_every_replica_would_find(policy: str):
+def test_tasks__leave_nothing_that_a_look_at_every_replica_would_find(policy: str) -> None:
     """Produce, kill, lose power, change configs; then a task that looks at all finds nothing."""
     random = Random(policy)
     t = Simulated(
@@ -93,8 +94,12 @@ def test_tasks__leave_nothing_that_a_look_at_every_replica_would_find(policy: st
                 assert not compact(log, t.now_ms, replica.config, watermark)
 
 
-def test_write_back__finds_what_an_earlier_life_has_not_written():
-    topology = {"brokers": 1, "topics": {"orders": {"partitions": 2}}, "write_back": "10s"}
+def test_write_back__finds_what_an_earlier_life_has_not_written() -> None:
+    topology: dict[str, Any] = {
+        "brokers": 1,
+        "topics": {"orders": {"partitions": 2}},
+        "write_back": "10s",
+    }
     t = VirtualRig(Topology.of(**topology))
     t.open()
     t.run_for(1_000)
@@ -110,8 +115,8 @@ def test_write_back__finds_what_an_earlier_life_has_not_written():
 # -------------------------------------------------------------------------- changed replicas
 
 
-def test_changes__each_reader_takes_them_once():
-    hosted = Replicas(MetadataImage())
+def test_changes__each_reader_takes_them_once() -> None:
+    hosted = Replicas(MetadataImage(), {})
     first, second, third = map(replica_number, (1, 2, 3))
     hosted.add(first)
     early = hosted.read_changes()
@@ -126,8 +131,8 @@ def test_changes__each_reader_takes_them_once():
     assert early.take() == late.take() == {}
 
 
-def test_changes__what_is_hosted_no_longer_is_forgotten():
-    hosted = Replicas(MetadataImage())
+def test_changes__what_is_hosted_no_longer_is_forgotten() -> None:
+    hosted = Replicas(MetadataImage(), {})
     first, second = map(replica_number, (1, 2))
     hosted.add(first)
     hosted.add(second)
@@ -150,7 +155,7 @@ def replica_number(number: int) -> Replica:
     return replica
 
 
-def test_backlog__takes_what_changed_and_what_is_due_in_the_order_of_hosting():
+def test_backlog__takes_what_changed_and_what_is_due_in_the_order_of_hosting() -> None:
     first, second, third = map(replica_number, (1, 2, 3))
     backlog = Backlog()
     backlog.add([third])
@@ -162,7 +167,7 @@ def test_backlog__takes_what_changed_and_what_is_due_in_the_order_of_hosting():
     assert len(backlog) == 0
 
 
-def test_backlog__a_change_comes_before_the_due_time_and_replaces_it():
+def test_backlog__a_change_comes_before_the_due_time_and_replaces_it() -> None:
     replica = replica_number(1)
     backlog = Backlog()
     backlog.look_again(replica, 5)
@@ -171,14 +176,14 @@ def test_backlog__a_change_comes_before_the_due_time_and_replaces_it():
     assert backlog.take(5) == []
 
 
-def test_backlog__never_is_not_kept():
+def test_backlog__never_is_not_kept() -> None:
     backlog = Backlog()
     backlog.look_again(replica_number(1), NEVER_MS)
     assert len(backlog) == 0
     assert backlog.take(NEVER_MS) == []
 
 
-def test_backlog__keeps_no_replica_that_is_gone():
+def test_backlog__keeps_no_replica_that_is_gone() -> None:
     due, changed, retired = map(replica_number, (1, 2, 3))
     backlog = Backlog()
     backlog.look_again(due, 5)
@@ -190,7 +195,7 @@ def test_backlog__keeps_no_replica_that_is_gone():
     assert len(backlog) == 0
 
 
-def test_backlog__due_times_that_moved_do_not_pile_up():
+def test_backlog__due_times_that_moved_do_not_pile_up() -> None:
     replica = replica_number(1)
     backlog = Backlog()
     for at_ms in range(1_000):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kcluster.broker.node import BrokerNode
 from kcluster.config.topology.model import Topology
 from kcluster.deaths import DeathKind
 from kcluster.drivers.virtual import VirtualDriver
@@ -16,13 +17,13 @@ from tests.rig.counting import calls_of
 from tests.rig.requests import batch, produce_request
 
 
-def test_acks_all__is_answered_when_every_member_of_the_isr_has_it():
+def test_acks_all__is_answered_when_every_member_of_the_isr_has_it() -> None:
     t = Simulated()
     assert t.produce(b"m1").error == "NONE"
     assert [t.values(broker) for broker in (1, 2, 3)] == [[b"m1"]] * 3
 
 
-def test_watermark__reaches_the_followers_with_their_next_fetch():
+def test_watermark__reaches_the_followers_with_their_next_fetch() -> None:
     t = Simulated()
     t.produce(b"m1")
     assert t.replica(1).high_watermark == 1
@@ -31,7 +32,7 @@ def test_watermark__reaches_the_followers_with_their_next_fetch():
     assert [t.replica(broker).high_watermark for broker in (2, 3)] == [1, 1]
 
 
-def test_failover__a_killed_leader_is_replaced_when_its_session_ends():
+def test_failover__a_killed_leader_is_replaced_when_its_session_ends() -> None:
     t = Simulated(min_insync_replicas=2)
     t.produce(b"m1")
     killed_ms = t.now_ms
@@ -46,7 +47,7 @@ def test_failover__a_killed_leader_is_replaced_when_its_session_ends():
     assert any(note.note_id == elected.cause for note in t.notes_of(BrokerFenced))
 
 
-def test_failover__followers_refuse_and_name_the_leader():
+def test_failover__followers_refuse_and_name_the_leader() -> None:
     t = Simulated()
     refused = t.produce(b"m1", to=2)
     assert refused.error == "NOT_LEADER_OR_FOLLOWER"
@@ -56,7 +57,7 @@ def test_failover__followers_refuse_and_name_the_leader():
     assert (hint.current_leader.leader_id, hint.current_leader.leader_epoch) == (2, 1)
 
 
-def test_return__a_restarted_broker_catches_up_and_rejoins_the_isr():
+def test_return__a_restarted_broker_catches_up_and_rejoins_the_isr() -> None:
     t = Simulated()
     t.produce(b"m1")
     t.kill(1)
@@ -68,7 +69,7 @@ def test_return__a_restarted_broker_catches_up_and_rejoins_the_isr():
     assert t.leader_id == 2
 
 
-def test_isr__a_follower_that_is_cut_off_leaves_after_the_lag_time():
+def test_isr__a_follower_that_is_cut_off_leaves_after_the_lag_time() -> None:
     t = Simulated(min_insync_replicas=2)
     t.cut(3, 1)
     waiting = t.produce(b"m1", timeout_ms=120_000)
@@ -81,7 +82,7 @@ def test_isr__a_follower_that_is_cut_off_leaves_after_the_lag_time():
     assert t.values(3) == [b"m1"]
 
 
-def test_min_isr__writes_need_exactly_the_minimum():
+def test_min_isr__writes_need_exactly_the_minimum() -> None:
     # RF 3, min.insync.replicas 2: one loss is tolerated, the second stops writes, not reads (S15).
     t = Simulated(min_insync_replicas=2)
     t.produce(b"m1")
@@ -99,7 +100,7 @@ def test_min_isr__writes_need_exactly_the_minimum():
     assert t.values(1) == [b"m1", b"m2", b"m4"]
 
 
-def test_min_isr__not_enough_replicas_after_append_when_the_isr_shrinks_meanwhile():
+def test_min_isr__not_enough_replicas_after_append_when_the_isr_shrinks_meanwhile() -> None:
     t = Simulated(min_insync_replicas=2, replicas=(1, 2), brokers=2)
     t.cut(2, 1)
     waiting = t.produce(b"m1", timeout_ms=120_000)
@@ -110,7 +111,7 @@ def test_min_isr__not_enough_replicas_after_append_when_the_isr_shrinks_meanwhil
     assert waiting.error == "NONE"
 
 
-def test_timeout__an_uncommitted_append_times_out_and_stays_in_the_log():
+def test_timeout__an_uncommitted_append_times_out_and_stays_in_the_log() -> None:
     t = Simulated()
     t.cut(3, 1)
     answer = t.produce(b"m1", timeout_ms=1_500)
@@ -119,7 +120,7 @@ def test_timeout__an_uncommitted_append_times_out_and_stays_in_the_log():
     assert t.values(1) == [b"m1"]
 
 
-def test_zombie_leader__its_unreplicated_records_are_truncated_and_never_acked():
+def test_zombie_leader__its_unreplicated_records_are_truncated_and_never_acked() -> None:
     # S6: the old leader is cut from the controller and its followers, clients stay with it.
     t = Simulated(min_insync_replicas=2)
     t.produce(b"m1")
@@ -140,7 +141,7 @@ def test_zombie_leader__its_unreplicated_records_are_truncated_and_never_acked()
     assert (truncated.from_offset, truncated.to_offset) == (3, 1)
 
 
-def test_zombie_leader__a_resumed_leader_is_a_follower():
+def test_zombie_leader__a_resumed_leader_is_a_follower() -> None:
     t = Simulated()
     t.produce(b"m1")
     t.pause(1)
@@ -153,7 +154,7 @@ def test_zombie_leader__a_resumed_leader_is_a_follower():
     assert t.values(1) == t.values(2) == [b"m1", b"m2"]
 
 
-def test_truncation__a_follower_keeps_records_above_its_watermark():
+def test_truncation__a_follower_keeps_records_above_its_watermark() -> None:
     # KIP-101, scenario 1 (S1): truncating to the watermark would lose m2 here.
     t = Simulated(brokers=2, replicas=(1, 2))
     t.produce(b"m1")
@@ -168,7 +169,7 @@ def test_truncation__a_follower_keeps_records_above_its_watermark():
     assert t.fetch(1).partition.high_watermark == 2
 
 
-def test_truncation__logs_diverged_by_power_loss_converge():
+def test_truncation__logs_diverged_by_power_loss_converge() -> None:
     # KIP-101, scenario 2 (S2): both lose power; the shorter log comes back first and leads.
     t = Simulated(brokers=2, replicas=(1, 2), flush_messages=1, unclean_leader_election_enable=True)
     t.produce(b"m1")
@@ -186,7 +187,7 @@ def test_truncation__logs_diverged_by_power_loss_converge():
     assert t.values(1) == t.values(2) == [b"m1", b"m3"]
 
 
-def test_truncation__of_an_epoch_without_a_record():
+def test_truncation__of_an_epoch_without_a_record() -> None:
     # Broker 2 leads epoch 1 and appends nothing; its epoch must not keep it from following.
     t = Simulated()
     t.produce(b"m1")
@@ -196,7 +197,7 @@ def test_truncation__of_an_epoch_without_a_record():
     assert t.values(2) == [b"m1", b"m2"]
 
 
-def test_unclean_election__loses_acked_records_and_reports_it():
+def test_unclean_election__loses_acked_records_and_reports_it() -> None:
     # S11: broker 2 falls behind, the others die, broker 2 is elected nevertheless.
     t = Simulated(min_insync_replicas=1, unclean_leader_election_enable=True)
     t.produce(b"m1")
@@ -216,7 +217,7 @@ def test_unclean_election__loses_acked_records_and_reports_it():
     assert [t.values(broker) for broker in (1, 2, 3)] == [[b"m1", b"other"]] * 3
 
 
-def test_clean_election__without_a_member_of_the_isr_the_partition_is_offline():
+def test_clean_election__without_a_member_of_the_isr_the_partition_is_offline() -> None:
     t = Simulated(min_insync_replicas=1)
     t.cut(2, 1)
     t.cut(3, 1)
@@ -231,7 +232,7 @@ def test_clean_election__without_a_member_of_the_isr_the_partition_is_offline():
     assert t.values(1) == [b"m1"]
 
 
-def test_last_replica_standing__eligible_leaders_preserve_acked_records():
+def test_last_replica_standing__eligible_leaders_preserve_acked_records() -> None:
     # KIP-966 (S9): with min.insync.replicas=2 nothing is committed by the last one alone.
     t = Simulated(min_insync_replicas=2)
     t.produce(b"m1")
@@ -253,7 +254,7 @@ def test_last_replica_standing__eligible_leaders_preserve_acked_records():
     assert [t.values(broker) for broker in (1, 2, 3)] == [[b"m1"]] * 3
 
 
-def test_wiped_disk__is_filled_again_from_the_leader():
+def test_wiped_disk__is_filled_again_from_the_leader() -> None:
     t = Simulated()
     t.produce(b"m1", b"m2")
     t.kill(3, "wipe")
@@ -263,7 +264,7 @@ def test_wiped_disk__is_filled_again_from_the_leader():
     assert t.values(3) == [b"m1", b"m2"]
 
 
-def test_controlled_shutdown__moves_the_leader_first_and_no_request_fails():
+def test_controlled_shutdown__moves_the_leader_first_and_no_request_fails() -> None:
     t = Simulated()
     t.produce(b"m1")
     t.kill(1, "clean")
@@ -275,7 +276,7 @@ def test_controlled_shutdown__moves_the_leader_first_and_no_request_fails():
     assert t.values(1) == [b"m1", b"m2"]
 
 
-def test_preferred_election__restores_the_preferred_leader():
+def test_preferred_election__restores_the_preferred_leader() -> None:
     t = Simulated()
     t.kill(1, "clean")
     t.run_for(100)
@@ -285,7 +286,7 @@ def test_preferred_election__restores_the_preferred_leader():
     assert t.produce(b"m1").error == "NONE"
 
 
-def test_move__a_former_leader_answers_not_leader_with_the_new_epoch():
+def test_move__a_former_leader_answers_not_leader_with_the_new_epoch() -> None:
     t = Simulated()
     t.move("orders", 0, 3)
     assert t.leader_id == 3
@@ -293,7 +294,7 @@ def test_move__a_former_leader_answers_not_leader_with_the_new_epoch():
     assert t.fetch(0, to=1, version=12, epoch=0).error == "FENCED_LEADER_EPOCH"
 
 
-def test_controller_cut_off__a_leader_keeps_serving_but_cannot_shrink_its_isr():
+def test_controller_cut_off__a_leader_keeps_serving_but_cannot_shrink_its_isr() -> None:
     t = Simulated(min_insync_replicas=1)
     t.cut(1, CONTROLLER)
     assert t.produce(b"m1").error == "NONE", "its followers still fetch"
@@ -303,7 +304,7 @@ def test_controller_cut_off__a_leader_keeps_serving_but_cannot_shrink_its_isr():
     assert waiting.error == "REQUEST_TIMED_OUT", "they have moved on to the new epoch"
 
 
-def test_out_of_range__a_follower_restarts_at_the_leaders_log_start():
+def test_out_of_range__a_follower_restarts_at_the_leaders_log_start() -> None:
     t = Simulated()
     t.kill(3)
     t.wait(lambda: t.isr == [1, 2])
@@ -316,7 +317,7 @@ def test_out_of_range__a_follower_restarts_at_the_leaders_log_start():
     assert t.values(3) == [b"m3"]
 
 
-def test_deleted_topic__leaves_no_log_on_a_broker_that_was_down():
+def test_deleted_topic__leaves_no_log_on_a_broker_that_was_down() -> None:
     t = Simulated()
     t.produce(b"m1")
     t.kill(3)
@@ -328,7 +329,7 @@ def test_deleted_topic__leaves_no_log_on_a_broker_that_was_down():
 
 
 @pytest.mark.parametrize("latency_ms", [0.2, 5, 40])
-def test_latency__replication_and_failover_work_over_slow_links(latency_ms: float):
+def test_latency__replication_and_failover_work_over_slow_links(latency_ms: float) -> None:
     t = Simulated(min_insync_replicas=2, latency_ms=latency_ms)
     acked = t.produce(b"m1")
     t.wait(lambda: acked.body is not None)
@@ -342,14 +343,16 @@ def test_latency__replication_and_failover_work_over_slow_links(latency_ms: floa
     assert t.values(3) == [b"m1", b"m2"]
 
 
-def test_late_answer__of_an_earlier_epoch_is_ignored():
+def test_late_answer__of_an_earlier_epoch_is_ignored() -> None:
     # Broker 3 fetches from leader 1; before the slow response arrives, 2 and then 1 have led.
     t = Simulated()
     t.create_topic("other", [[1, 3]])  # so that broker 3 has a fetcher for broker 1 all along
     t.plan.fabric.set_latency(1, 3, 3_000, one_way=True)
     t.run_for(8_000)
     t.cut(1, 2, one_way=True)
-    sessions = t.replica(1).sessions
+    leader = t.dispatcher.broker(1)
+    assert leader is not None
+    sessions = leader.sessions.watchers[t.replica(1)]
     t.wait(lambda: any(s.parked and s.parked.reader.follower_id == 3 for s in sessions))
     t.produce(b"only on 1", acks=1)
     t.run_for(10)
@@ -363,7 +366,7 @@ def test_late_answer__of_an_earlier_epoch_is_ignored():
     assert not t.notes_of(BrokerDown)
 
 
-def test_watermark__reaches_a_follower_that_had_to_truncate_first():
+def test_watermark__reaches_a_follower_that_had_to_truncate_first() -> None:
     # A watermark in the same answer as the divergence is not taken: it must be sent again.
     t = Simulated(flush_messages=1)
     t.cut(2, 1, one_way=True)
@@ -381,7 +384,7 @@ def test_watermark__reaches_a_follower_that_had_to_truncate_first():
     assert t.replica(3).high_watermark == 1
 
 
-def test_deleted__a_diverged_log_ending_inside_a_leaders_batch_restarts():
+def test_deleted__a_diverged_log_ending_inside_a_leaders_batch_restarts() -> None:
     # DeleteRecords made broker 2 forget where epoch 0 ended: nothing makes 1 truncate.
     t = Simulated(min_insync_replicas=2)
     t.produce(b"m1")
@@ -397,7 +400,7 @@ def test_deleted__a_diverged_log_ending_inside_a_leaders_batch_restarts():
     assert t.values(1)[-3:] == [b"m3", b"m4", b"m5"]
 
 
-def test_unanswered_fetches__name_what_the_follower_follows_by_then():
+def test_unanswered_fetches__name_what_the_follower_follows_by_then() -> None:
     t = Simulated(of_brokers={"replica.socket.timeout.ms": 500})
     t.produce(b"m1")
     t.cut(1, 2)
@@ -405,6 +408,7 @@ def test_unanswered_fetches__name_what_the_follower_follows_by_then():
     t.create_topic("late", [[1, 2, 3]])
     t.run_for(2_000)
     follower = t.dispatcher.processes[2].node
+    assert isinstance(follower, BrokerNode)
     assert {replica.topic for replica in follower.replicas.all()} == {"orders", "late"}
     t.heal()
     in_orders = t.produce(b"m2")
@@ -427,5 +431,5 @@ def calls_while_a_leader_is_missed(partitions: int) -> int:
 
 
 @pytest.mark.pure_python  # compiled functions are not counted
-def test_unanswered_fetches__cost_the_same_whatever_the_number_of_partitions():
+def test_unanswered_fetches__cost_the_same_whatever_the_number_of_partitions() -> None:
     assert calls_while_a_leader_is_missed(100) == calls_while_a_leader_is_missed(3) > 100

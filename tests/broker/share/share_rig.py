@@ -13,7 +13,7 @@ from kcluster.metadata.records import GROUP_RESOURCE, ConfigRecord, FeatureLevel
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.coordinator.share_state_rig import ShareStateRig
+from tests.broker.coordinator.share_state.share_state_rig import ShareStateRig
 from tests.rig.one_broker import TOPIC, OneBroker, leader, topic_id
 
 GROUP = "billing"
@@ -42,7 +42,7 @@ def cluster(*batches: int, start_offset: int = 0, **more: Any) -> ShareStateRig:
     rig = ShareStateRig(**more)
     for size in batches:
         answer = rig.produce(*[b"v"] * size, to=1)
-        rig.wait(lambda answer=answer: answer.body is not None, "append")
+        rig.wait(answer.has_come, "append")
     assert rig.initialize(start_offset=start_offset) == "NONE"
     return rig
 

@@ -8,7 +8,7 @@ from kcluster.events.words import text_of
 from kcluster.evidence.recorder import Recorder
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from tests.broker.coordinator.share_state_rig import ShareStateRig
+from tests.broker.coordinator.share_state.share_state_rig import ShareStateRig
 from tests.broker.share.share_history import ShareDelivery, share_facts_of
 from tests.broker.share.share_rig import (
     ACCEPT,
@@ -29,7 +29,7 @@ LOCK_MS = 30_000
 # ---------------------------------------------------------------------------------- leaders
 
 
-def test_a_new_leader_goes_on_where_the_last_one_stored():
+def test_a_new_leader_goes_on_where_the_last_one_stored() -> None:
     rig = cluster(2, 2)
     first = ClusterMember(rig, at=1)
     assert acquired(first.fetch(0)) == [(0, 3, 1)]
@@ -41,7 +41,7 @@ def test_a_new_leader_goes_on_where_the_last_one_stored():
     assert errors(first.fetch()) == {0: "NOT_LEADER_OR_FOLLOWER"}
 
 
-def test_the_hint_names_the_new_leader():
+def test_the_hint_names_the_new_leader() -> None:
     rig = cluster(1)
     member = ClusterMember(rig, at=1)
     member.fetch(0)
@@ -52,7 +52,7 @@ def test_the_hint_names_the_new_leader():
     assert [node.node_id for node in answer.node_endpoints] == [2]
 
 
-def test_gaps_between_stored_batches_are_not_taken_for_acknowledged():
+def test_gaps_between_stored_batches_are_not_taken_for_acknowledged() -> None:
     """KAFKA-18494: of 0 and 1, which a member holds, nothing was stored."""
     rig = cluster(2, 2, 2)
     holder, quick = ClusterMember(rig, at=1), ClusterMember(rig, at=1, member_id="b")
@@ -64,7 +64,7 @@ def test_gaps_between_stored_batches_are_not_taken_for_acknowledged():
     assert acquired(ClusterMember(rig, at=2).fetch(0)) == [(0, 1, 1), (4, 5, 1)]
 
 
-def test_a_leader_that_does_not_know_its_end_is_fenced_by_the_coordinator():
+def test_a_leader_that_does_not_know_its_end_is_fenced_by_the_coordinator() -> None:
     rig = cluster(2)
     old = ClusterMember(rig, at=1)
     old.fetch(0)
@@ -79,7 +79,7 @@ def test_a_leader_that_does_not_know_its_end_is_fenced_by_the_coordinator():
     assert errors(new.acknowledge({0: [(0, 1, ACCEPT)]})) == {0: "NONE"}
 
 
-def test_state_that_was_initialized_again_is_loaded_again():
+def test_state_that_was_initialized_again_is_loaded_again() -> None:
     """As by AlterShareGroupOffsets: the leader's own state counts no more."""
     rig = cluster(2)
     member = ClusterMember(rig, at=1)
@@ -93,7 +93,7 @@ def test_state_that_was_initialized_again_is_loaded_again():
 # ----------------------------------------------------------------------------- coordinators
 
 
-def test_what_cannot_be_stored_is_delivered_again_when_its_lock_has_ended():
+def test_what_cannot_be_stored_is_delivered_again_when_its_lock_has_ended() -> None:
     rig = cluster(2)
     member = ClusterMember(rig, at=1)
     member.fetch(0)
@@ -108,7 +108,7 @@ def test_what_cannot_be_stored_is_delivered_again_when_its_lock_has_ended():
     assert errors(member.acknowledge({0: [(0, 1, ACCEPT)]})) == {0: "NONE"}
 
 
-def test_a_lock_that_comes_back_from_a_failed_store_still_ends():
+def test_a_lock_that_comes_back_from_a_failed_store_still_ends() -> None:
     """Meanwhile the timer of the locks has looked, and found nothing to wait for."""
     rig = cluster(1, 1, of_brokers={"request.timeout.ms": 1_000})
     member = ClusterMember(rig, at=1)
@@ -126,7 +126,7 @@ def test_a_lock_that_comes_back_from_a_failed_store_still_ends():
     assert acquired(member.fetch()) == [(1, 1, 2)]
 
 
-def test_a_state_is_loaded_behind_the_writes_of_whoever_held_it_before():
+def test_a_state_is_loaded_behind_the_writes_of_whoever_held_it_before() -> None:
     """The group's last session ends while an acknowledgement is still to be stored."""
     rig = cluster(2, 1)
     member = ClusterMember(rig, at=1)
@@ -145,7 +145,7 @@ def test_a_state_is_loaded_behind_the_writes_of_whoever_held_it_before():
     assert acquired(other.line.outcome(120_000)) == [(2, 2, 2)]
 
 
-def test_an_answer_waits_for_the_store_and_a_second_acknowledgement_is_refused():
+def test_an_answer_waits_for_the_store_and_a_second_acknowledgement_is_refused() -> None:
     rig = cluster(2, latency_ms=50)
     member, same = ClusterMember(rig, at=1), ClusterMember(rig, at=1)
     member.fetch(0)
@@ -159,7 +159,7 @@ def test_an_answer_waits_for_the_store_and_a_second_acknowledgement_is_refused()
     assert rig.now_ms - began_ms >= 100, "a round trip to the coordinator"
 
 
-def test_without_its_state_a_share_partition_is_not_read():
+def test_without_its_state_a_share_partition_is_not_read() -> None:
     rig = ShareStateRig()
     answer = ClusterMember(rig, at=1).fetch(0)
     assert errors(answer) == {0: "UNKNOWN_SERVER_ERROR"}
@@ -169,7 +169,7 @@ def test_without_its_state_a_share_partition_is_not_read():
     assert acquired(ClusterMember(rig, at=1).fetch(0)) == [(0, 0, 1)]
 
 
-def test_a_state_that_makes_no_sense_is_not_read():
+def test_a_state_that_makes_no_sense_is_not_read() -> None:
     rig = cluster(2)
     assert rig.write((0, 0, 9, 1), start=0) == "NONE"
     assert errors(ClusterMember(rig, at=1).fetch(0)) == {0: "UNKNOWN_SERVER_ERROR"}
@@ -178,7 +178,7 @@ def test_a_state_that_makes_no_sense_is_not_read():
 # -------------------------------------------------------------------------------------- logs
 
 
-def test_what_the_log_has_lost_is_settled_and_the_start_never_goes_back():
+def test_what_the_log_has_lost_is_settled_and_the_start_never_goes_back() -> None:
     """KAFKA-19859."""
     rig = cluster(2, 2, 2)
     member = ClusterMember(rig, at=1)
@@ -199,7 +199,7 @@ def test_what_the_log_has_lost_is_settled_and_the_start_never_goes_back():
 # ------------------------------------------------------------------------------------ quotas
 
 
-def test_what_a_quota_holds_back_is_delivered_again_when_its_lock_has_ended():
+def test_what_a_quota_holds_back_is_delivered_again_when_its_lock_has_ended() -> None:
     """As in Kafka, which acquires first and empties the answer afterwards."""
     rig = cluster()
     rig.produce(*[b"v" * 1_000] * 20, to=1)
@@ -224,7 +224,7 @@ def test_what_a_quota_holds_back_is_delivered_again_when_its_lock_has_ended():
 # -------------------------------------------------------------------------------- what is known
 
 
-def test_events_tell_where_a_leader_begins_and_whose_locks_expired():
+def test_events_tell_where_a_leader_begins_and_whose_locks_expired() -> None:
     rig = cluster(2, 2)
     configure_group(rig, "share.delivery.count.limit", "2")
     member = ClusterMember(rig, at=1)
@@ -239,7 +239,7 @@ def test_events_tell_where_a_leader_begins_and_whose_locks_expired():
     ]
 
 
-def test_history_has_every_delivery_and_acknowledgement():
+def test_history_has_every_delivery_and_acknowledgement() -> None:
     rig = cluster(4)
     recorder = Recorder(rig.dispatcher, rig.plan)
     member = ClusterMember(rig, at=1)

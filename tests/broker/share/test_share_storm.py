@@ -10,7 +10,7 @@ import pytest
 
 from kcluster.evidence.recorder import Recorder
 from kcluster.protocol.names import SHARE_GROUP_STATE_TOPIC
-from tests.broker.coordinator.share_state_rig import ShareStateRig
+from tests.broker.coordinator.share_state.share_state_rig import ShareStateRig
 from tests.broker.share.share_history import ShareAcknowledgement, ShareDelivery, share_facts_of
 from tests.broker.share.share_rig import (
     ACCEPT,
@@ -45,7 +45,7 @@ class Worker:
             return
         acks: Acks = {0: [(first, last, self.rng.choice(kinds)) for first, last in self.held]}
         self.held = []
-        limits = {
+        limits: dict[str, Any] = {
             "max_wait_ms": 200,
             "max_records": self.rng.randrange(1, 9),
             "share_acquire_mode": self.rng.randrange(2),
@@ -90,7 +90,8 @@ def disturb(rig: ShareStateRig, rng: random.Random) -> None:
         case 1 | 2 if down:
             rig.start(down[0])
         case 3:
-            rig.cut(*rng.sample((1, 2, 3), 2))
+            one, other = rng.sample((1, 2, 3), 2)
+            rig.cut(one, other)
         case 4:
             rig.heal()
         case _:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from kcluster.checks.anomalies import ANOMALIES, find_anomalies
+from kcluster.checks.anomalies.base import Anomaly
 from kcluster.clients.ledger import (
     ClientTransaction,
     Ledger,
@@ -174,14 +177,18 @@ OF_PROCESSORS = [
 COMMITTED_BACK = "committed-offset-back: orders-0: group g committed 5 and fetched 3 later"
 
 
-def check(sends, reads, log, drained=False):
+def check(
+    sends: list[SentRecord], reads: list[ReadRecord], log: FinalLog, drained: bool = False
+) -> list[Anomaly]:
     ledger = Ledger()
     ledger.sends, ledger.reads = sends, reads
     return find_anomalies(ledger, {P: log}, drained)
 
 
 @pytest.mark.parametrize(("sends", "reads", "log", "printed"), CASES)
-def test_anomalies__an_anomaly_is_named(sends, reads, log, printed):
+def test_anomalies__an_anomaly_is_named(
+    sends: list[SentRecord], reads: list[ReadRecord], log: list[tuple[int, bytes]], printed: str
+) -> None:
     found = [str(anomaly) for anomaly in check(sends, reads, FinalLog(0, log))]
     if "inconsistent-offsets: orders-0: offset 0: c0 read a, c1" in printed:
         found = [line for line in found if not line.startswith("lost-write")]
@@ -189,20 +196,23 @@ def test_anomalies__an_anomaly_is_named(sends, reads, log, printed):
 
 
 @pytest.mark.parametrize(("ledger", "printed"), OF_PROCESSORS)
-def test_anomalies__of_processors_are_named(ledger, printed):
+def test_anomalies__of_processors_are_named(ledger: Ledger, printed: str) -> None:
     outputs = FinalLog(0, [(1, b"o1"), (2, b"o2"), (3, b"o3")])
     found = find_anomalies(ledger, {P: FinalLog(0, AB), OUT: outputs})
     names = {"processed-twice", "never-processed"}
-    found = [str(anomaly) for anomaly in found if anomaly.name in names]
-    assert found == ([printed] if printed else [])
+    assert [str(anomaly) for anomaly in found if anomaly.name in names] == (
+        [printed] if printed else []
+    )
 
 
 @pytest.mark.parametrize(("ledger", "log", "printed"), OF_TRANSACTIONS)
-def test_anomalies__of_transactions_are_named(ledger, log, printed):
+def test_anomalies__of_transactions_are_named(
+    ledger: Ledger, log: FinalLog, printed: list[str]
+) -> None:
     assert [str(anomaly) for anomaly in find_anomalies(ledger, {P: log})] == printed
 
 
-def test_anomalies__an_aborted_record_that_a_read_committed_consumer_has_read():
+def test_anomalies__an_aborted_record_that_a_read_committed_consumer_has_read() -> None:
     ledger = in_transaction(ABORTED, send(b"a", ACKED, 0))
     ledger.reads = [read(0, b"a"), read(0, b"a", "c1")]
     (found,) = find_anomalies(ledger, {P: FinalLog(0, AB[:1], hidden={0: None})})
@@ -212,7 +222,7 @@ def test_anomalies__an_aborted_record_that_a_read_committed_consumer_has_read():
     )
 
 
-def test_anomalies__a_committed_offset_that_goes_back_is_named():
+def test_anomalies__a_committed_offset_that_goes_back_is_named() -> None:
     ledger = Ledger()
     ledger.add_commit("g", P, 5)
     ledger.add_fetched("g", P, 5, known=5)
@@ -221,7 +231,9 @@ def test_anomalies__a_committed_offset_that_goes_back_is_named():
     assert str(back) == COMMITTED_BACK
 
 
-def test_anomalies__a_commit_acked_after_the_fetch_was_sent_may_be_missing_from_its_answer():
+def test_anomalies__a_commit_acked_after_the_fetch_was_sent_may_be_missing_from_its_answer() -> (
+    None
+):
     ledger = Ledger()
     known = ledger.acked_offset("g", P)
     ledger.add_commit("g", P, 5)
@@ -229,7 +241,14 @@ def test_anomalies__a_commit_acked_after_the_fetch_was_sent_may_be_missing_from_
     assert find_anomalies(ledger, {}) == []
 
 
-def delivered(name, count, accepted=True, acknowledged=True, step=1, broker=1):
+def delivered(
+    name: str,
+    count: int,
+    accepted: bool = True,
+    acknowledged: bool = True,
+    step: int = 1,
+    broker: int = 1,
+) -> SharedRecord:
     """A delivery of offset 3, asked for in a step of the ledger, which is also a millisecond; its
     acknowledgement is sent in the next one, and answered in the one after that."""
     return SharedRecord(
@@ -240,7 +259,7 @@ def delivered(name, count, accepted=True, acknowledged=True, step=1, broker=1):
     )  # fmt: skip
 
 
-def led(broker, epoch, at_ms=0):
+def led(broker: int, epoch: int, at_ms: int = 0) -> ShareLeadership:
     return ShareLeadership("g", P, broker, epoch, at_ms)
 
 
@@ -270,7 +289,9 @@ BOTH_ACCEPTED = "accepted-twice: orders-0: group g: a and b both accepted offset
 PASSED_OVER = "passed-over: orders-0: b, acked at offset 1, was settled by no member of group g"
 
 
-def found_in(*deliveries, leaders=(), lock_ms=30_000):
+def found_in(
+    *deliveries: Any, leaders: Sequence[ShareLeadership] = (), lock_ms: int = 30_000
+) -> list[str]:
     ledger = Ledger()
     ledger.deliveries = list(deliveries)
     ledger.share_leaderships = list(leaders)
@@ -278,7 +299,7 @@ def found_in(*deliveries, leaders=(), lock_ms=30_000):
     return [str(anomaly) for anomaly in find_anomalies(ledger, {})]
 
 
-def test_anomalies__two_members_that_had_a_record_at_once_are_named():
+def test_anomalies__two_members_that_had_a_record_at_once_are_named() -> None:
     first, second = delivered("a", 1, step=1), delivered("b", 1, step=10)
     first.ended = first.ended_ms = 11
     assert found_in(first, second) == [BOTH_ACCEPTED]
@@ -286,14 +307,16 @@ def test_anomalies__two_members_that_had_a_record_at_once_are_named():
     assert found_in(first, second) == []
 
 
-def test_shares__an_acceptance_after_the_end_of_its_lock_may_be_answered_without_an_error():
+def test_shares__an_acceptance_after_the_end_of_its_lock_may_be_answered_without_an_error() -> None:
     """The next member has settled the record meanwhile."""
     first, second = delivered("a", 1, step=1), delivered("b", 2, step=2_010)
     first.ended = first.ended_ms = 2_020
     assert found_in(first, second, lock_ms=2_000) == []
 
 
-def test_shares__an_acceptance_by_a_leader_that_came_back_may_be_answered_without_an_error():
+def test_shares__an_acceptance_by_a_leader_that_came_back_may_be_answered_without_an_error() -> (
+    None
+):
     first, second = delivered("a", 1, step=10), delivered("b", 1, step=40, broker=2)
     first.ended = first.ended_ms = 60
     leaders = [led(1, 0), led(2, 1, 30), led(1, 2, 50)]
@@ -301,7 +324,7 @@ def test_shares__an_acceptance_by_a_leader_that_came_back_may_be_answered_withou
     assert found_in(first, second, leaders=leaders[:2]) == [BOTH_ACCEPTED]
 
 
-def test_shares__a_leader_that_was_replaced_may_deliver_what_the_next_one_has_taken():
+def test_shares__a_leader_that_was_replaced_may_deliver_what_the_next_one_has_taken() -> None:
     """Nothing is stored about deliveries, and it has not heard of its successor."""
     first, second = delivered("a", 1, step=40, broker=2), delivered("b", 1, False, step=50)
     leaders = [led(1, 0), led(2, 1, 30)]
@@ -309,20 +332,22 @@ def test_shares__a_leader_that_was_replaced_may_deliver_what_the_next_one_has_ta
     assert len(found_in(first, second, leaders=[led(2, 1), led(1, 2, 45)])) == 1
 
 
-def test_shares__a_record_whose_release_was_refused_may_come_again_with_its_count():
+def test_shares__a_record_whose_release_was_refused_may_come_again_with_its_count() -> None:
     first, second = delivered("a", 1, accepted=False), delivered("b", 1, step=5)
     first.error = "NOT_LEADER_OR_FOLLOWER"
     assert found_in(first, second) == []
 
 
-def test_shares__a_fetch_that_was_under_way_may_bring_what_is_released_or_accepted_meanwhile():
+def test_shares__a_fetch_that_was_under_way_may_bring_what_is_released_or_accepted_meanwhile() -> (
+    None
+):
     for accepted in (True, False):
         first, second = delivered("a", 1, accepted, step=4), delivered("b", 1, False, step=3)
         second.at_ms = 9
         assert found_in(first, second) == []
 
 
-def test_anomalies__a_record_that_a_share_group_has_passed_over_is_named():
+def test_anomalies__a_record_that_a_share_group_has_passed_over_is_named() -> None:
     ledger = Ledger()
     ledger.sends = [send(b"a", ACKED, 0), send(b"b", ACKED, 1)]
     ledger.deliveries = [SharedRecord("g", "a", P, 0, b"a", 1, True, 3, True, 3)]
@@ -345,13 +370,13 @@ def test_anomalies__a_record_that_a_share_group_has_passed_over_is_named():
 
 
 @pytest.mark.parametrize(("deliveries", "printed"), OF_SHARES)
-def test_anomalies__of_share_groups_are_named(deliveries, printed):
+def test_anomalies__of_share_groups_are_named(deliveries: Any, printed: str) -> None:
     ledger = Ledger()
     ledger.deliveries = deliveries
     assert [str(anomaly) for anomaly in find_anomalies(ledger, {})] == [printed]
 
 
-def test_anomalies__a_record_that_was_released_or_timed_out_may_come_again():
+def test_anomalies__a_record_that_was_released_or_timed_out_may_come_again() -> None:
     ledger = Ledger()
     ledger.deliveries = [
         delivered("a", 1, accepted=False),
@@ -365,13 +390,13 @@ OWNED_TWICE = "owned-twice: orders-0: group g gave it to b while a held it"
 UNSETTLED = "unsettled-group: orders-0: no member of group g owns it"
 
 
-def test_anomalies__a_group_that_does_not_settle_is_named():
+def test_anomalies__a_group_that_does_not_settle_is_named() -> None:
     ledger = Ledger()
     ledger.unowned = [("g", P)]
     assert [str(anomaly) for anomaly in find_anomalies(ledger, {})] == [UNSETTLED]
 
 
-def test_anomalies__every_anomaly_has_an_example_and_its_class_shows_one():
+def test_anomalies__every_anomaly_has_an_example_and_its_class_shows_one() -> None:
     examples = [*(printed for *_, printed in CASES), COMMITTED_BACK]
     examples += [OWNED_TWICE, UNSETTLED, BOTH_ACCEPTED, PASSED_OVER]
     examples += [*(printed for _, printed in OF_SHARES)]
@@ -379,11 +404,11 @@ def test_anomalies__every_anomaly_has_an_example_and_its_class_shows_one():
     examples += [line for *_, printed in OF_TRANSACTIONS for line in printed]
     assert {printed.split(":")[0] for printed in examples} == set(ANOMALIES)
     for name, kind in ANOMALIES.items():
-        documented = inspect.getdoc(type(kind))
+        documented = inspect.getdoc(type(kind)) or ""
         assert any(printed in documented for printed in examples if printed.startswith(name)), name
 
 
-def test_anomalies__are_listed_in_this_order_and_each_is_one_file():
+def test_anomalies__are_listed_in_this_order_and_each_is_one_file() -> None:
     assert list(ANOMALIES) == [
         "lost-write",
         "duplicate",
@@ -413,17 +438,17 @@ def test_anomalies__are_listed_in_this_order_and_each_is_one_file():
         assert type(kind).__module__ == f"kcluster.checks.anomalies.{name.replace('-', '_')}"
 
 
-def test_history__unknown_sends_may_be_in_the_log_or_not():
+def test_history__unknown_sends_may_be_in_the_log_or_not() -> None:
     for log in (AB, AB[:1]):
         assert check([A, send(b"b", UNKNOWN)], [], FinalLog(0, log)) == []
 
 
-def test_history__deleted_and_compacted_records_are_not_lost():
+def test_history__deleted_and_compacted_records_are_not_lost() -> None:
     for log in (FinalLog(2, []), FinalLog(0, [], clean_offset=2)):
         assert check([A, B], [read(0, b"a")], log) == []
 
 
-def test_history__names_the_setting_that_allowed_an_anomaly():
+def test_history__names_the_setting_that_allowed_an_anomaly() -> None:
     loose = send(b"b", ACKED, 1, acks=1)
     (lost,) = check([A, loose], [], FinalLog(0, AB[:1]))
     assert lost.allowed == "acks=1"
@@ -433,7 +458,7 @@ def test_history__names_the_setting_that_allowed_an_anomaly():
     assert lost.allowed == ""
 
 
-def test_history__adjacent_offsets_are_one_anomaly():
+def test_history__adjacent_offsets_are_one_anomaly() -> None:
     sends = [send(b"%d" % i, ACKED, i) for i in range(1_000)]
     (lost,) = check(sends, [], FinalLog(0, [(i, b"%d" % i) for i in range(400)]))
     assert (lost.count, lost.first, lost.last) == (600, 400, 999)
@@ -444,14 +469,14 @@ def test_history__adjacent_offsets_are_one_anomaly():
     assert again.text == "offsets 0 to 1 (2 records, 0 to 1) are there again at 7 to 8"
 
 
-def test_history__the_log_end_is_unseen_only_after_consumers_drained():
+def test_history__the_log_end_is_unseen_only_after_consumers_drained() -> None:
     log = FinalLog(0, AB)
     assert check([A, B], [read(0, b"a")], log) == []
     (unseen,) = check([A, B], [read(0, b"a")], log, drained=True)
     assert unseen.name == "unseen"
 
 
-def test_anomalies__what_a_reader_skipped_in_a_log_that_was_lost_since_is_not_known():
+def test_anomalies__what_a_reader_skipped_in_a_log_that_was_lost_since_is_not_known() -> None:
     reads = [read(0, b"a"), read(2, b"z")]
     found = check([A, B, C], reads, FinalLog(0, ABC))
     names = [one.name for one in found]
@@ -459,6 +484,6 @@ def test_anomalies__what_a_reader_skipped_in_a_log_that_was_lost_since_is_not_kn
     assert "poll-skip" not in names
 
 
-def test_anomalies__a_consumer_that_chose_its_position_did_not_go_back():
+def test_anomalies__a_consumer_that_chose_its_position_did_not_go_back() -> None:
     reads = [read(0, b"a"), read(1, b"b"), read(0, b"a", restarted=True)]
     assert check([A, B], reads, FinalLog(0, AB)) == []

@@ -38,7 +38,7 @@ def led_by(t: VirtualRig, broker: int) -> int:
     return sum(partition.leader == broker for partition in t.status().partitions)
 
 
-def test_fence__a_broker_leaves_its_isrs_in_batches(t: VirtualRig):
+def test_fence__a_broker_leaves_its_isrs_in_batches(t: VirtualRig) -> None:
     t.kill(1)
     t.wait(lambda: bool(t.notes_of(BrokerFenced)))
     assert isrs_with(t, 1) == PARTITIONS - BATCH
@@ -56,7 +56,9 @@ def test_fence__a_broker_leaves_its_isrs_in_batches(t: VirtualRig):
     assert {note.cause for note in t.notes_of(LeaderElected)} >= {fenced.note_id}
 
 
-def test_fence__a_broker_that_comes_back_meanwhile_stays_fenced_until_it_has_left(t: VirtualRig):
+def test_fence__a_broker_that_comes_back_meanwhile_stays_fenced_until_it_has_left(
+    t: VirtualRig,
+) -> None:
     t.pause(1)
     t.wait(lambda: bool(t.notes_of(BrokerFenced)))
     t.resume(1)
@@ -65,7 +67,7 @@ def test_fence__a_broker_that_comes_back_meanwhile_stays_fenced_until_it_has_lef
     assert led_by(t, 1) == 0, "it left all of them before it came back"
 
 
-def test_fence__a_broker_that_registers_meanwhile_leaves_the_rest_at_once(t: VirtualRig):
+def test_fence__a_broker_that_registers_meanwhile_leaves_the_rest_at_once(t: VirtualRig) -> None:
     t.kill(1)
     t.wait(lambda: bool(t.notes_of(BrokerFenced)))
     t.start(1)
@@ -74,7 +76,7 @@ def test_fence__a_broker_that_registers_meanwhile_leaves_the_rest_at_once(t: Vir
     t.wait(lambda: isrs_with(t, 1) == PARTITIONS)
 
 
-def test_fence__topics_deleted_meanwhile_are_left_out(t: VirtualRig):
+def test_fence__topics_deleted_meanwhile_are_left_out(t: VirtualRig) -> None:
     t.kill(1)
     t.wait(lambda: bool(t.notes_of(BrokerFenced)))
     t.delete_topic(via=2)
@@ -82,7 +84,7 @@ def test_fence__topics_deleted_meanwhile_are_left_out(t: VirtualRig):
     assert not t.status().partitions
 
 
-def test_fence__the_next_controller_continues(t: VirtualRig):
+def test_fence__the_next_controller_continues(t: VirtualRig) -> None:
     t.kill(1)
     t.wait(lambda: bool(t.notes_of(BrokerFenced)))
     t.kill(CONTROLLER_ID)
@@ -92,7 +94,7 @@ def test_fence__the_next_controller_continues(t: VirtualRig):
     assert led_by(t, 1) == 0
 
 
-def test_shutdown__a_broker_stops_when_it_has_left_all_its_isrs(t: VirtualRig):
+def test_shutdown__a_broker_stops_when_it_has_left_all_its_isrs(t: VirtualRig) -> None:
     t.kill(1, "clean")
     t.wait(lambda: t.dispatcher.processes[1].node is None)
     assert t.plan.disks[1].clean_shutdown

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from tests.fuzz.episodes import CPU, Failure, Watch, of_traceback, shorter
 from tests.fuzz.requests import TOKEN, made_up_http
-from tests.web.api import FAST, Api, serving
+from tests.web.api_client import FAST, Api, serving
 
 REQUESTS: Final = 40
 ANSWER_S: Final = 1.5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -25,7 +27,7 @@ GOOD = sent(2)
 TOO_LARGE = build_batch([Record(0, NOW_MS, b"k", bytes(1_100_000))])
 
 
-def produce(data, config: TopicConfig = CONFIG, **more) -> Appended:
+def produce(data: bytes | bytearray, config: TopicConfig = CONFIG, **more: Any) -> Appended:
     return new_log().append_as_leader(data, 0, NOW_MS, config, **more)
 
 
@@ -63,7 +65,7 @@ def produce(data, config: TopicConfig = CONFIG, **more) -> Appended:
         (patched(TOO_LARGE, ">q", 0, 5), E.INVALID_RECORD, 0),
     ],
 )
-def test_append__refuses(data, error, log_start_offset):
+def test_append__refuses(data: bytearray, error: E, log_start_offset: int) -> None:
     log = new_log()
     appended = log.append_as_leader(data, 0, NOW_MS, CONFIG)
     assert appended.error == error
@@ -84,12 +86,12 @@ def test_append__refuses(data, error, log_start_offset):
         patched(sent(), ">q", 43, -2),
     ],
 )
-def test_append__accepts(data):
+def test_append__accepts(data: bytearray) -> None:
     appended = produce(data)
     assert (appended.error, appended.base_offset) == (E.NONE, 0)
 
 
-def test_append__numbers_the_batch_in_the_received_buffer():
+def test_append__numbers_the_batch_in_the_received_buffer() -> None:
     log = filled(3)
     frame = bytearray(b"before" + sent(2) + b"after")
     (batch,) = append(log, memoryview(frame)[6:-5], epoch=4)
@@ -100,7 +102,7 @@ def test_append__numbers_the_batch_in_the_received_buffer():
     assert log.log_end_offset == 5
 
 
-def test_append__copies_a_read_only_buffer():
+def test_append__copies_a_read_only_buffer() -> None:
     data = bytes(sent())
     log = filled(1)
     (batch,) = append(log, data)
@@ -108,20 +110,20 @@ def test_append__copies_a_read_only_buffer():
     assert parse_batches(data)[0].base_offset == 0
 
 
-def test_append__a_wrong_max_timestamp_is_corrected():
+def test_append__a_wrong_max_timestamp_is_corrected() -> None:
     (batch,) = append(new_log(), patched(sent(timestamp=500), ">q", 35, NOW_MS * 10))
     assert (batch.max_timestamp, batch.timestamp_type) == (500, 0)
     assert check_crc(batch)
 
 
-def test_append__a_topic_of_create_time_clears_the_log_append_time_bit():
+def test_append__a_topic_of_create_time_clears_the_log_append_time_bit() -> None:
     (batch,) = append(new_log(), patched(GOOD, ">h", 21, 8))
     assert batch.timestamp_type == 0
     assert parse_batches(batch.buffer)[0].attributes == 0
     assert check_crc(batch)
 
 
-def test_append__log_append_time_is_stamped_and_answered():
+def test_append__log_append_time_is_stamped_and_answered() -> None:
     config = TopicConfig(message_timestamp_type="LogAppendTime")
     appended = produce(sent(timestamp=NOW_MS + 10**9), config)
     assert (appended.error, appended.log_append_time_ms) == (E.NONE, NOW_MS)
@@ -135,7 +137,7 @@ def test_append__log_append_time_is_stamped_and_answered():
     assert [index for index, _ in refused.record_errors] == [0, 1]
 
 
-def test_append__timestamps_out_of_bounds_are_reported_one_by_one():
+def test_append__timestamps_out_of_bounds_are_reported_one_by_one() -> None:
     config = TopicConfig(message_timestamp_before_max_ms=1_000)
     times = [NOW_MS, NOW_MS - 1_000, NOW_MS - 1_001, NOW_MS + 3_600_001, -1]
     refused = produce(build_batch([Record(0, at, b"k") for at in times]), config)
@@ -143,7 +145,7 @@ def test_append__timestamps_out_of_bounds_are_reported_one_by_one():
     assert [index for index, _ in refused.record_errors] == [2, 3]
 
 
-def test_append__a_compacted_topic_needs_keys():
+def test_append__a_compacted_topic_needs_keys() -> None:
     config = TopicConfig(cleanup_policy=("compact",))
     records = [Record(0, NOW_MS, key) for key in (b"a", None, b"b", None)]
     refused = produce(build_batch(records), config)
@@ -154,7 +156,7 @@ def test_append__a_compacted_topic_needs_keys():
 
 @pytest.mark.parametrize("wanted", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
 @pytest.mark.parametrize("codec", CODEC_NAMES)
-def test_append__a_topic_has_its_own_codec(wanted, codec):
+def test_append__a_topic_has_its_own_codec(wanted: str, codec: str) -> None:
     data = sent(3, compression=codec, producer_id=5, producer_epoch=1, base_sequence=0)
     (batch,) = append(new_log(), data, config=TopicConfig(compression_type=wanted))
     assert batch.codec == CODEC_IDS.get(wanted, 0)
@@ -162,31 +164,31 @@ def test_append__a_topic_has_its_own_codec(wanted, codec):
     assert [record.value for record in read_records(batch)] == [b"v0", b"v1", b"v2"]
 
 
-def test_append__a_batch_to_recompress_must_be_readable():
+def test_append__a_batch_to_recompress_must_be_readable() -> None:
     garbage = patched(GOOD, ">h", 21, 1)
     refused = produce(garbage, TopicConfig(compression_type="zstd"))
     assert refused.error == E.UNKNOWN_SERVER_ERROR
 
 
-def test_append__a_batch_may_outgrow_its_topic_when_recompressed():
+def test_append__a_batch_may_outgrow_its_topic_when_recompressed() -> None:
     data = build_batch([Record(0, NOW_MS, b"k", bytes(1_000))], compression="gzip")
     config = TopicConfig(compression_type="uncompressed", max_message_bytes=500)
     assert produce(data, config).error == E.MESSAGE_TOO_LARGE
 
 
-def test_append__a_batch_must_fit_into_a_segment():
+def test_append__a_batch_must_fit_into_a_segment() -> None:
     refused = produce(sent(50), TopicConfig(internal_segment_bytes=100))
     assert (refused.error, refused.log_start_offset) == (E.RECORD_LIST_TOO_LARGE, -1)
 
 
-def test_append__the_broker_itself_may_write_control_batches_and_offsets():
+def test_append__the_broker_itself_may_write_control_batches_and_offsets() -> None:
     data = sent(1, base_offset=7, control=True, transactional=True, producer_id=5)
     assert produce(data, from_client=False).error == E.NONE
 
 
-def test_append__a_duplicate_is_answered_as_it_was_and_not_appended():
+def test_append__a_duplicate_is_answered_as_it_was_and_not_appended() -> None:
     log = new_log()
-    first = {"producer_id": 5, "producer_epoch": 0}
+    first: dict[str, Any] = {"producer_id": 5, "producer_epoch": 0}
     append(log, sent(2, base_sequence=0, timestamp=77, **first))
     append(log, sent(1, base_sequence=2, **first))
     again = log.append_as_leader(sent(2, base_sequence=0, timestamp=78, **first), 0, NOW_MS, CONFIG)
@@ -197,9 +199,9 @@ def test_append__a_duplicate_is_answered_as_it_was_and_not_appended():
     assert (gap.error, gap.log_start_offset) == (E.OUT_OF_ORDER_SEQUENCE_NUMBER, 0)
 
 
-def test_append__a_transactional_batch_needs_an_ongoing_transaction():
+def test_append__a_transactional_batch_needs_an_ongoing_transaction() -> None:
     log = new_log()
-    data = {"producer_id": 5, "producer_epoch": 0, "transactional": True}
+    data: dict[str, Any] = {"producer_id": 5, "producer_epoch": 0, "transactional": True}
     refused = log.append_as_leader(sent(base_sequence=0, **data), 0, NOW_MS, CONFIG)
     assert refused.error == E.INVALID_TXN_STATE
     append(log, sent(base_sequence=0, **data), transaction_verified=True)
@@ -207,7 +209,7 @@ def test_append__a_transactional_batch_needs_an_ongoing_transaction():
     assert log.producers.first_unstable_offset == 0
 
 
-def test_append__message_size_is_the_topics():
+def test_append__message_size_is_the_topics() -> None:
     size = len(GOOD)
     assert produce(GOOD, replace(CONFIG, max_message_bytes=size)).error == E.NONE
     assert produce(GOOD, replace(CONFIG, max_message_bytes=size - 1)).error == E.MESSAGE_TOO_LARGE
@@ -224,7 +226,7 @@ def with_payload(payload: bytes, count: int, codec: int = 0) -> bytearray:
 
 
 @pytest.mark.parametrize("codec", CODEC_NAMES)
-def test_append__reads_the_records_of_every_batch(codec):
+def test_append__reads_the_records_of_every_batch(codec: str) -> None:
     """compare/cases/produce.py has more; these are the two that broke every reader of a log."""
     number = CODEC_IDS[codec]
     random_bytes = bytes(range(7, 107))
@@ -242,7 +244,9 @@ def test_append__reads_the_records_of_every_batch(codec):
 
 @pytest.mark.parametrize("stored", ["producer", "lz4"])
 @pytest.mark.parametrize("codec", CODEC_NAMES)
-def test_append__a_record_in_a_compressed_batch_has_at_most_its_decompressed_size(codec, stored):
+def test_append__a_record_in_a_compressed_batch_has_at_most_its_decompressed_size(
+    codec: str, stored: str
+) -> None:
     """Observed of 4.4.0: the size is what the record's length says, which is not part of it."""
     bytes_besides_value = 7
     config = TopicConfig(max_decompressed_message_bytes=1_000, compression_type=stored)
@@ -253,7 +257,7 @@ def test_append__a_record_in_a_compressed_batch_has_at_most_its_decompressed_siz
         assert produce(data, config).error == (E.NONE if codec == "none" else error)
 
 
-def test_append__before_4_4_nothing_limits_a_decompressed_record():
+def test_append__before_4_4_nothing_limits_a_decompressed_record() -> None:
     config = TopicConfig(max_decompressed_message_bytes=NO_SIZE_LIMIT)
     large = build_batch([Record(0, NOW_MS, None, bytes(100_000))], compression="zstd")
     assert produce(large, config).error == E.NONE
@@ -264,7 +268,7 @@ def test_append__before_4_4_nothing_limits_a_decompressed_record():
     assert produce(bytearray(negative)).error == E.INVALID_RECORD
 
 
-def test_append__the_newest_timestamp_is_that_of_the_records():
+def test_append__the_newest_timestamp_is_that_of_the_records() -> None:
     """The header's may be anything: here it hides one from the future."""
     hides = patched(sent(12, timestamp=NOW_MS + 3_600_001), ">q", 35, 5)
     refused = produce(hides)
@@ -283,7 +287,7 @@ def test_append__the_newest_timestamp_is_that_of_the_records():
     TopicConfig(compression_type="lz4"),
     TopicConfig(cleanup_policy=("compact",)),
 ])  # fmt: skip
-def test_append__takes_or_refuses_any_timestamp(base_ms, config):
+def test_append__takes_or_refuses_any_timestamp(base_ms: int, config: TopicConfig) -> None:
     log = new_log()
     appended = log.append_as_leader(patched(MANY, ">q", 27, base_ms), 0, NOW_MS, config)
     if not appended.error:
@@ -292,7 +296,7 @@ def test_append__takes_or_refuses_any_timestamp(base_ms, config):
 
 
 @pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
-def test_append__a_request_has_one_allowance_for_all_its_batches(codec):
+def test_append__a_request_has_one_allowance_for_all_its_batches(codec: str) -> None:
     number = CODEC_IDS[codec]
     bomb = with_payload(compress(number, bytes(12_000_000)), 1, number)
     assert len(bomb) < 100_000
@@ -309,7 +313,7 @@ def test_append__a_request_has_one_allowance_for_all_its_batches(codec):
     assert produce(sound).error == E.NONE
 
 
-def test_append__records_and_headers_are_paid_for_when_they_are_opened():
+def test_append__records_and_headers_are_paid_for_when_they_are_opened() -> None:
     headers = sent_with_headers(1_000_000)
     assert len(headers) < 2_000
     assert produce(headers).error == E.MESSAGE_TOO_LARGE

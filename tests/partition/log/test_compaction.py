@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -26,7 +29,9 @@ from tests.rig.requests import batch_with_wrong_lengths
 CONFIG = TopicConfig(cleanup_policy=("compact",), internal_segment_bytes=400)
 
 
-def log_of(*batches: list[tuple[str, str | None]], config: TopicConfig = CONFIG, **more) -> Log:
+def log_of(
+    *batches: Sequence[tuple[str, str | None]], config: TopicConfig = CONFIG, **more: Any
+) -> Log:
     """Each batch in a segment of its own, and an empty newest one."""
     log = new_log()
     for batch in batches:
@@ -35,7 +40,7 @@ def log_of(*batches: list[tuple[str, str | None]], config: TopicConfig = CONFIG,
     return log
 
 
-def test_compact__keeps_the_newest_record_of_each_key_at_its_offset():
+def test_compact__keeps_the_newest_record_of_each_key_at_its_offset() -> None:
     log = log_of([("a", "1"), ("b", "1")], [("a", "2"), ("c", "1")], [("b", "2")])
     before = log.size_bytes
     assert compact(log, NOW_MS, CONFIG, log.log_end_offset) == 2
@@ -46,7 +51,7 @@ def test_compact__keeps_the_newest_record_of_each_key_at_its_offset():
     assert all(check_crc(batch) for batch in log.batches_from(0))
 
 
-def test_compact__an_empty_batch_is_kept_where_the_high_watermark_is_and_nowhere_else():
+def test_compact__an_empty_batch_is_kept_where_the_high_watermark_is_and_nowhere_else() -> None:
     """Up to 4.3 it was kept where the cleaned part of the log ends."""
     log = log_of([("a", "1")], [("b", "1")], [("a", "2"), ("b", None)])
     later_ms = NOW_MS + 2 * CONFIG.delete_retention_ms
@@ -66,7 +71,7 @@ def test_compact__an_empty_batch_is_kept_where_the_high_watermark_is_and_nowhere
     assert [batch.record_count for batch in log.batches_from(0)] == [1, 1]
 
 
-def test_compact__a_log_with_a_record_above_the_limit_is_not_cleaned_any_more():
+def test_compact__a_log_with_a_record_above_the_limit_is_not_cleaned_any_more() -> None:
     log = log_of([("a", "1" * 500)], [("a", "2")], compression="gzip")
     lowered = replace(CONFIG, max_decompressed_message_bytes=100)
     assert compact(log, NOW_MS, lowered, log.log_end_offset) == 0
@@ -74,7 +79,7 @@ def test_compact__a_log_with_a_record_above_the_limit_is_not_cleaned_any_more():
     assert compact(log, NOW_MS, CONFIG, log.log_end_offset) == 0
 
 
-def test_compact__a_batch_keeps_its_offset_range_and_its_origin():
+def test_compact__a_batch_keeps_its_offset_range_and_its_origin() -> None:
     origin = {"producer_id": 5, "producer_epoch": 2}
     log = new_log()
     append(log, keyed(("a", "1"), ("b", "1"), base_sequence=0, **origin), epoch=3, config=CONFIG)
@@ -87,7 +92,7 @@ def test_compact__a_batch_keeps_its_offset_range_and_its_origin():
     assert first.leader_epoch == 3
 
 
-def test_compact__followers_keep_the_batches_they_share():
+def test_compact__followers_keep_the_batches_they_share() -> None:
     log = log_of([("a", "1")], [("a", "2")])
     follower = new_log()
     follower.append_as_follower(log.batches_from(0), 0, NOW_MS, CONFIG)
@@ -95,7 +100,7 @@ def test_compact__followers_keep_the_batches_they_share():
     assert contents(follower) == [(0, "a", "1"), (1, "a", "2")]
 
 
-def test_compact__the_newest_segment_and_uncommitted_records_are_kept():
+def test_compact__the_newest_segment_and_uncommitted_records_are_kept() -> None:
     log = log_of([("a", "1")], [("a", "2")], [("a", "3")])
     append(log, keyed(("a", "4")), config=CONFIG)
     assert compact(log, NOW_MS, CONFIG, high_watermark=2) == 1
@@ -104,14 +109,14 @@ def test_compact__the_newest_segment_and_uncommitted_records_are_kept():
     assert [value for _, _, value in contents(log)] == ["3", "4"]
 
 
-def test_compact__recent_records_are_kept():
+def test_compact__recent_records_are_kept() -> None:
     config = replace(CONFIG, min_compaction_lag_ms=1_000)
     log = log_of([("a", "1")], [("a", "2")], config=config)
     assert compact(log, NOW_MS + 999, config, 2) == 0
     assert compact(log, NOW_MS + 1_001, config, 2) == 1
 
 
-def test_compact__waits_for_the_dirty_ratio():
+def test_compact__waits_for_the_dirty_ratio() -> None:
     config = replace(CONFIG, min_cleanable_dirty_ratio=0.6)
     log = log_of([("a", "1"), ("b", "1")], config=config)
     compact(log, NOW_MS, config, 2)
@@ -123,7 +128,7 @@ def test_compact__waits_for_the_dirty_ratio():
     assert compact(log, NOW_MS + 5_001, soon, 3) == 1
 
 
-def test_compact__tombstones_stay_for_their_retention_time():
+def test_compact__tombstones_stay_for_their_retention_time() -> None:
     config = replace(CONFIG, delete_retention_ms=1_000, min_cleanable_dirty_ratio=0.0)
     log = log_of([("a", "1"), ("b", "1")], [("a", None)])
     compact(log, NOW_MS, config, 3)
@@ -135,7 +140,7 @@ def test_compact__tombstones_stay_for_their_retention_time():
         assert [offset for offset, _, _ in contents(log)] == left
 
 
-def test_compact__the_last_batch_of_a_producer_stays_for_its_sequence():
+def test_compact__the_last_batch_of_a_producer_stays_for_its_sequence() -> None:
     log = new_log()
     append(log, keyed(("a", "1"), producer_id=5, producer_epoch=0, base_sequence=0), config=CONFIG)
     log.roll(1, NOW_MS)
@@ -147,7 +152,7 @@ def test_compact__the_last_batch_of_a_producer_stays_for_its_sequence():
     assert log.producers.states[5].next_sequence == 1
 
 
-def test_compact__small_segments_are_merged():
+def test_compact__small_segments_are_merged() -> None:
     log = log_of(*([(f"k{n}", "v")] for n in range(12)))
     assert len(log.segments) == 13
     compact(log, NOW_MS, CONFIG, 12)
@@ -156,7 +161,7 @@ def test_compact__small_segments_are_merged():
     assert all(segment.size_bytes <= 400 for segment in log.segments)
 
 
-def test_compact__is_independent_of_expire():
+def test_compact__is_independent_of_expire() -> None:
     log = log_of([("a", "1")], [("a", "2")])
     assert expire(log, NOW_MS, CONFIG, 2) == 0
     assert contents(log) == [(0, "a", "1"), (1, "a", "2")]
@@ -165,14 +170,14 @@ def test_compact__is_independent_of_expire():
 
 
 @pytest.mark.parametrize("codec", ["gzip", "zstd"])
-def test_compact__keeps_the_codec(codec):
+def test_compact__keeps_the_codec(codec: str) -> None:
     log = log_of([("a", "1"), ("b", "1")], [("a", "2")], compression=codec)
     compact(log, NOW_MS, CONFIG, 3)
     assert contents(log) == [(1, "b", "1"), (2, "a", "2")]
     assert {batch.codec for batch in log.batches_from(0)} == {1 if codec == "gzip" else 4}
 
 
-def test_compact__records_of_an_aborted_transaction_go_and_its_marker_stays():
+def test_compact__records_of_an_aborted_transaction_go_and_its_marker_stays() -> None:
     log = log_of([("a", "committed")])
     origin = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
     append(log, keyed(("a", "aborted"), **origin), config=CONFIG, transaction_verified=True)
@@ -189,7 +194,7 @@ def test_compact__records_of_an_aborted_transaction_go_and_its_marker_stays():
     ]
 
 
-def test_compact__leaves_a_log_alone_that_it_cannot_read():
+def test_compact__leaves_a_log_alone_that_it_cannot_read() -> None:
     log = log_of([("a", "1")], [("a", "2")], [("a", "3")])
     append(log, batch_with_wrong_lengths([Record(0, NOW_MS, b"b", b"1")]), config=CONFIG)
     log.roll(log.log_end_offset, NOW_MS)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.partition.log.log import Log
 from kcluster.partition.log.retention import expire
 from tests.partition.records_for_tests import EVERYTHING, NOW_MS, append, new_log, ranges, sent
 
 BATCH_BYTES = len(sent())
-ONE_BATCH = {"internal_segment_bytes": BATCH_BYTES}
+ONE_BATCH: dict[str, Any] = {"internal_segment_bytes": BATCH_BYTES}
 """Each batch gets a segment of its own."""
 
 
@@ -21,7 +23,7 @@ def daily(config: TopicConfig, count: int = 4) -> Log:
     return log
 
 
-def test_expire__by_age():
+def test_expire__by_age() -> None:
     config = TopicConfig(retention_ms=5_000, **ONE_BATCH)
     log = daily(config)
     assert expire(log, NOW_MS + 5_000, config, 4) == 0
@@ -31,7 +33,7 @@ def test_expire__by_age():
     assert log.size_bytes == 2 * BATCH_BYTES
 
 
-def test_expire__the_newest_segment_is_deleted_when_it_expires():
+def test_expire__the_newest_segment_is_deleted_when_it_expires() -> None:
     config = TopicConfig(retention_ms=5_000)
     log = daily(config)
     assert expire(log, NOW_MS + 50_000, config, 4) == 4
@@ -41,14 +43,14 @@ def test_expire__the_newest_segment_is_deleted_when_it_expires():
     assert ranges(log.read(4, EVERYTHING, 5)) == [(4, 4)]
 
 
-def test_expire__nothing_at_or_above_the_high_watermark_is_deleted():
+def test_expire__nothing_at_or_above_the_high_watermark_is_deleted() -> None:
     config = TopicConfig(retention_ms=0, **ONE_BATCH)
     log = daily(config)
     assert expire(log, NOW_MS + 50_000, config, 2) == 2
     assert log.log_start_offset == 2
 
 
-def test_expire__by_size():
+def test_expire__by_size() -> None:
     config = TopicConfig(retention_ms=-1, retention_bytes=2 * BATCH_BYTES, **ONE_BATCH)
     log = daily(config)
     assert expire(log, NOW_MS, config, 4) == 2
@@ -57,7 +59,7 @@ def test_expire__by_size():
     assert expire(log, NOW_MS, less, 4) == 0  # whole segments only
 
 
-def test_expire__segments_below_the_start_are_deleted_under_any_policy():
+def test_expire__segments_below_the_start_are_deleted_under_any_policy() -> None:
     config = TopicConfig(cleanup_policy=("compact",), retention_ms=0, **ONE_BATCH)
     log = daily(config)
     log.advance_log_start_offset(2)
@@ -66,14 +68,14 @@ def test_expire__segments_below_the_start_are_deleted_under_any_policy():
     assert log.log_start_offset == 2
 
 
-def test_expire__a_topic_without_a_policy_keeps_everything():
+def test_expire__a_topic_without_a_policy_keeps_everything() -> None:
     config = TopicConfig(cleanup_policy=(), retention_ms=0, retention_bytes=0, **ONE_BATCH)
     log = daily(config)
     assert expire(log, NOW_MS + 50_000, config, 4) == 0
     assert log.size_bytes == 4 * BATCH_BYTES
 
 
-def test_expire__records_without_timestamps_age_from_their_append():
+def test_expire__records_without_timestamps_age_from_their_append() -> None:
     config = TopicConfig(retention_ms=5_000)
     log = new_log()
     append(log, sent(timestamp=-1), config=config)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable, Iterator
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,10 +19,11 @@ from kcluster.protocol.errors import ProtocolError
 from kcluster.protocol.messages import message_class
 from tests.protocol.generated import Generator
 
+Bytes = bytes | memoryview
 NAMES = [line.name for line in APIS.values()]
 
 
-def outcome(decode, *arguments):
+def outcome(decode: Callable[..., Any], *arguments: Any) -> Any:
     """The message, or the error of the bytes."""
     try:
         return decode(*arguments)
@@ -28,7 +31,7 @@ def outcome(decode, *arguments):
         return (error.reason, error.position, error.field_path)
 
 
-def check(name, version, decode, data):
+def check(name: str, version: int, decode: Callable[..., Any], data: Bytes) -> bool:
     """Both decoders on the same bytes; whether they are a message."""
     schema, top = message_schema(name), message_class(name)
     fast = outcome(decode, data, 0)
@@ -39,7 +42,7 @@ def check(name, version, decode, data):
     return not failed
 
 
-def cases(name):
+def cases(name: str) -> Iterator[tuple[str, int, Callable[..., Any], Callable[..., Any]]]:
     line = next(line for line in APIS.values() if line.name == name)
     low, high = line.all_versions
     for version in sorted({low, (low + high) // 2, high}):
@@ -49,7 +52,7 @@ def cases(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_fuzz__mutated_and_cut_messages(name):
+def test_fuzz__mutated_and_cut_messages(name: str) -> None:
     for kind, version, encode, decode in cases(name):
         rng = Random(f"{kind} {version}")
         for seed in range(2):
@@ -77,7 +80,7 @@ def mutated(data: bytes, rng: Random) -> bytes:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_fuzz__random_bytes(name):
+def test_fuzz__random_bytes(name: str) -> None:
     for kind, version, _, decode in cases(name):
         rng = Random(f"random {kind} {version}")
         for size in (0, 1, 2, 7, 20, 60):
@@ -85,7 +88,7 @@ def test_fuzz__random_bytes(name):
             check(kind, version, decode, bytes(rng.choice((0, 1, 255)) for _ in range(size)))
 
 
-def test_fuzz__every_cut_of_a_message_is_an_error_unless_only_the_ignored_rest_is_missing():
+def test_fuzz__every_cut_of_a_message_is_an_error_unless_only_the_ignored_rest_is_missing() -> None:
     request = Generator("cut", wild=False).message("ProduceRequest", 9)
     data = b"".join(codec(0, 9).encode_request(request))
     for size in range(len(data)):
@@ -95,13 +98,13 @@ def test_fuzz__every_cut_of_a_message_is_an_error_unless_only_the_ignored_rest_i
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(data=st.binary(max_size=200), version=st.integers(0, 13))
-def test_fuzz__produce_requests_found_by_hypothesis(data, version):
+def test_fuzz__produce_requests_found_by_hypothesis(data: Bytes, version: int) -> None:
     check("ProduceRequest", version, codec(0, version).decode_request, data)
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(data=st.binary(max_size=200), version=st.integers(0, 4))
-def test_fuzz__stored_offsets_found_by_hypothesis(data, version):
+def test_fuzz__stored_offsets_found_by_hypothesis(data: Bytes, version: int) -> None:
     decode = record_codec("OffsetCommitValue", version).decode
     check("OffsetCommitValue", version, decode, data)
 
@@ -109,7 +112,7 @@ def test_fuzz__stored_offsets_found_by_hypothesis(data, version):
 # ------------------------------------------------------------------------------ error messages
 
 
-def failure(api_key, version, data, kind="request"):
+def failure(api_key: int, version: int, data: Bytes, kind: str = "request") -> tuple[str, int, str]:
     found = codec(api_key, version)
     with pytest.raises(ProtocolError) as caught:
         (found.decode_request if kind == "request" else found.decode_response)(data)
@@ -145,11 +148,13 @@ START = b"\x00\xff\xff\x00\x00\x00\x64"  # Produce v9: no transactional id, acks
         (START + b"\x01\x01\x00\x09a", ("tag 0 of 9 bytes, 1 left", 11, "tags")),
     ],
 )
-def test_protocol_error__names_the_mistake_its_position_and_its_field(data, expected):
+def test_protocol_error__names_the_mistake_its_position_and_its_field(
+    data: bytes, expected: tuple[str, int, str]
+) -> None:
     assert failure(0, 9, data) == expected
 
 
-def test_protocol_error__of_a_tagged_field_names_the_field():
+def test_protocol_error__of_a_tagged_field_names_the_field() -> None:
     data = b"".join(codec(1, 12).encode_request(m.FetchRequest(cluster_id="abc")))
     assert data.endswith(b"\x01\x00\x04\x04abc")
     wrong = data[:-5] + b"\x05\x04abcd"
@@ -160,7 +165,7 @@ def test_protocol_error__of_a_tagged_field_names_the_field():
     )
 
 
-def test_protocol_error__bytes_after_a_response_but_not_after_a_request():
+def test_protocol_error__bytes_after_a_response_but_not_after_a_request() -> None:
     data = b"".join(codec(12, 4).encode_response(m.HeartbeatResponse(0, 27)))
     expected = ("2 bytes follow the message", len(data), "")
     assert failure(12, 4, data + b"ab", "response") == expected
@@ -169,7 +174,7 @@ def test_protocol_error__bytes_after_a_response_but_not_after_a_request():
     assert codec(12, 4).decode_request(request + b"ab") == m.HeartbeatRequest("g", 1, "m")
 
 
-def test_limits__a_claimed_size_is_not_allocated():
+def test_limits__a_claimed_size_is_not_allocated() -> None:
     """Each of these claims up to 2 GiB."""
     huge = uvarint((1 << 31) - 1)
     claims = [

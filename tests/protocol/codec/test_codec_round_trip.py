@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from kcluster.protocol import messages as m
@@ -22,12 +25,12 @@ PAIRS = [
 SEEDS = range(4)
 
 
-def test_codec__has_every_api_of_both_releases():
+def test_codec__has_every_api_of_both_releases() -> None:
     assert (len(APIS), len(PAIRS)) == (95, 368)
 
 
 @pytest.mark.parametrize("api", [line.name for line in APIS.values()])
-def test_codec__every_version_round_trips(api):
+def test_codec__every_version_round_trips(api: str) -> None:
     for name, key, version in PAIRS:
         if name == api:
             found = codec(key, version)
@@ -35,11 +38,13 @@ def test_codec__every_version_round_trips(api):
             check(name + "Response", version, found.encode_response, found.decode_response)
 
 
-def never_called(buffer, position):
+def never_called(_buffer: object, _position: int = 0, /) -> Any:
     raise AssertionError("the compiled decoder gave up")
 
 
-def check(name, version, encode, decode):
+def check(
+    name: str, version: int, encode: Callable[[Any], Any], decode: Callable[..., Any]
+) -> None:
     schema, top = message_schema(name), message_class(name)
     fast = compile_decoder(name, version, on_failure=never_called)
     messages = [
@@ -57,7 +62,7 @@ def check(name, version, encode, decode):
 
 
 @pytest.mark.parametrize("name", list(record_lines()))
-def test_record_codec__every_version_round_trips(name):
+def test_record_codec__every_version_round_trips(name: str) -> None:
     low, high = record_lines()[name].versions
     for version in range(low, high + 1):
         found = record_codec(name, version)
@@ -68,7 +73,7 @@ def test_record_codec__every_version_round_trips(name):
         assert stored[2:] == found.encode(message)
 
 
-def test_record_codec__keys_begin_with_their_type_and_values_with_their_version():
+def test_record_codec__keys_begin_with_their_type_and_values_with_their_version() -> None:
     key = record_codec("GroupMetadataKey", 0).encode_prefixed(m.GroupMetadataKey("g"))
     assert key == b"\x00\x02" + b"\x00\x01g"
     value = m.OffsetCommitValue(offset=5, metadata="m", commit_timestamp=7)
@@ -79,7 +84,7 @@ def test_record_codec__keys_begin_with_their_type_and_values_with_their_version(
         record_codec("OffsetCommitKey", 0).decode_prefixed(key)
 
 
-def test_record_codec__a_tagged_struct_is_null_as_kafka_writes_it():
+def test_record_codec__a_tagged_struct_is_null_as_kafka_writes_it() -> None:
     """Elsewhere -1 stands for a null struct; in a tag it is a varint 0."""
     found = record_codec("ConsumerGroupMemberMetadataValue", 0)
     value = m.ConsumerGroupMemberMetadataValue(
@@ -92,7 +97,7 @@ def test_record_codec__a_tagged_struct_is_null_as_kafka_writes_it():
     assert found.decode(found.encode(value)) == value
 
 
-def test_codec__no_array_has_elements_without_bytes():
+def test_codec__no_array_has_elements_without_bytes() -> None:
     """So that a claimed count is always bounded by the bytes that remain."""
 
     def walk(struct: StructSchema, version: int, flexible: bool) -> None:
@@ -108,7 +113,7 @@ def test_codec__no_array_has_elements_without_bytes():
             walk(schema.top, version, schema.is_flexible(version))
 
 
-def test_codec__records_are_neither_copied_in_nor_out():
+def test_codec__records_are_neither_copied_in_nor_out() -> None:
     batch = bytearray(b"r" * 100)
     buffers = codec(0, 9).encode_request(produce_request("orders", 0, batch, timeout_ms=1000))
     assert buffers[1] is batch
@@ -120,7 +125,7 @@ def test_codec__records_are_neither_copied_in_nor_out():
     assert frame[frame.index(b"rrr") - 1] == 0
 
 
-def test_codec__records_may_be_a_list_of_buffers_or_of_things_with_a_buffer():
+def test_codec__records_may_be_a_list_of_buffers_or_of_things_with_a_buffer() -> None:
     class Batch:
         buffer = b"second"
 
@@ -132,7 +137,7 @@ def test_codec__records_may_be_a_list_of_buffers_or_of_things_with_a_buffer():
         assert decoded.responses[0].partitions[0].records == b"firstsecondthird"
 
 
-def test_codec__unknown_tagged_fields_are_skipped_and_known_ones_read():
+def test_codec__unknown_tagged_fields_are_skipped_and_known_ones_read() -> None:
     request = m.FetchRequest(cluster_id="c", max_wait_ms=5)
     data = b"".join(codec(1, 12).encode_request(request))
     assert data.endswith(b"\x01\x00\x02\x02c")

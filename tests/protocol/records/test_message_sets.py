@@ -248,7 +248,7 @@ def test_lz4__the_old_checksum_differs_and_is_restored() -> None:
     assert lz4_with_checksum(b"no frame", of_magic_too=True) == b"no frame"
 
 
-def test_down_convert__ends_where_the_fetch_has_opened_enough():
+def test_down_convert__ends_where_the_fetch_has_opened_enough() -> None:
     batches = [
         parse_batches(build_batch(RECORDS[:1], base_offset=at, compression="gzip"))[0]
         for at in range(4)
@@ -260,7 +260,7 @@ def test_down_convert__ends_where_the_fetch_has_opened_enough():
 
 
 @pytest.mark.parametrize("allowed_bytes", [90_000, 250_000])
-def test_read__all_wrappers_of_a_set_have_one_allowance(allowed_bytes):
+def test_read__all_wrappers_of_a_set_have_one_allowance(allowed_bytes: int) -> None:
     one = build_message_set([Record(0, 5, b"k", bytes(50_000))] * 4, 1, compression.GZIP)
     allowance = Allowance(0)
     allowance.left_bytes = allowed_bytes
@@ -269,7 +269,7 @@ def test_read__all_wrappers_of_a_set_have_one_allowance(allowed_bytes):
     assert caught.value.error == ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_read__messages_in_a_wrapper_are_paid_for():
+def test_read__messages_in_a_wrapper_are_paid_for() -> None:
     many = build_message_set([Record(0, 5)] * 300, 1, compression.GZIP)
     allowance = Allowance(0)
     allowance.left_bytes = 64 * 1024

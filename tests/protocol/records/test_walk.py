@@ -41,7 +41,7 @@ def many(count: int) -> list[Record]:
         (many(9_000), 8_999 // 7),
     ],
 )
-def test_walk__records_as_clients_write_them(records, newest):
+def test_walk__records_as_clients_write_them(records: list[Record], newest: int) -> None:
     data = payload(records)
     assert fast(data, len(records)) == newest
     read = careful(data, len(records))
@@ -59,12 +59,12 @@ def test_walk__records_as_clients_write_them(records, newest):
         [Record(0, 9, b"k", b"v", (("a", b""),) * 64)],
     ],
 )
-def test_walk__unusual_records_are_left_to_the_careful_walk(records):
+def test_walk__unusual_records_are_left_to_the_careful_walk(records: list[Record]) -> None:
     assert fast(payload(records), len(records)) == GAVE_UP
     assert len(careful(payload(records), len(records))) == len(records)
 
 
-def test_walk__keys_and_headers_are_counted():
+def test_walk__keys_and_headers_are_counted() -> None:
     data = payload([Record(0, 9, b"k", None, TRACED), Record(0, 9)])
     assert fast(data, 2, headers_max=3) == 0
     assert fast(data, 2, headers_max=2) == GAVE_UP
@@ -72,7 +72,7 @@ def test_walk__keys_and_headers_are_counted():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_walk__damage_that_the_fast_walk_accepts_the_careful_one_accepts_too(seed):
+def test_walk__damage_that_the_fast_walk_accepts_the_careful_one_accepts_too(seed: int) -> None:
     rng = random.Random(seed)
     sound = payload([Record(0, 9 + at, b"k" * at, b"v" * rng.choice((1, 70)), TRACED[:at])
                      for at in range(3)])  # fmt: skip
@@ -94,7 +94,7 @@ def test_walk__damage_that_the_fast_walk_accepts_the_careful_one_accepts_too(see
     assert 500 < refused < 2_990
 
 
-def test_walk__lengths_are_believed_or_not():
+def test_walk__lengths_are_believed_or_not() -> None:
     data = bytearray(payload([Record(0, 9, b"k", b"v")] * 3))
     data[0] += 2
     assert fast(bytes(data), 3) == GAVE_UP
@@ -103,7 +103,7 @@ def test_walk__lengths_are_believed_or_not():
     assert len(careful(bytes(data), 3, has_lengths=False)) == 3
 
 
-def test_walk__somebody_pays_for_headers():
+def test_walk__somebody_pays_for_headers() -> None:
     data = payload([Record(0, 9, None, b"", (("", b""),) * 100_000)])
     allowance = Allowance(0)
     allowance.left_bytes = 256 * 99_999

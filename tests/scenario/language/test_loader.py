@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kcluster.scenario.actions.brokers import KillBrokers
+from kcluster.actions.brokers import KillBrokers
 from kcluster.scenario.language.loader import ScenarioError, one_line, parse_action
 from kcluster.scenario.language.scenario import Scenario
 

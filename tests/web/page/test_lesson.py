@@ -10,7 +10,7 @@ from msgspec import structs
 
 from kcluster.web.held import HeldCluster
 from kcluster.web.lesson_card import LessonCard
-from tests.web.api import serving
+from tests.web.api_client import serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

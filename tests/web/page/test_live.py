@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.web.api import Api, serving
+from tests.web.api_client import Api, serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

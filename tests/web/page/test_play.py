@@ -9,7 +9,7 @@ import pytest
 
 from kcluster.scenario.play.played import PlayedRun
 from kcluster.web.held import HeldCluster
-from tests.web.api import serving
+from tests.web.api_client import serving
 from tests.web.page.stage import failover_result
 
 if TYPE_CHECKING:

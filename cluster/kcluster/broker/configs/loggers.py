@@ -12,10 +12,11 @@ more than they would.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
+from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
 ROOT: Final = "root"
@@ -56,7 +57,9 @@ def levels(own: Mapping[str, str]) -> dict[str, str]:
 
 
 def change_levels(
-    own: dict[str, str], changes: Iterable[Any], validate_only: bool
+    own: dict[str, str],
+    changes: Iterable[m.IncrementalAlterConfigsRequest.AlterableConfig],
+    validate_only: bool,
 ) -> Refused | None:
     """Change `own`, the levels that are set: all of `changes` or none.  Each change has a name, a
     value and an operation, as in IncrementalAlterConfigs."""

@@ -7,7 +7,7 @@ Kafka: ForwardingManager, KIP-590.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.registry import PARKED, Parked
@@ -15,6 +15,7 @@ from kcluster.broker.versions import CONTROLLERS_OWN, is_not_controller, not_con
 from kcluster.contract import Request
 from kcluster.metadata.records import Envelope
 from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.messages import Message
 
 STRICT_SINCE: Final[Mapping[int, int]] = {
     ApiKey.CREATE_TOPICS: 6,
@@ -25,8 +26,12 @@ STRICT_SINCE: Final[Mapping[int, int]] = {
 
 
 def forward(
-    broker: Broker, request: Request, timeout_ms: int, timed_out: Callable[[Any], Any], now_ms: int
-) -> Parked | Any:
+    broker: Broker,
+    request: Request,
+    timeout_ms: int,
+    timed_out: Callable[..., Message],
+    now_ms: int,
+) -> Parked | Message:
     """Have the controller answer `request`.  `timed_out(request.body)` is the answer after
     `timeout_ms`.
 
@@ -40,8 +45,8 @@ def forward(
     if timeout_ms <= 0:
         return timed_out(request.body)
 
-    def on_answer(body: Any, now_ms: int) -> None:
-        broker.reply(request, timed_out(request.body) if body is None else body)
+    def on_answer(answer: Message | None, now_ms: int) -> None:
+        broker.reply(request, timed_out(request.body) if answer is None else answer)
 
     body = request.body
     if broker.quotas.is_active and request.api_key in STRICT_SINCE:

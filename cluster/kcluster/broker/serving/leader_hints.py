@@ -6,9 +6,12 @@ with a hint (the handlers of Produce and Fetch do).  Kafka: KafkaApis.getCurrent
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TypeVar
 
 from kcluster.metadata.image import MetadataImage
+
+E = TypeVar("E")
 
 
 def current_leader(
@@ -22,7 +25,9 @@ def current_leader(
     return registration.leader, registration.leader_epoch
 
 
-def node_endpoints(image: MetadataImage, leaders: dict[int, None], endpoint: Any) -> list[Any]:
+def node_endpoints(
+    image: MetadataImage, leaders: dict[int, None], endpoint: Callable[..., E]
+) -> list[E]:
     """Addresses of those leaders that are up, so that the client need not request metadata.
     `endpoint`: the class of the response that holds one."""
     brokers = image.brokers

@@ -5,11 +5,10 @@ Owns: both look-ups in the brokers' answers.  Never: makes a link.  Kafka: no co
 
 from __future__ import annotations
 
-from typing import Any
-
 from kcluster.clients.ledger import Partition
 from kcluster.contract import Reply
 from kcluster.evidence.lookups import Facts
+from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 
 
@@ -41,7 +40,9 @@ def is_commit_of(reply: Reply, group: str, partition: Partition, offset: int) ->
     )
 
 
-def _number(body: Any, partition: Partition, field: str) -> int:
+def _number(
+    body: m.OffsetCommitResponse | m.OffsetCommitRequest | None, partition: Partition, field: str
+) -> int:
     """A field of a partition's entry in an OffsetCommit request or response; -1 for none."""
     for topic in body.topics if body is not None else ():
         for entry in topic.partitions:

@@ -1,6 +1,6 @@
 """`kcluster cut A B`: cut the links between two sets of nodes.
 
-Owns: the verb's options.  Never: carries it out: it is the action isolate (scenario/actions).
+Owns: the verb's options.  Never: carries it out: it is the action isolate (actions/).
 Kafka: iptables.
 """
 

@@ -1,7 +1,7 @@
 """`kcluster fault 'isolate: leader(orders-0)'`: any action of a scenario, on the running cluster.
 
 Owns: the verb: its options, its request, the list of actions.  Never: carries an action out
-(scenario/actions).  Kafka: no counterpart.
+(actions/).  Kafka: no counterpart.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`kcluster heal [NODES]`: heal cuts, and restore the speed of links.
 
-Owns: the verb's options.  Never: carries it out: it is the action heal (scenario/actions).
+Owns: the verb's options.  Never: carries it out: it is the action heal (actions/).
 Kafka: iptables -F.
 """
 

@@ -1,6 +1,6 @@
 """`kcluster isolate NODES`: cut nodes off from all others.
 
-Owns: the verb's options.  Never: carries it out: it is the action isolate (scenario/actions).
+Owns: the verb's options.  Never: carries it out: it is the action isolate (actions/).
 Kafka: iptables.
 """
 

@@ -1,6 +1,6 @@
 """`kcluster slow NODES [OTHERS]`: slow links down.
 
-Owns: the verb's options.  Never: carries it out: it is the action slow (scenario/actions).
+Owns: the verb's options.  Never: carries it out: it is the action slow (actions/).
 Kafka: tc qdisc … netem delay.
 """
 

@@ -1,4 +1,5 @@
-"""A consumer's membership in its group: it joins, gets partitions, revokes them, rejoins, leaves.
+"""A consumer's membership in its group: joining, receiving and revoking partitions, rejoining,
+leaving.
 
 Owns: JoinGroup, SyncGroup, LeaveGroup, the transitions of a member through a rebalance, the
 group's assignment if this member is the leader.
@@ -10,8 +11,8 @@ rejoins does not assign).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from kcluster.clients.connections import InFlightRequest
 from kcluster.clients.consumer.assignors import NO_GENERATION, MemberSubscription, assign
@@ -31,9 +32,13 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.timers import NEVER_MS
 
+if TYPE_CHECKING:
+    _Member = m.JoinGroupResponse.JoinGroupResponseMember
+    _Assignment = m.SyncGroupRequest.SyncGroupRequestAssignment
+
 JOIN_GROUP_TIMEOUT_LAPSE_MS: Final = 5_000
-"""The response to JoinGroup may arrive this much later than a rebalance may take.
-Kafka: AbstractCoordinator.JOIN_GROUP_TIMEOUT_LAPSE."""
+"""The response to JoinGroup may arrive this long after the rebalance timeout. Kafka:
+AbstractCoordinator.JOIN_GROUP_TIMEOUT_LAPSE."""
 
 _JOIN: Final = int(ApiKey.JOIN_GROUP)
 _SYNC: Final = int(ApiKey.SYNC_GROUP)
@@ -55,7 +60,8 @@ class GroupMembership(ClientMembership):
             self._settings, self._network, self._coordinator, member, self.leave
         )
         self._is_joining = False
-        """A join has started and is not complete: JoinGroup, SyncGroup, and taking the result."""
+        """Whether a join has started and is not complete: JoinGroup, SyncGroup, and applying the
+        result."""
         self._received_assignment: bytes | None = None
         """The assignment in the response to SyncGroup, for the next poll()."""
         self._join_after_ms = 0
@@ -127,7 +133,7 @@ class GroupMembership(ClientMembership):
             self._join(now_ms)
 
     def _prepare_to_join(self, now_ms: int) -> bool:
-        """Commit the offsets of this member's partitions and revoke them.  Returns whether that is
+        """Commit the offsets of this member's partitions and revoke them.  Returns whether both are
         done.  Kafka: onJoinPrepare."""
         member, settings = self.member, self._settings
         if self._prepare_deadline_ms < 0:
@@ -147,7 +153,7 @@ class GroupMembership(ClientMembership):
         return True
 
     def _committed(self, is_done: bool, can_retry: bool, now_ms: int) -> None:
-        """The commit before a rebalance has ended: revoke, or retry the commit."""
+        """Continue after the commit before a rebalance: revoke, or retry the commit."""
         if self._is_committing:
             self._is_committing = False
             if can_retry:
@@ -204,7 +210,7 @@ class GroupMembership(ClientMembership):
         )
 
     def _on_joined(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+        self, request: InFlightRequest, response: m.JoinGroupResponse, failure: str, now_ms: int
     ) -> None:
         member = self.member
         if failure:
@@ -239,11 +245,11 @@ class GroupMembership(ClientMembership):
         else:
             self._assign_later = assign_partitions
 
-    def _group_topics(self, response: Any) -> list[str]:
+    def _group_topics(self, response: m.JoinGroupResponse) -> list[str]:
         members = self._decode_members(response.members)
         return sorted({topic for member in members for topic in member.topics} | {*self._topics})
 
-    def _decode_members(self, entries: Any) -> list[MemberSubscription]:
+    def _decode_members(self, entries: Sequence[_Member]) -> list[MemberSubscription]:
         read = [
             decode_subscription(
                 self.member.protocol_name, entry.member_id, entry.group_instance_id, entry.metadata
@@ -259,7 +265,7 @@ class GroupMembership(ClientMembership):
             for topic in self._partition_counts or ()
         )
 
-    def _assign(self, entries: Any) -> list[Any]:
+    def _assign(self, entries: Sequence[_Member]) -> list[_Assignment]:
         members = self._decode_members(entries)
         counts = {
             topic: self._metadata.partition_count(topic) for topic in self._partition_counts or ()
@@ -272,7 +278,7 @@ class GroupMembership(ClientMembership):
         ]
 
     def _join_refused(
-        self, error: ErrorCode, response: Any, sent: tuple[int, str], now_ms: int
+        self, error: ErrorCode, response: m.JoinGroupResponse, sent: tuple[int, str], now_ms: int
     ) -> None:
         member = self.member
         if error is ErrorCode.MEMBER_ID_REQUIRED:
@@ -290,7 +296,7 @@ class GroupMembership(ClientMembership):
         self._join_failed(error, now_ms)
 
     def _join_failed(self, error: ErrorCode | None, now_ms: int) -> None:
-        """A JoinGroup or SyncGroup failed.  `error` None: there was no response."""
+        """Handle a failed JoinGroup or SyncGroup.  `error` None: there was no response."""
         self._is_joining = False
         self._assign_later = None
         self._received_assignment = None
@@ -304,15 +310,15 @@ class GroupMembership(ClientMembership):
         self._join_after_ms = now_ms + self._settings.retry_backoff_ms
 
     def _join_again(self, now_ms: int) -> None:
-        """Rejoin without a backoff; but at most twice per millisecond, as virtual links may have no
-        latency."""
+        """Rejoin without a backoff, but at most twice per millisecond, because virtual links may
+        have no latency."""
         if self._last_refused_ms == now_ms:
             self._join_after_ms = now_ms + 1
         self._last_refused_ms = now_ms
 
     # ------------------------------------------------------------------------------ sync
 
-    def _sync(self, assignments: list[Any], now_ms: int) -> None:
+    def _sync(self, assignments: list[_Assignment], now_ms: int) -> None:
         """Send SyncGroup.  Kafka: onLeaderElected and onJoinFollower."""
         if self._partition_counts is not None:
             self._partition_counts = {
@@ -335,7 +341,7 @@ class GroupMembership(ClientMembership):
         self._coordinator.send(_SYNC, body, now_ms, self._on_synced, context=member.generation)
 
     def _on_synced(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+        self, request: InFlightRequest, response: m.SyncGroupResponse, failure: str, now_ms: int
     ) -> None:
         member = self.member
         if failure:
@@ -362,7 +368,7 @@ class GroupMembership(ClientMembership):
             self._received_assignment = bytes(response.assignment)
 
     def _complete_join(self, data: bytes, now_ms: int) -> None:
-        """Take the assignment.  Kafka: onJoinComplete."""
+        """Apply the assignment.  Kafka: onJoinComplete."""
         self._received_assignment = None
         self._is_joining = False
         member, positions = self.member, self._positions
@@ -406,7 +412,9 @@ class GroupMembership(ClientMembership):
         member.reset("consumer pro-actively leaving the group", forget_member_id=True)
         return is_sent
 
-    def _on_left(self, request: InFlightRequest, response: Any, failure: str, now_ms: int) -> None:
+    def _on_left(
+        self, request: InFlightRequest, response: m.LeaveGroupResponse, failure: str, now_ms: int
+    ) -> None:
         self.is_leaving = False
         if failure:
             return

@@ -1,16 +1,16 @@
-"""AlterUserScramCredentials (API 51, v0): what users' passwords are checked against.
+"""AlterUserScramCredentials (API 51, v0): the values against which users' passwords are checked.
 
-Owns: which credentials are accepted, and the records for them.  Never: sees a password (clients
-send it salted and hashed), authenticates anybody, answers DescribeUserScramCredentials (brokers do,
-from their images).
-Kafka: ScramControlManager, ScramFormatter; KIP-554, KIP-900; RFC 5802.
+Owns: the acceptance of credentials, and the records for them.  Never: sees a password (clients send
+it salted and hashed), authenticates a user, answers DescribeUserScramCredentials (brokers do, from
+their images). Kafka: ScramControlManager, ScramFormatter; KIP-554, KIP-900; RFC 5802.
 
 A request may alter a user only once, whatever the mechanism.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.ports import MetadataPort
@@ -31,6 +31,12 @@ MECHANISMS: Final = {1: ("SCRAM-SHA-256", "sha256"), 2: ("SCRAM-SHA-512", "sha51
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
 
+if TYPE_CHECKING:
+    _Deletion = m.AlterUserScramCredentialsRequest.ScramCredentialDeletion
+    _Upsertion = m.AlterUserScramCredentialsRequest.ScramCredentialUpsertion
+
+C = TypeVar("C", bound="_Deletion | _Upsertion")
+
 _OK: Final = ApiError(ErrorCode.NONE)
 _TWICE: Final = ApiError(ErrorCode.DUPLICATE_RESOURCE, "a request may alter a user only once")
 
@@ -42,20 +48,22 @@ class ScramCredentials:
         self._metadata = metadata
 
     def handlers(self) -> dict[str, Handler]:
-        """See registry.py."""
+        """The handlers of this part; see registry.py."""
         return {"AlterUserScramCredentialsRequest": self.alter_user_scram_credentials}
 
-    def alter_user_scram_credentials(self, request: Any, _now_ms: int) -> Any:
-        """Behaviour: deletions come before upsertions.  The answer lists users deleted, then users
-        set, then users whose changes failed."""
-        deletions: dict[str, Any] = {}
-        upsertions: dict[str, Any] = {}
+    def alter_user_scram_credentials(
+        self, request: m.AlterUserScramCredentialsRequest, _now_ms: int
+    ) -> m.AlterUserScramCredentialsResponse:
+        """Change credentials, deletions first.  The answer lists users deleted, then users set,
+        then users whose changes failed."""
+        deletions: dict[str, _Deletion] = {}
+        upsertions: dict[str, _Upsertion] = {}
         failed: dict[str, ApiError] = {}
-        for change in request.deletions:
-            _accept(change, deletions, (deletions,), failed, self._deletion_problem(change))
-        for change in request.upsertions:
-            problem = _upsertion_problem(change)
-            _accept(change, upsertions, (deletions, upsertions), failed, problem)
+        for deletion in request.deletions:
+            _accept(deletion, deletions, (deletions,), failed, self._deletion_problem(deletion))
+        for upsertion in request.upsertions:
+            problem = _upsertion_problem(upsertion)
+            _accept(upsertion, upsertions, (deletions, upsertions), failed, problem)
         for user in _order(upsertions):
             if not upsertions[user].salted_password:
                 # 4.3.1 notices only while hashing, and has no better answer.
@@ -75,7 +83,7 @@ class ScramCredentials:
             ]
         )
 
-    def _deletion_problem(self, change: Any) -> ApiError | None:
+    def _deletion_problem(self, change: _Deletion) -> ApiError | None:
         problem = _problem(change)
         if (
             problem is None
@@ -85,13 +93,13 @@ class ScramCredentials:
             return ApiError(ErrorCode.RESOURCE_NOT_FOUND, text)
         return problem
 
-    def _remove(self, change: Any) -> None:
+    def _remove(self, change: _Deletion) -> None:
         name, mechanism = change.name, change.mechanism
         removed: dict[str, str | None] = {MECHANISMS[mechanism][0]: None}
         cause = self._metadata.note(ConfigChanged(ResourceType.USER, name, removed))
         self._metadata.commit([RemoveUserScramCredentialRecord(name, mechanism, cause)])
 
-    def _set(self, change: Any) -> None:
+    def _set(self, change: _Upsertion) -> None:
         import hashlib  # OpenSSL takes a fiftieth of the start, and few clusters need it
         import hmac
 
@@ -114,18 +122,18 @@ class ScramCredentials:
         self._metadata.commit(records)
 
 
-def _order(by_user: dict[str, Any]) -> list[str]:
+def _order(by_user: Mapping[str, object]) -> list[str]:
     return hash_order(by_user, java_hash_code)
 
 
 def _accept(
-    change: Any,
-    accepted: dict[str, Any],
-    earlier: tuple[dict[str, Any], ...],
+    change: C,
+    accepted: dict[str, C],
+    earlier: tuple[dict[str, _Deletion] | dict[str, _Upsertion], ...],
     failed: dict[str, ApiError],
     problem: ApiError | None,
 ) -> None:
-    """Accept a change or not.  A second change for a user also undoes the first."""
+    """Accept or refuse a change.  A second change for a user also undoes the first."""
     user = change.name
     if user in failed:
         return
@@ -139,7 +147,7 @@ def _accept(
         accepted[user] = change
 
 
-def _problem(change: Any) -> ApiError | None:
+def _problem(change: _Deletion | _Upsertion) -> ApiError | None:
     if not change.name:
         return ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "the user name is empty")
     if change.mechanism not in MECHANISMS:
@@ -148,7 +156,7 @@ def _problem(change: Any) -> ApiError | None:
     return None
 
 
-def _upsertion_problem(change: Any) -> ApiError | None:
+def _upsertion_problem(change: _Upsertion) -> ApiError | None:
     problem = _problem(change)
     if problem is None and not MIN_ITERATIONS <= change.iterations <= MAX_ITERATIONS:
         text = f"{change.iterations} iterations: must be {MIN_ITERATIONS} to {MAX_ITERATIONS}"

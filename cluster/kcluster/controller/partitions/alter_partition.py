@@ -1,18 +1,16 @@
-"""AlterPartition (API 56, v2-3): a leader reports which replicas are in sync with it.
+"""AlterPartition (API 56, v2-3): a leader reports its in-sync replicas.
 
-Owns: which proposals of a leader are accepted.  Never: builds the changed partition (elections.py).
-Kafka: ReplicationControlManager.alterPartition; KIP-497 (the API), KIP-455 (reassignments),
-KIP-704 (recovery state), KIP-841 (fenced and leaving brokers may not join), KIP-903 (nor restarted
+Owns: the acceptance of leaders' proposals.  Never: builds the changed partition (elections.py).
+Kafka: ReplicationControlManager.alterPartition; KIP-497 (the API), KIP-455 (reassignments), KIP-704
+(recovery state), KIP-841 (fenced and leaving brokers may not join), KIP-903 (nor may restarted
 ones: the epochs of v3).
 
 Behaviour: a proposal must come from the leader, at the leader epoch and partition epoch that the
-controller has; its answer is the partition as it is after the change.  A change that completes a
+controller has; its answer is the partition after the change.  A change that completes a
 reassignment may remove the leader: its answer is NEW_LEADER_ELECTED, though its ISR was accepted.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from kcluster.controller.partitions.leadership import Change
 from kcluster.controller.partitions.partitions import Partitions
@@ -29,7 +27,7 @@ _ANY_EPOCH = -1
 
 
 class IsrProposals:
-    """Accepts or refuses what leaders propose."""
+    """Accepts or refuses proposals of leaders."""
 
     def __init__(self, metadata: MetadataPort, partitions: Partitions) -> None:
         self._metadata = metadata
@@ -37,10 +35,12 @@ class IsrProposals:
         self._partitions = partitions
 
     def handlers(self) -> dict[str, Handler]:
-        """See registry.py."""
+        """The handlers of this part; see registry.py."""
         return {"AlterPartitionRequest": self.alter_partition}
 
-    def alter_partition(self, request: Any, _now_ms: int) -> Any:
+    def alter_partition(
+        self, request: m.AlterPartitionRequest, _now_ms: int
+    ) -> m.AlterPartitionResponse:
         """Versions: v3 names the broker epoch of each ISR member (KIP-903)."""
         registration = self._image.brokers.get(request.broker_id)
         if registration is None or registration.epoch != request.broker_epoch:
@@ -64,8 +64,12 @@ class IsrProposals:
         return response
 
     def _alter_one(
-        self, topic: TopicImage, broker_id: int, proposal: Any, records: list[MetadataRecord]
-    ) -> Any:
+        self,
+        topic: TopicImage,
+        broker_id: int,
+        proposal: m.AlterPartitionRequest.PartitionData,
+        records: list[MetadataRecord],
+    ) -> m.AlterPartitionResponse.PartitionData:
         partition = self._image.partition(topic.name, proposal.partition_index)
         if partition is None:
             return _error(proposal, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -103,8 +107,9 @@ class IsrProposals:
             partition_epoch=partition.partition_epoch,
         )
 
-    def _is_ineligible(self, state: Any) -> bool:
-        """Not registered, fenced, in controlled shutdown, or of another incarnation than named."""
+    def _is_ineligible(self, state: m.AlterPartitionRequest.BrokerState) -> bool:
+        """Whether a broker must stay out of the ISR: not registered, fenced, in controlled
+        shutdown, or of another incarnation than named."""
         registration = self._image.brokers.get(state.broker_id)
         return (
             registration is None
@@ -114,9 +119,12 @@ class IsrProposals:
 
 
 def _refusal(
-    partition: PartitionRegistration, broker_id: int, proposal: Any, isr: tuple[int, ...]
+    partition: PartitionRegistration,
+    broker_id: int,
+    proposal: m.AlterPartitionRequest.PartitionData,
+    isr: tuple[int, ...],
 ) -> ErrorCode:
-    """Kafka's checks, in its order."""
+    """The refusal of a proposal, after Kafka's checks in their order."""
     if (
         proposal.leader_epoch > partition.leader_epoch
         or proposal.partition_epoch > partition.partition_epoch
@@ -146,7 +154,9 @@ def _reason(leader: int, partition: PartitionRegistration, isr: tuple[int, ...])
     return CaughtUp(leader, caught_up) if caught_up else Recovered(leader)
 
 
-def _error(proposal: Any, code: ErrorCode) -> Any:
+def _error(
+    proposal: m.AlterPartitionRequest.PartitionData, code: ErrorCode
+) -> m.AlterPartitionResponse.PartitionData:
     return m.AlterPartitionResponse.PartitionData(
         partition_index=proposal.partition_index, error_code=code
     )

@@ -1,14 +1,14 @@
 """CreateTopics (API 19, v2-7) and DeleteTopics (API 20, v1-6).
 
-Owns: which topics may be created or deleted, their records, which names are taken.  Never: chooses
-brokers (placement.py), judges configs (kcluster.config does).
-Kafka: ReplicationControlManager.createTopics, deleteTopics; ControllerApis (duplicates).
+Owns: the acceptance of new and deleted topics, their records, the taken names.  Never: chooses
+brokers (placement.py), judges configs (kcluster.config does). Kafka:
+ReplicationControlManager.createTopics, deleteTopics; ControllerApis (duplicates).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -51,7 +51,7 @@ class _NewTopic(Struct, frozen=True):
 
 
 class Topics:
-    """Creates and deletes topics, and knows which names are taken."""
+    """Creates and deletes topics, and knows the taken names."""
 
     def __init__(self, metadata: MetadataPort, quotas: MutationQuotas) -> None:
         self.names = TopicNames()
@@ -59,7 +59,7 @@ class Topics:
         self._quotas = quotas
 
     def handlers(self) -> dict[str, Handler]:
-        """See registry.py."""
+        """The handlers of this part; see registry.py."""
         return {
             "CreateTopicsRequest": self.create_topics,
             "DeleteTopicsRequest": self.delete_topics,
@@ -68,7 +68,7 @@ class Topics:
     # --------------------------------------------------------------------- the metadata log
 
     def replay(self, record: TopicRecord) -> None:
-        """Follow the record of a new topic."""
+        """Update the taken names for the record of a new topic."""
         self.names.add(record.name)
 
     def replay_removal(self, topic: TopicImage) -> None:
@@ -77,11 +77,11 @@ class Topics:
 
     # ------------------------------------------------------------------------------- create
 
-    def create_topics(self, request: Any, _now_ms: int) -> Any:
-        """Behaviour: each topic succeeds or fails by itself.  The answer's configs are never null,
-        which the Java admin client cannot read.
-        Versions: v4 partition count and replication factor -1 mean the broker's defaults (KIP-464),
-        v5 configs in the answer (KIP-525), v7 topic ids (KIP-516)."""
+    def create_topics(self, request: m.CreateTopicsRequest, _now_ms: int) -> m.CreateTopicsResponse:
+        """Create topics; each succeeds or fails by itself.  The answer's configs are never null,
+        because the Java admin client cannot read null. Versions: v4 partition count and replication
+        factor -1 mean the broker's defaults (KIP-464), v5 configs in the answer (KIP-525), v7 topic
+        ids (KIP-516)."""
         partition_count = sum(self._partition_count(topic) for topic in request.topics)
         if partition_count > MAX_PARTITIONS_PER_REQUEST:
             text = "Excessively large number of partitions per request."
@@ -111,14 +111,14 @@ class Topics:
         self._metadata.commit(records)
         return response
 
-    def _partition_count(self, topic: Any) -> int:
+    def _partition_count(self, topic: m.CreateTopicsRequest.CreatableTopic) -> int:
         if topic.assignments:
             return len(topic.assignments)
-        count: int = topic.num_partitions
+        count = topic.num_partitions
         return self._metadata.config.num_partitions if count == -1 else max(0, count)
 
-    def _check_new(self, topic: Any) -> _NewTopic | ApiError:
-        """Kafka's checks in Kafka's order: name, existence, configs, then placement."""
+    def _check_new(self, topic: m.CreateTopicsRequest.CreatableTopic) -> _NewTopic | ApiError:
+        """Check a new topic in Kafka's order: name, existence, configs, then placement."""
         if topic.name == CLUSTER_METADATA_TOPIC:
             text = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
             return ApiError(ErrorCode.INVALID_REQUEST, text)
@@ -137,7 +137,7 @@ class Topics:
         if nulls:
             text = f"Null value not supported for topic configs: {','.join(nulls)}"
             return ApiError(ErrorCode.INVALID_CONFIG, text)
-        configs = {config.name: config.value for config in topic.configs}
+        configs = {x.name: x.value for x in topic.configs if x.value is not None}
         release = metadata.release.number
         problem = check_topic_overrides(metadata.cluster_config, configs, release)
         if problem is not None:
@@ -150,7 +150,7 @@ class Topics:
             return throttled
         return _NewTopic(topic.name, random_topic_id(metadata.rng), partitions, configs)
 
-    def _place(self, topic: Any) -> list[NewPartition] | ApiError:
+    def _place(self, topic: m.CreateTopicsRequest.CreatableTopic) -> list[NewPartition] | ApiError:
         if topic.replication_factor < -1 or topic.replication_factor == 0:
             return ApiError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -169,7 +169,9 @@ class Topics:
             factor = config.default_replication_factor
         return place_new(self._metadata.image, self._metadata.rng, count, factor)
 
-    def _place_by_hand(self, topic: Any) -> list[NewPartition] | ApiError:
+    def _place_by_hand(
+        self, topic: m.CreateTopicsRequest.CreatableTopic
+    ) -> list[NewPartition] | ApiError:
         for value, what in (
             (topic.replication_factor, "replication factor"),
             (topic.num_partitions, "numPartitions"),
@@ -206,7 +208,7 @@ class Topics:
             *partition_records(new.topic_id, 0, new.partitions, cause),
         ]
 
-    def _created(self, new: _NewTopic) -> Any:
+    def _created(self, new: _NewTopic) -> m.CreateTopicsResponse.CreatableTopicResult:
         return m.CreateTopicsResponse.CreatableTopicResult(
             name=new.name,
             topic_id=new.topic_id,
@@ -223,10 +225,9 @@ class Topics:
 
     # ------------------------------------------------------------------------------- delete
 
-    def delete_topics(self, request: Any, _now_ms: int) -> Any:
-        """Behaviour: each topic succeeds or fails by itself; one that is named twice, by name or
-        by id, is not deleted.
-        Versions: v5 error messages, v6 topics by id (KIP-516)."""
+    def delete_topics(self, request: m.DeleteTopicsRequest, _now_ms: int) -> m.DeleteTopicsResponse:
+        """Delete topics; each succeeds or fails by itself, and one that is named twice, by name or
+        by id, is not deleted. Versions: v5 error messages, v6 topics by id (KIP-516)."""
         wanted: Counter[tuple[str | None, bytes]] = Counter()
         wanted.update((name, _ZERO_ID) for name in request.topic_names)
         wanted.update((topic.name, topic.topic_id) for topic in request.topics)
@@ -253,8 +254,10 @@ class Topics:
         times: int,
         twice: bool,
         records: list[MetadataRecord],
-    ) -> Any:
-        def result(code: ErrorCode, text: str | None = None, id_: bytes = topic_id) -> Any:
+    ) -> m.DeleteTopicsResponse.DeletableTopicResult:
+        def result(
+            code: ErrorCode, text: str | None = None, id_: bytes = topic_id
+        ) -> m.DeleteTopicsResponse.DeletableTopicResult:
             return m.DeleteTopicsResponse.DeletableTopicResult(
                 name=name, topic_id=id_, error_code=code, error_message=text
             )
@@ -289,7 +292,7 @@ class Topics:
         return result(ErrorCode.NONE, None, topic.topic_id)
 
 
-def _failed(name: str, error: ApiError) -> Any:
+def _failed(name: str, error: ApiError) -> m.CreateTopicsResponse.CreatableTopicResult:
     return m.CreateTopicsResponse.CreatableTopicResult(
         name=name,
         error_code=error.code,

@@ -19,17 +19,17 @@ _CODECS: Final = {
     "uncompressed": compression.NONE,
     "producer": PRODUCERS_CODEC,
 }
-"""By compression.type."""
+"""Codec ids by the value of compression.type."""
 
 _NO_FLUSH: Final = 1 << 61
-"""As large as never, but still a machine word, unlike the default of flush.messages."""
+"""Practically never, as a machine word; the default of flush.messages is larger than one."""
 
 
 @final
 class AppendRules:
-    """`codec`: in which the topic stores batches, -1: in that of the producer; `needs_keys`: the
-    topic is compacted; `max_record_bytes`: of one in a compressed batch; `is_create_time`:
-    timestamps are the producer's, and have bounds."""
+    """The values themselves.  `codec`: the codec in which the topic stores batches, -1: the
+    producer's; `needs_keys`: the topic is compacted; `max_record_bytes`: the limit of a record in a
+    compressed batch; `is_create_time`: timestamps are the producer's, and are checked."""
 
     __slots__ = (
         "codec", "config", "flush_messages", "is_create_time", "max_message_bytes",
@@ -52,7 +52,7 @@ class AppendRules:
 
 
 def rules_of(config: TopicConfig, known: AppendRules | None) -> AppendRules:
-    """The rules of `config`; `known` itself if it has them already."""
+    """The rules of `config`; `known` itself if it was read from this config."""
     if known is not None and known.config is config:
         return known
     return AppendRules(config)

@@ -1,17 +1,16 @@
 """Log compaction: only the newest record of each key is kept.
 
-Owns: what is cleaned and when, and the batches that remain.  Never: changes a batch (replicas share
-it; a new one takes its place), moves the log's start or end, or renumbers a record.
+Owns: the choice of segments and times, and the batches that remain.  Never: changes a batch
+(replicas share it; a new one takes its place), moves the log's start or end, or renumbers a record.
 Kafka: LogCleaner, LogCleanerManager.cleanableOffsets, MemoryRecords.filterTo; KIP-58, KIP-354,
 KIP-534 (delete horizon).
 
 Never cleaned: the newest segment, records at or above the last stable offset, records younger than
-min.compaction.lag.ms.  Records of aborted transactions are dropped; markers stay.
-A tombstone (null value) is kept for delete.retention.ms after compaction first saw it; that time is
-in its batch, in the base timestamp field.
-A log with a batch that cannot be read is not cleaned any more, as in Kafka: nor one with a record
-above max.decompressed.message.bytes in a compressed batch.
-Not done: markers whose transaction has no record left are kept for ever.
+min.compaction.lag.ms.  Records of aborted transactions are dropped; markers stay. A tombstone (null
+value) is kept for delete.retention.ms after compaction first saw it; that time is in its batch, in
+the base timestamp field. A log with a batch that cannot be read is not cleaned any more, as in
+Kafka: nor one with a record above max.decompressed.message.bytes in a compressed batch. Not done:
+dropping markers whose transaction has no record left; they stay.
 """
 
 from __future__ import annotations
@@ -43,9 +42,10 @@ class _Pass(Struct):
     newest: dict[bytes, int]
     """By key: the offset of its newest record among those that are not yet clean."""
     high_watermark: int
-    """A batch that ends there is kept, even if empty."""
+    """The high watermark; a batch that ends there is kept, even if it is empty."""
     last_offsets: dict[int, int]
-    """By producer id: its last offset.  That batch is kept for its sequence, even if empty."""
+    """By producer id, its last offset.  The batch there is kept for its sequence, even if it is
+    empty."""
     now_ms: int
     tombstone_ms: int
     aborted: list[AbortedTransaction]
@@ -101,7 +101,7 @@ def compact(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> 
 
 
 def is_compactable(log: Log) -> bool:
-    """Whether there is anything in a log, apart from its newest segment, that is not yet clean."""
+    """Whether a log has anything that is not yet clean, apart from its newest segment."""
     segments = log.segments
     start = max(log.first_dirty_offset, log.log_start_offset)
     return len(segments) > 1 and segments[-1].base_offset > start

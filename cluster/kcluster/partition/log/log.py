@@ -51,9 +51,9 @@ class Appended:
     """Outcome of `append_as_leader`: what a ProduceResponse needs.
 
     `log_append_time_ms`: -1 unless the topic has message.timestamp.type=LogAppendTime.
-    `record_errors`: (index in the batch, why).
-    `duplicate`: the batch was appended before.  The offsets are those of then, `batches` is empty,
-    and the error is NONE, so that acks=all still waits for `last_offset` to be committed.
+    `record_errors`: (index in the batch, why). `duplicate`: the batch was appended before.  The
+    offsets are those of the first append, `batches` is empty, and the error is NONE, so that
+    acks=all still waits for `last_offset` to be committed.
     """
 
     __slots__ = (
@@ -104,19 +104,20 @@ class Log:
         self.log_end_offset = 0
         self.size_bytes = 0
         self.flushed_offset = 0
-        """What is below it survives a power loss."""
+        """The offset up to which records survive a power loss."""
         self.flushed_ms = 0
         self.first_dirty_offset = 0
-        """Compaction has cleaned what is below it.  Kafka: cleaner-offset-checkpoint."""
+        """The offset up to which compaction has cleaned the log.  Kafka:
+        cleaner-offset-checkpoint."""
         self.is_uncleanable = False
-        """Compaction has met a batch that it cannot read.
-        Kafka: LogCleanerManager.markPartitionUncleanable."""
+        """Whether compaction has met a batch that it cannot read. Kafka:
+        LogCleanerManager.markPartitionUncleanable."""
         self.high_watermark_checkpoint = 0
         """Stored here by the broker, because the log outlives the process."""
         self.epochs = EpochCache()
         self.segments: list[Segment] = _NO_SEGMENTS
         self.producer_table: ProducerStates | None = None
-        """`producers`, or None: no idempotent producer ever wrote here."""
+        """The table behind `producers`; None if no idempotent producer ever wrote here."""
         self._rules: AppendRules | None = None
 
     def __repr__(self) -> str:
@@ -125,14 +126,14 @@ class Log:
 
     @property
     def producers(self) -> ProducerStates:
-        """The idempotent producers of this log; makes the table if there is none."""
+        """The idempotent producers of this log; creates the table if there is none."""
         if self.producer_table is None:
             self.producer_table = ProducerStates()
         return self.producer_table
 
     @property
     def is_blank(self) -> bool:
-        """Neither a record nor a producer is known here."""
+        """Whether neither a record nor a producer is known here."""
         return not self.segments and self.producer_table is None
 
     @property
@@ -157,8 +158,8 @@ class Log:
         Offset and epoch are written into `buffer` itself, which the log keeps; a read-only one is
         copied.  `from_client` False: the broker's own records (offset commits, markers), which have
         no sequence and may be control batches.  `transaction_verified`: the coordinator has
-        confirmed that a transactional batch belongs to an open transaction (KIP-890).
-        `allowance`: what its request may decompress; None: as if it held only this batch.
+        confirmed that a transactional batch belongs to an open transaction (KIP-890). `allowance`:
+        the bytes that its request may still decompress; None: an allowance for this batch alone.
         """
         rules = self._rules = rules_of(config, self._rules)
         batch = admit(buffer, rules, now_ms, from_client, allowance)
@@ -203,9 +204,9 @@ class Log:
 
         Nothing is copied or checked again.  `leader_epoch_hint`: the epoch in which the fetch was
         made; batches of a later one are left for the next fetch (KAFKA-17754), -1 takes all.
-        Offsets may skip what compaction removed, but never go back; only in an empty log a batch
-        may start before the log start (which DeleteRecords put inside it).  Without `config` no
-        segment is rolled and nothing is flushed.
+        Offsets may skip removed records, but never go back.  In an empty log the first batch may
+        begin before the log start, which DeleteRecords may have put inside of it.  Without `config`
+        no segment is rolled and nothing is flushed.
         """
         rules = None
         if config is not None:
@@ -330,7 +331,7 @@ class Log:
     def offset_for_timestamp(
         self, timestamp_ms: int, record_max: int = 0
     ) -> tuple[int, int, int] | None:
-        """Return (timestamp, offset, leader epoch) of the first record that is not older than
+        """Return (timestamp, offset, leader epoch) of the first record with a timestamp of at least
         `timestamp_ms`; None if there is none.  `record_max`: see lookup.py."""
         return first_not_older(self.segments, timestamp_ms, self.log_start_offset, record_max)
 
@@ -412,7 +413,7 @@ class Log:
     # --------------------------------------------------------------------------------- flushing
 
     def flush(self, now_ms: int | None = None) -> None:
-        """Everything appended so far survives a power loss."""
+        """Write everything appended so far to the disk, so that it survives a power loss."""
         self.flushed_offset = self.log_end_offset
         if now_ms is not None:
             self.flushed_ms = now_ms
@@ -423,16 +424,16 @@ class Log:
         self.flush_if_older(now_ms, config.flush_ms)
 
     def flush_if_older(self, now_ms: int, age_ms: int) -> None:
-        """Flush if there is something to flush, and the last flush is at least so old."""
+        """Flush if there is something to flush and the last flush is at least this old."""
         if self.flushed_offset < self.log_end_offset and now_ms - self.flushed_ms >= age_ms:
             self.flush(now_ms)
 
     def lose_unflushed(self) -> int:
-        """Power was lost: drop what was not flushed; return the number of offsets lost."""
+        """Lose power: drop all unflushed records; return the number of offsets lost."""
         before = self.log_end_offset
         self.truncate_to(self.flushed_offset)
         return before - self.log_end_offset
 
 
 _NO_SEGMENTS: list[Segment] = []
-"""Shared by all logs without records; never changed in place, `_append` replaces it."""
+"""The list of all logs without records; it is never changed in place, `_append` replaces it."""

@@ -62,8 +62,8 @@ def first_not_older(
     segments: list[Segment], timestamp_ms: int, log_start_offset: int, record_max: int
 ) -> tuple[int, int, int] | None:
     """Return (timestamp, offset, leader epoch) of the first record with a timestamp of at least
-    `timestamp_ms`; None if there is none.  It mostly opens one batch.
-    Raises InvalidRecords, also for a record of more than `record_max` bytes (see read_records)."""
+    `timestamp_ms`; None if there is none.  This opens one batch in most cases. Raises
+    InvalidRecords, also for a record of more than `record_max` bytes (see read_records)."""
     for segment in segments:
         if segment.max_timestamp < timestamp_ms:
             continue
@@ -77,8 +77,8 @@ def first_not_older(
 
 
 def newest_by_time(segments: list[Segment], record_max: int) -> tuple[int, int, int] | None:
-    """Return (timestamp, offset, leader epoch) of the first record with the greatest timestamp of
-    all; None where no record has one.  Raises InvalidRecords as `first_not_older`."""
+    """Return (timestamp, offset, leader epoch) of the first record with the greatest timestamp;
+    None if no record has one.  Raises InvalidRecords like `first_not_older`."""
     filled = [segment for segment in segments if segment.max_timestamp >= 0]
     if not filled:
         return None

@@ -3,9 +3,9 @@
 Owns: which segments are deleted.  Never: appends or reads.
 Kafka: UnifiedLog.deleteOldSegments; retention.ms, retention.bytes, cleanup.policy.
 
-# DIFFERS: Kafka looks at the size every log.retention.check.interval.ms alone, five minutes.  A
-# disk has room for what is written meanwhile; here it is memory, 100 MB/s of it.  So a log that is
-# 32 MiB above retention.bytes is shortened at once.
+# DIFFERS: Kafka looks at the size only every log.retention.check.interval.ms, five minutes.  A #
+disk has room for the writes in between; here they take memory, up to 100 MB/s.  So a log that is #
+32 MiB above retention.bytes is shortened at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from kcluster.partition.log.segment import Segment
 from kcluster.timers import NEVER_MS
 
 EXCESS_BYTES: Final = 32 << 20
-"""More than a live cluster writes between two looks of its recorder (evidence/sampling.py)."""
+"""How far a log may exceed its limit: more than a live cluster writes between two samples of its
+recorder (evidence/sampling.py)."""
 NO_LIMIT: Final = 1 << 62
 
 
@@ -31,7 +32,7 @@ def size_limit(config: TopicConfig) -> int:
 
 
 def limit_size(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> None:
-    """Delete the segments that retention.bytes has no room for, as `expire` does."""
+    """Delete the oldest segments until retention.bytes is kept, by the rules of `expire`."""
     _delete_leading(log, now_ms, high_watermark, _over_size(log, config.retention_bytes))
 
 
@@ -55,12 +56,12 @@ def expire(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> i
 
 
 def next_expiry_ms(log: Log, now_ms: int, config: TopicConfig) -> int:
-    """From when on `expire`, which has just run, may delete something although nothing changes in
-    the log, its config or its high watermark; NEVER_MS if that does not depend on time."""
+    """The time from which on `expire`, which has just run, may delete something although neither
+    the log nor its config nor its high watermark changes; NEVER_MS if time changes nothing."""
     if not log.segments or config.retention_ms < 0 or "delete" not in config.cleanup_policy:
         return NEVER_MS
     due_ms = log.segments[0].largest_timestamp + config.retention_ms + 1
-    # What is due already is held back by the high watermark, or is empty.
+    # Segments that are due already are held back by the high watermark, or are empty.
     return due_ms if due_ms > now_ms else NEVER_MS
 
 

@@ -32,7 +32,8 @@ class Segment:
         self.size_bytes = 0
         self.max_timestamp = NO_TIMESTAMP
         self.appended_ms = NO_TIMESTAMP
-        """Time of the last append: Kafka's lastModified, where no record has a timestamp."""
+        """The time of the last append, which Kafka's lastModified stands for when no record has a
+        timestamp."""
 
     @property
     def largest_timestamp(self) -> int:

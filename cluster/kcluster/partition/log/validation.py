@@ -1,19 +1,19 @@
-"""What a leader checks in a produced batch before it appends it, and how it rewrites one.
+"""A leader's checks of a produced batch before the append, and its changes to the batch.
 
 Owns: pure functions on a batch and a topic's config, in Kafka's order of checks.  Never: touches a
 log; decompresses a batch twice.
 Kafka: UnifiedLog.analyzeAndValidateRecords, LogValidator; KIP-467 (record errors), KIP-937.
 
-The records of every batch are read, as in Kafka, which believes some things:
+The records of every batch are read, as in Kafka.  Like Kafka this code does not check:
 - offset deltas, unless the batch is compressed and stored as it came;
 - the length before each record, if the batch is compressed and stored as it came; since 4.4 it must
   be within max.decompressed.message.bytes, and not negative.
-A batch with a wrong one of these is appended, and its consumers get the error.
+A batch with an error in one of these is appended, and its consumers meet the error.
 
 DIFFERS: a payload is decompressed as a whole, before its first record is read.  If both are wrong,
 Kafka may answer INVALID_RECORD instead of UNKNOWN_SERVER_ERROR.  A length of more than five bytes
-in an uncompressed batch, and one of gigabytes in a batch to be converted, are INVALID_RECORD as all
-other wrong lengths; Kafka fails internally (UNKNOWN_SERVER_ERROR).
+in an uncompressed batch, and one of gigabytes in a batch to be converted, are INVALID_RECORD like
+all other wrong lengths; Kafka fails internally (UNKNOWN_SERVER_ERROR).
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def admit(
     from_client: bool,
     allowance: Allowance | None = None,
 ) -> Batch | Refusal:
-    """The one batch in `buffer`, ready to append but for its offset and leader epoch.
-    `allowance`: that of the request; None: of this batch alone."""
+    """The one batch in `buffer`, ready to append except for its offset and leader epoch.
+    `allowance`: the request's; None: one for this batch alone."""
     try:
         batches = parse_batches(buffer)
     except InvalidRecords as problem:
@@ -143,7 +143,8 @@ def _first_fault(batch: Batch, config: TopicConfig, from_client: bool) -> Refusa
 
 
 def _check_client_header(batch: Batch) -> Refusal | None:
-    """Kafka: LogValidator.validateBatch."""
+    """Check the header fields that only clients' batches must keep.  Kafka:
+    LogValidator.validateBatch."""
     offsets = batch.last_offset - batch.base_offset + 1
     if offsets <= 0:
         return _invalid(f"last offset delta {offsets - 1} is negative")
@@ -161,7 +162,7 @@ def _check_client_header(batch: Batch) -> Refusal | None:
 
 
 def compression_level(codec: int, config: TopicConfig) -> int | None:
-    """How hard a batch that is stored in `codec` is compressed (KIP-390)."""
+    """The compression level of a batch that is stored in `codec` (KIP-390)."""
     if codec == compression.GZIP:
         return config.compression_gzip_level
     if codec == compression.LZ4:
@@ -182,7 +183,7 @@ def _check_contents(
     needs_keys = rules.needs_keys
     stored_codec = codec
     if batch.attributes & CONTROL_BIT:
-        # The broker's own; never compressed.
+        # The broker's own batches are never compressed.
         needs_keys = False
     elif rules.codec != PRODUCERS_CODEC:
         stored_codec = rules.codec
@@ -229,7 +230,7 @@ def _check_contents(
 
 
 def _opened(batch: Batch, data: bytes, allowance: Allowance) -> bytes | Refusal:
-    """The decompressed records.  `allowance` pays for them and for reading them."""
+    """Decompress the records of a batch; `allowance` is charged for them and for reading them."""
     payload = memoryview(data)[HEADER_BYTES:]
     try:
         opened = bytes(compression.decompress(batch.codec, payload, allowance=allowance))
@@ -242,7 +243,7 @@ def _opened(batch: Batch, data: bytes, allowance: Allowance) -> bytes | Refusal:
 
 
 def _are_in_bounds(batch: Batch, newest_delta: int, rules: AppendRules, now_ms: int) -> bool:
-    """Whether all timestamps, from the batch's base to the newest, are surely allowed."""
+    """Whether all timestamps, from the batch's base to the newest, are certainly within bounds."""
     oldest = batch.base_timestamp
     if not rules.is_create_time:
         return True
@@ -256,8 +257,8 @@ def _are_in_bounds(batch: Batch, newest_delta: int, rules: AppendRules, now_ms: 
 
 
 class _Contents(Struct, gc=False):
-    """The records of a batch, which fill `data` from `position` on, and how they are read.
-    `is_in_place`: the batch is stored in the codec in which it came; `record_max`: the greatest
+    """The records of a batch, which fill `data` from `position` on, and the way to read them.
+    `is_in_place`: the batch is stored in the codec in which it arrived; `record_max`: the greatest
     size of a record in bytes, or NO_SIZE_LIMIT."""
 
     data: bytes
@@ -269,8 +270,8 @@ class _Contents(Struct, gc=False):
 
 
 def _examine(batch: Batch, contents: _Contents, config: TopicConfig, now_ms: int) -> int | Refusal:
-    """The newest timestamp, or what Kafka would find first.
-    Kafka: LogValidator.validateRecord for each, then processRecordErrors."""
+    """The newest timestamp, or the fault that Kafka would find first. Kafka:
+    LogValidator.validateRecord for each, then processRecordErrors."""
     is_skimmed = contents.is_in_place and batch.codec != NO_CODEC
     newest = NO_TIMESTAMP
     problems: list[tuple[int, str]] = []
@@ -309,7 +310,8 @@ def _examine(batch: Batch, contents: _Contents, config: TopicConfig, now_ms: int
 
 
 def _too_large(problem: TooLargeError) -> Refusal:
-    """DIFFERS: Kafka has no limit.  A Java producer splits such a batch and sends it again."""
+    """The refusal of a batch above the limit.  DIFFERS: Kafka has no limit.  A Java producer splits
+    the batch and sends the halves."""
     return Refusal(ErrorCode.MESSAGE_TOO_LARGE, str(problem), shows_log_start=False)
 
 
@@ -325,7 +327,8 @@ def _of_records(problems: list[tuple[int, str]], has_bad_time: bool) -> Refusal:
 
 
 def _bad_timestamp(batch: Batch, timestamp: int, config: TopicConfig, now_ms: int) -> str | None:
-    """Kafka: LogValidator.validateTimestamp, with Java's 64 bits."""
+    """The refusal of a timestamp out of bounds, computed in Java's 64 bits.  Kafka:
+    LogValidator.validateTimestamp."""
     if config.message_timestamp_type == "CreateTime" and timestamp != NO_TIMESTAMP:
         before_max_ms = config.message_timestamp_before_max_ms
         after_max_ms = config.message_timestamp_after_max_ms
@@ -373,7 +376,7 @@ def _rebuild(batch: Batch, records: list[Record], codec: int, level: int | None)
 
 
 def _stamp(batch: Batch, timestamp_type: int, max_timestamp: int) -> None:
-    """Set timestamp type and max timestamp in the header, and the crc that follows from them."""
+    """Set timestamp type and max timestamp in the header, then the crc of the result."""
     if batch.timestamp_type == timestamp_type and batch.max_timestamp == max_timestamp:
         return
     batch.buffer = own = writable(batch.buffer)

@@ -16,11 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from kcluster.config.files.durations import in_seconds
-from kcluster.config.files.reading import TreeReader
-from kcluster.config.files.tree import Items, Map, Node, Scalar, from_yaml
-from kcluster.deaths import WAYS_TO_FAIL
-from kcluster.scenario.actions.faults import RandomFaults
-from kcluster.scenario.language.fields import (
+from kcluster.config.files.fields import (
     Flag,
     Kind,
     OneOf,
@@ -31,7 +27,11 @@ from kcluster.scenario.language.fields import (
     rate,
     size,
 )
+from kcluster.config.files.reading import TreeReader
+from kcluster.config.files.tree import Items, Map, Node, Scalar, from_yaml
+from kcluster.deaths import WAYS_TO_FAIL
 from kcluster.scenario.language.profiles import find_profile
+from kcluster.scenario.random_faults import RandomFaults
 
 NONE: Final = "none"
 _PROFILE: Final = fields_of(RandomFaults)[0].kind
@@ -168,7 +168,7 @@ def _digest(data: bytes) -> str:
     return blake2b(data, digest_size=8).hexdigest()
 
 
-def _plain(node: Node) -> Any:
+def _plain(node: Node) -> object:
     """A tree as Python values; numbers and booleans are converted."""
     if isinstance(node, Map):
         return {key: _plain(entry.value) for key, entry in node.entries.items() if key != "story"}
@@ -181,7 +181,7 @@ def _plain(node: Node) -> Any:
     return int(node.text) if node.text.isdecimal() else node.text
 
 
-def format_value(field: str, value: Any) -> str:
+def format_value(field: str, value: object) -> str:
     """A value as a file has it: `10s`, `none`, `true`."""
     if isinstance(value, CellFaults):
         return value.name

@@ -2,9 +2,9 @@
 
 Owns: generated decoders.  Never: runs them (compiler.py).
 
-They are fast for these reasons.  Adjacent fields of fixed size, and the first byte of the length
-after them, are read by one struct.Struct.  Short lengths and absent tags cost one comparison.
-Nested structs are inlined, so a message is one function.  Classes are built by position.
+Four things make them fast.  Adjacent fields of fixed size, and the first byte of the length after
+them, are read by one struct.Struct.  Short lengths and absent tags cost one comparison. Nested
+structs are inlined, so a message is one function.  Classes are built by position.
 
 Strings need no check of their size, and no claimed size is allocated: a slice past the end is
 silently short in Python, but it moves the position past the end too, so the next read or the check
@@ -101,7 +101,7 @@ class _DecoderWriter:
         return name, packer.size
 
     def flush(self) -> None:
-        """Write the pending reads as one."""
+        """Write one read for all pending ones."""
         if not self.run:
             return
         code = "".join(code for code, _ in self.run)
@@ -181,7 +181,7 @@ class _DecoderWriter:
             self.emit(f"if {is_null}: raise ValueError")
 
     def sized(self, kind: str, target: str, null: bool) -> None:
-        """A string, bytes or records."""
+        """Write the code that reads a string, bytes or records."""
         code = "h" if kind == "string" else "i"
         rest = "rest_of_string_length" if kind == "string" else "rest_of_uvarint"
         n = self.length(code, rest)

@@ -78,7 +78,7 @@ class _EncoderWriter:
         return f"v{self.count}"
 
     def packed(self, run: list[tuple[str, str]]) -> str:
-        """The expression of the bytes of a run."""
+        """The expression that packs the pending values of fixed size."""
         code = "".join(code for code, _ in run)
         values = ", ".join(value for _, value in run)
         if code == "B":
@@ -93,7 +93,8 @@ class _EncoderWriter:
             self.run = []
 
     def compact_length(self, n: str, encode: str) -> None:
-        """Write a varint; a short one is one byte of the run.  `encode`: for others."""
+        """Write a varint; a short one is one byte of the run.  `encode`: the helper for longer
+        ones."""
         self.emit(f"if {n} < 128: a({self.packed([*self.run, ('B', n)])})")
         before = f"a({self.packed(self.run)}); " if self.run else ""
         self.emit(f"else: {before}a({encode}({n}))")
@@ -146,7 +147,7 @@ class _EncoderWriter:
         self.flush()
 
     def sized(self, kind: str, source: str, null: bool) -> None:
-        """A string or bytes."""
+        """Write the code that packs a string or bytes."""
         value, n = self.variable(), self.variable()
         encoded = ".encode()" if kind == "string" else ""
         size = f"len({value}) + 1" if self.flexible else f"len({value})"

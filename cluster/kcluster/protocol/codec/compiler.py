@@ -80,7 +80,8 @@ class Codec:
         self.request_header_version = 2 if self.is_flexible else 1
         if api_key == _CONTROLLED_SHUTDOWN and version == 0:
             self.request_header_version = 0
-        # A client that does not know the broker's versions yet must be able to read this one.
+        # The answer to a client that does not know the broker's versions yet must be readable in
+        # version 0.
         self.response_header_version = int(self.is_flexible and api_key != _API_VERSIONS)
         self.decode_request = self._lazy_decoder("decode_request", name + "Request")
         self.decode_response = self._lazy_decoder("decode_response", name + "Response")

@@ -1,9 +1,9 @@
 """Bytes of the protocol, one value at a time: helpers of compiled codecs, and the careful decoder.
 
 Owns: variable-length integers, and `decode_carefully`, which walks the schema and knows position
-and path of everything it reads.  Never: on the hot path: compiler.py's functions decode, and call
-the careful decoder when they fail, to find out what is wrong and where.  Both accept the same bytes
-and return the same message.  Kafka: ByteUtils, ByteBufferAccessor, generated readers.
+and path of everything it reads.  Never: used on the hot path: compiler.py's functions decode.  When
+they fail they call the careful decoder, which finds the fault and its place.  Both accept the same
+bytes and return the same message.  Kafka: ByteUtils, ByteBufferAccessor, generated readers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from kcluster.protocol.messages import Message
 Buffer = bytes | bytearray | memoryview
 
 STRING_SIZE_MAX: Final = 0x7FFF
-"""UTF-8 bytes of one string, in compact form too.  Kafka: the generated readers' check."""
+"""Most UTF-8 bytes that one string may have, in compact form too.  Kafka: the generated readers'
+check."""
 _UVARINT_MAX: Final = 0x7FFFFFFF
 ONE_BYTE: Final = tuple(bytes((n,)) for n in range(256))
 INT16_ARRAYS: Final = tuple(Packer(f">{n}h") for n in range(32))
@@ -41,13 +42,13 @@ def uvarint(value: int) -> bytes:
 
 
 def string_uvarint(value: int) -> bytes:
-    """As uvarint, for the length + 1 of a compact string."""
+    """Unsigned varint for the length + 1 of a compact string; see `uvarint`."""
     check_string(value - 1)
     return uvarint(value)
 
 
 def check_string(size_bytes: int) -> None:
-    """Raise StringTooLong for a string of more bytes than one may have."""
+    """Raise StringTooLong for a string of more than STRING_SIZE_MAX bytes."""
     if size_bytes > STRING_SIZE_MAX:
         raise StringTooLong(size_bytes)
 
@@ -61,7 +62,7 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def rest_of_uvarint(buffer: Buffer, position: int, first: int) -> tuple[int, int]:
-    """As read_uvarint, after a first byte whose high bit is set."""
+    """Read the rest of a varint whose first byte has its high bit set; see `read_uvarint`."""
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
         byte = buffer[position]
@@ -75,7 +76,7 @@ def rest_of_uvarint(buffer: Buffer, position: int, first: int) -> tuple[int, int
 
 
 def rest_of_string_length(buffer: Buffer, position: int, first: int) -> tuple[int, int]:
-    """As rest_of_uvarint, for the length + 1 of a compact string."""
+    """Read the rest of the length + 1 of a compact string; see `rest_of_uvarint`."""
     value, position = rest_of_uvarint(buffer, position, first)
     if value > STRING_SIZE_MAX + 1:
         raise ValueError("string too long")

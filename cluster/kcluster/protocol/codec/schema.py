@@ -33,7 +33,7 @@ from msgspec import Struct
 from kcluster.packaged import packaged_text
 
 SCHEMA_DIR: Final = "protocol/codec/schema"
-"""In the package."""
+"""The folder of the schema table, inside the package."""
 LAST_VERSION: Final = 32767
 NEVER: Final = (0, -1)
 ZERO_UUID: Final = bytes(16)
@@ -57,7 +57,8 @@ class FieldSchema(Struct, frozen=True):
 
     name: str
     type: str
-    """A type of FIXED_TYPES or VARIABLE_TYPES, or a struct's name; of the elements if is_array."""
+    """A type of FIXED_TYPES or VARIABLE_TYPES, or a struct's name; if is_array, the type of its
+    elements."""
     is_array: bool
     versions: Versions
     null_versions: Versions
@@ -79,7 +80,7 @@ class FieldSchema(Struct, frozen=True):
 
 
 class StructSchema(Struct, frozen=True):
-    """A struct's fields, in the order of the schema, which is that of the wire."""
+    """A struct's fields, in the order of the schema and of the wire."""
 
     name: str
     fields: tuple[FieldSchema, ...]
@@ -104,7 +105,7 @@ class MessageSchema(Struct, frozen=True):
     """Compact lengths and tagged fields (KIP-482)."""
     top: StructSchema
     ignores_rest: bool
-    """Whether bytes may follow the last field: 4.4.0 serves requests that have some."""
+    """Whether bytes may follow the last field: for some APIs 4.4.0 ignores them."""
 
     def is_flexible(self, version: int) -> bool:
         return self.flexible[0] <= version <= self.flexible[1]

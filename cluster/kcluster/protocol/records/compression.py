@@ -36,7 +36,7 @@ SIZE_MAX: Final = 256 * 1024 * 1024
 _ALLOWED_BYTES: Final = 64 * 1024 * 1024
 _ALLOWED_PER_BYTE: Final = 64
 ENTRY_BYTES: Final = 256
-"""A record or header costs as much as so many bytes."""
+"""A record or header costs as much of the allowance as this many bytes."""
 
 _GZIP_LEVEL: Final = 6
 _LZ4_DEFAULT_LEVEL: Final = 9
@@ -48,7 +48,7 @@ _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK_BYTES: Final = 32 * 1024
 _SNAPPY_RATIO_MAX: Final = 32
-"""Three bytes stand for 64 at most."""
+"""A copy in a Snappy stream has 3 bytes, and stands for at most 64."""
 _INT32: Final = Layout(">i")
 
 
@@ -64,7 +64,7 @@ class TooLargeError(CompressionError):
 
 
 class Allowance:
-    """How much work the compressed bytes of one request may cause, in bytes that are decompressed.
+    """The work that the compressed bytes of one request may cause, counted in decompressed bytes.
 
     64 MiB and 64 times the received bytes are allowed; attempts with too small a buffer count too.
 
@@ -77,7 +77,7 @@ class Allowance:
         self.left_bytes = _ALLOWED_BYTES + _ALLOWED_PER_BYTE * received_bytes
 
     def spend(self, size_bytes: int) -> None:
-        """Pay for so many bytes; TooLargeError if they are more than what is left."""
+        """Spend this many bytes; TooLargeError if fewer are left."""
         self.left_bytes -= size_bytes
         if self.left_bytes < 0:
             raise TooLargeError(_SPENT)
@@ -88,13 +88,14 @@ class Allowance:
         return self.left_bytes <= 0
 
     def spend_on(self, entries: int) -> None:
-        """Pay for reading so many records or headers, however small they are."""
+        """Spend the cost of reading this many records or headers, however small they are."""
         self.spend(entries * ENTRY_BYTES)
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """Return `data` compressed with the codec of that id.  `level`: as compression.gzip.level,
-    compression.lz4.level or compression.zstd.level count it; None: the codec's default."""
+    """Return `data` compressed with the codec of that id.  `level`: in the scale of
+    compression.gzip.level, compression.lz4.level or compression.zstd.level; None: the codec's
+    default."""
     if codec == NONE:
         return bytes(data)
     import cramjam
@@ -118,16 +119,16 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def _lz4_level(level: int | None) -> int:
-    """The level as the C library counts it: 1 is its fast compressor, which Java's client takes
-    for the default level; 3 to 12 are the slow one, which goes up to 17 in Java."""
+    """The level in the C library's scale: 1 is its fast compressor, the default of Java's client; 3
+    to 12 are the slow one, which goes up to 17 in Java."""
     return 1 if level is None or level == _LZ4_DEFAULT_LEVEL else min(max(level, 3), 12)
 
 
 def decompress(
     codec: int, data: Buffer, size_max: int = SIZE_MAX, allowance: Allowance | None = None
 ) -> Buffer:
-    """Return `data` decompressed; TooLargeError if that is more than `size_max` bytes, or more than
-    `allowance` allows, which pays for it."""
+    """Return `data` decompressed; TooLargeError if that is more than `size_max` bytes, or than
+    `allowance` has left; the bytes are spent from it."""
     if codec == NONE:
         return data
     if allowance is not None:
@@ -158,9 +159,10 @@ def _decompress_growing(
     size_max: int,
     allowance: Allowance | None,
 ) -> memoryview:
-    """The codecs raise the same exception for "does not fit" and "is damaged".  So the output grows
-    until it fits or the limit is reached; the last exception then shows which it was.  The output
-    grows fourfold, so all attempts together write at most a third more than the last one."""
+    """Decompress into a growing buffer.  The codecs raise one exception for "does not fit" and "is
+    damaged", so the output grows until it fits or the limit is reached; the last exception then
+    shows which it was.  The output grows fourfold, so all attempts together write at most a third
+    more than the last one."""
     import cramjam
 
     size = max(0, min(max(_FIRST_GUESS_MIN, 8 * len(memoryview(data))), size_max))
@@ -169,7 +171,7 @@ def _decompress_growing(
         try:
             written = decompress_into(data, output)
         except cramjam.DecompressionError as problem:
-            # Only for "failed to write whole buffer" does a larger output help.
+            # A larger output helps only against "failed to write whole buffer".
             if "write" not in str(problem):
                 raise CompressionError(str(problem)) from problem
             if size >= size_max:

@@ -32,6 +32,6 @@ def _load() -> Callable[[Buffer], int]:
 
 
 crc32c_of: Final = _load()
-"""CRC-32C of a bytes-like."""
+"""The CRC-32C of a bytes-like object."""
 
 assert crc32c_of(b"123456789") == 0xE3069283

@@ -23,7 +23,8 @@ _COMMIT: Final = 1
 
 
 class Marker(Struct, frozen=True):
-    """What a marker says: how the transaction ended, and the coordinator epoch that ended it."""
+    """The value of a marker: how the transaction ended, and the epoch of the coordinator that ended
+    it."""
 
     is_commit: bool
     coordinator_epoch: int

@@ -36,7 +36,7 @@ from kcluster.protocol.records.records import Record, build_batch, read_records
 
 LAST_MAGIC: Final = 1
 MAGIC_AT: Final = 16
-"""Position of the byte with the format's number, the same in all formats."""
+"""Position of the byte with the format's number, in every format."""
 
 _START: Final = Layout(">qi")
 _CRC_BYTES: Final = 4
@@ -59,8 +59,8 @@ class LegacyMessage(Struct, gc=False):
 
 
 class MessageSet(Struct):
-    """The messages of a set.  `codec`: that of its last wrapper; `shallow_count`: the number of
-    messages outside wrappers, the wrappers included."""
+    """The messages of a set.  `codec`: the codec of its last wrapper; `shallow_count`: the number
+    of messages at the top level, wrappers included."""
 
     records: list[Record]
     codec: int = codecs.NONE
@@ -79,10 +79,10 @@ def is_batch(buffer: Buffer) -> bool:
 def read_message_set(buffer: Buffer, allowance: codecs.Allowance | None = None) -> MessageSet:
     """All messages of a set, those in wrappers too; an incomplete one at the end is left out.
 
-    Raises InvalidRecords: CORRUPT_MESSAGE for wrong sizes, magic bytes and crcs; INVALID_RECORD
-    for a wrapper in a wrapper, of another format than its messages, or compressed with zstd;
-    UNKNOWN_SERVER_ERROR for a payload that does not decompress; MESSAGE_TOO_LARGE for more than
-    `allowance` pays for (None: what such a buffer alone may decompress).
+    Raises InvalidRecords: CORRUPT_MESSAGE for wrong sizes, magic bytes and crcs; INVALID_RECORD for
+    a wrapper in a wrapper, of another format than its messages, or compressed with zstd;
+    UNKNOWN_SERVER_ERROR for a payload that does not decompress; MESSAGE_TOO_LARGE for more bytes
+    than `allowance` has left (None: an allowance for this buffer alone).
     """
     opened = MessageSet([])
     if allowance is None:
@@ -235,7 +235,7 @@ def up_convert(
     """A produced set as one v2 batch with offsets from 0, as a leader appends it; empty for an
     empty set.
 
-    Raises InvalidRecords as `read_message_set`; INVALID_RECORD for a wrapper that is not alone
+    Raises InvalidRecords like `read_message_set`; INVALID_RECORD for a wrapper that is not alone
     (unless the broker `takes_many`), INVALID_TIMESTAMP for messages with LogAppendTime, which only
     brokers may set.
     """
@@ -289,8 +289,8 @@ _32_BITS: Final = 0xFFFFFFFF
 
 
 def lz4_with_checksum(frame: bytes, of_magic_too: bool) -> bytes:
-    """A frame with the other header checksum: before format v1 Kafka's clients included the
-    frame's magic number in it (KAFKA-3160).  Anything but a frame is returned unchanged."""
+    """A frame with the header checksum of old clients: before format v1 they included the frame's
+    magic number in it (KAFKA-3160).  Anything but a frame is returned unchanged."""
     if not frame.startswith(_LZ4_MAGIC) or len(frame) < 7:
         return frame
     end = 14 if frame[4] & _LZ4_CONTENT_SIZE_BIT else 6
@@ -299,7 +299,7 @@ def lz4_with_checksum(frame: bytes, of_magic_too: bool) -> bytes:
 
 
 def xxh32_of_few(data: bytes) -> int:
-    """XXH32 with seed 0 of fewer than 16 bytes."""
+    """XXH32 with seed 0, for fewer than 16 bytes."""
     assert len(data) < 16
     value = _P5 + len(data)
     whole = len(data) & ~3

@@ -271,7 +271,8 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def read_varlong(data: bytes, position: int) -> tuple[int, int]:
-    """As `read_varint`, for a number of 64 bits."""
+    """Return (zigzag varlong of 64 bits at `position`, position after it); IndexError past the
+    end."""
     byte = data[position]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), position + 1
@@ -279,7 +280,7 @@ def read_varlong(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _read_long_number(data: bytes, position: int, bytes_max: int, bits: int) -> tuple[int, int]:
-    """As in Java, bits that do not fit are lost."""
+    """Read a varint of up to 64 bits; as in Java, further bits are lost."""
     value = shift = 0
     for at in range(position, position + bytes_max):
         byte = data[at]

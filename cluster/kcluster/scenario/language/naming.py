@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kcluster.actions.admin import AddBroker, AddPartitions, CreateTopic
+from kcluster.actions.kinds import BROKERS
+from kcluster.config.files.fields import fields_of
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Node, Scalar
 from kcluster.config.topology.model import Topology
 from kcluster.operations.conditions import Condition
 from kcluster.operations.names import Names
 from kcluster.operations.targets import Target
-from kcluster.scenario.actions.admin import AddBroker, AddPartitions, CreateTopic
-from kcluster.scenario.language.fields import fields_of
 from kcluster.scenario.language.loader import Claims
 from kcluster.scenario.language.model import (
     Checks,
@@ -28,7 +29,6 @@ from kcluster.scenario.language.model import (
     Step,
     WorkloadSpec,
 )
-from kcluster.scenario.language.words import BROKERS
 from kcluster.scenario.play.workload import (
     consumer_plan,
     consumer_settings,
@@ -108,7 +108,7 @@ def _step_problems(names: Names, step: Step) -> Iterator[str]:
                     yield from _problems(names, value)
 
 
-def _values(value: Any) -> Iterator[Any]:
+def _values(value: object) -> Iterator[object]:
     """The targets, conditions and partitions in the value of a field."""
     if isinstance(value, tuple) and tuple(map(type, value)) == (str, int):
         yield value

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from kcluster.actions.base import ACTIONS
+from kcluster.config.files.fields import Schema, Whole, read_struct, struct_schema
 from kcluster.config.files.problems import join, show
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Map, Node, Scalar, from_yaml
-from kcluster.scenario.actions.base import ACTIONS
-from kcluster.scenario.language.fields import Schema, Whole, read_struct, struct_schema
 from kcluster.scenario.language.words import MOMENT
 from kcluster.scenario.library import LibraryKind, library_path, nearest_name
 from kcluster.scenario.play.nemesis import FaultKind, Profile

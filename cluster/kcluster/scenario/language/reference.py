@@ -13,13 +13,13 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from kcluster.checks.anomalies import ANOMALIES
+from kcluster.config.files.fields import fields_of
 from kcluster.config.topology.keys import BROKER, LINK, NETWORK, TOPIC, TOPOLOGY, TopologyKey
 from kcluster.events import EVENT_TYPES
 from kcluster.evidence.causes import MEANINGS
 from kcluster.operations.conditions import FORMS
 from kcluster.operations.targets import TARGET_WORDS
 from kcluster.scenario.actions import ACTIONS
-from kcluster.scenario.language.fields import fields_of
 from kcluster.scenario.language.model import (
     Checks,
     ConsumerSpec,

@@ -1,13 +1,14 @@
 """JSON Schema of scenario files and topologies, for editors.
 
-Owns: the schema, from the kinds of fields (fields.py) and the topology's keys.  Never: validates
-with it: reading does, with better messages.
+Owns: the schema, from the kinds of fields (config/files/fields.py) and the topology's keys.
+Never: validates with it: reading does, with better messages.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from kcluster.config.files.fields import Schema, struct_schema
 from kcluster.config.kafka.broker import PROFILES
 from kcluster.config.topology.keys import (
     BROKER,
@@ -20,7 +21,6 @@ from kcluster.config.topology.keys import (
 )
 from kcluster.protocol.features import FEATURES
 from kcluster.scenario.actions import ACTIONS
-from kcluster.scenario.language.fields import Schema, struct_schema
 from kcluster.scenario.language.model import (
     Checks,
     ConsumerSpec,

@@ -1,4 +1,4 @@
-"""The small words of scenario files: partitions, moments, counts.
+"""The small words of scenario files: moments, counts, conditions.
 
 Owns: MomentRange, CountCheck, reading them; what a file may say for each word.  Never: looks at a
 cluster, knows the words for nodes and conditions (operations/).  Raises
@@ -12,11 +12,9 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.config.files.durations import milliseconds
+from kcluster.config.files.fields import UNITS_SHOWN, Words, duration_text
 from kcluster.config.files.problems import show
 from kcluster.operations.conditions import compare, condition
-from kcluster.operations.names import partition_name
-from kcluster.operations.targets import TARGETS_SHOWN, targets
-from kcluster.scenario.language.fields import UNITS_SHOWN, Words, duration_text
 
 _SYMBOLS: Final = ("<=", ">=", "==", "!=", "<", ">", "=")
 _LENGTH: Final = f"a time like 250ms, 5s or 2m; the units are {UNITS_SHOWN}"
@@ -91,9 +89,6 @@ def time_check(text: str) -> CountCheck:
     return CountCheck("==" if symbol in ("", "=") else symbol, number)
 
 
-PARTITION: Final = Words(
-    "a partition like orders-0", partition_name, brief="partition such as orders-0"
-)
 MOMENT: Final = Words(
     "a time like 5s, or 5s..20s for a time between them", moment, brief="time, or 5s..20s"
 )
@@ -103,8 +98,4 @@ COUNT: Final = Words(
 TIME_CHECK: Final = Words(
     "a time like < 1s, some or none", time_check, brief="time such as < 1s, some or none"
 )
-TARGETS: Final = Words(TARGETS_SHOWN, targets, lists=True, brief="targets")
-"""Nodes: brokers, the controller, clients."""
-BROKERS: Final = Words(TARGETS_SHOWN, targets, lists=True, brief="targets (brokers)")
-"""Brokers, and the controller where the action says so."""
 CONDITION: Final = Words("a condition like isr(orders-0) < 2", condition, brief="condition")

@@ -11,12 +11,11 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from kcluster.operations.conditions import SETTLED
+from kcluster.actions.base import Action, Undo
+from kcluster.actions.stage import Stage
+from kcluster.config.files.fields import Flag, StoryText, Whole
 from kcluster.operations.errors import ClusterError
-from kcluster.scenario.actions.base import Action, Undo
-from kcluster.scenario.language.fields import Flag, StoryText, Whole
 from kcluster.scenario.language.words import MOMENT, MomentRange
-from kcluster.scenario.play.stage import Stage
 
 
 class FaultKind(Struct, frozen=True):
@@ -76,7 +75,7 @@ class Nemesis:
     def _may_begin(self) -> bool:
         if len(self._active) >= self._profile.at_once:
             return False
-        return not self._profile.waits_for_sync or self._stage.holds(SETTLED)
+        return not self._profile.waits_for_sync or self._stage.verbs.settled.all_in_sync()
 
     def _chosen(self) -> FaultKind:
         kinds = self._profile.kinds

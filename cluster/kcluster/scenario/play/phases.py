@@ -27,7 +27,7 @@ from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.library import library_name
 from kcluster.scenario.outcome import REST, FailedCheck, failed_checks
 from kcluster.scenario.play.runner import Played, Runner
-from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.stage import ScenarioStage
 from kcluster.scenario.play.workload import WorkloadConsumer, WorkloadProducer, make_clients
 from kcluster.version import __version__
 
@@ -133,7 +133,9 @@ class ScenarioRun:
     """One run on a stage.  The caller calls `begin`, advances time by `duration_ms`, calls
     `calm_down`, waits until `is_quiet`, and reads the `result`."""
 
-    def __init__(self, scenario: Scenario, stage: Stage, recorder: Recorder, seed: int) -> None:
+    def __init__(
+        self, scenario: Scenario, stage: ScenarioStage, recorder: Recorder, seed: int
+    ) -> None:
         self.scenario = scenario
         self.stage = stage
         self.seed = seed

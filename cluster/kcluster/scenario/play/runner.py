@@ -16,16 +16,14 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kcluster.actions.base import Undo, repair_all
 from kcluster.config.files.problems import Place
 from kcluster.events.steps import StepSkipped
 from kcluster.operations.errors import ClusterError
-from kcluster.operations.verbs import Verbs
-from kcluster.runtime.build import Plan
-from kcluster.scenario.actions.base import Undo
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.words import MomentRange
-from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.stage import ScenarioStage
 
 NOWHERE: Final = Place(0, 0)
 """The place of an action that stands in no file."""
@@ -44,7 +42,7 @@ class Played(Struct, frozen=True):
 class Runner:
     """One run of a scenario's steps, from `start` until `is_done`."""
 
-    def __init__(self, scenario: Scenario, stage: Stage) -> None:
+    def __init__(self, scenario: Scenario, stage: ScenarioStage) -> None:
         self.scenario = scenario
         self.stage = stage
         self.played: list[Played] = []
@@ -105,7 +103,7 @@ class Runner:
         for undo in undos.values():
             self.stage.attempt("healing", undo)
         stage = self.stage
-        for problem in repair_all(stage.verbs, stage.plan):
+        for problem in repair_all(stage.verbs):
             stage.refuse(problem)
 
     # ------------------------------------------------------------------------- step by step
@@ -223,20 +221,3 @@ class Runner:
         if moment.high_ms <= moment.low_ms:
             return moment.low_ms
         return moment.low_ms + self.stage.rng.randrange(moment.high_ms - moment.low_ms + 1)
-
-
-def repair_all(verbs: Verbs, plan: Plan) -> list[str]:
-    """Undo every fault that a cluster may have: links, rules, disks, pauses, deaths.  A broker
-    that is still shutting down is started when it is down.  Returns the reasons why something
-    cannot be undone."""
-    problems: list[str] = []
-    verbs.links.restore_all()
-    verbs.clear_rules()
-    for disk in plan.disks.values():
-        disk.is_full = False
-    for node_id in (verbs.settled.controller_id, *plan.addresses):
-        try:
-            verbs.restore(node_id)
-        except ClusterError as error:
-            problems.append(f"healing: {error}")
-    return problems

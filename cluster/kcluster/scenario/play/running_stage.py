@@ -14,7 +14,7 @@ from kcluster.clients.ledger import Ledger
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.drivers.serving import SocketDriver
 from kcluster.handle.verbs import ClusterVerbs
-from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.stage import ScenarioStage
 
 DONE_LOOK_MS: Final = 100
 """How often a client that was stopped is checked for being done."""
@@ -44,7 +44,7 @@ class StageClients(Protocol):
         """A client was called: run what is due."""
 
 
-class RunningStage(Stage):
+class RunningStage(ScenarioStage):
     """A stage on an open cluster; created and used in the driver's thread."""
 
     def __init__(

@@ -1,38 +1,34 @@
-"""Where a scenario is played: a cluster and its clock, with the targets and conditions on them.
+"""Where a scenario is played: a stage with conditions, notes, and the clients of a workload.
 
-Owns: what the stages of both clocks share: targets, names, conditions, notes, failed actions.
+Owns: what the stages of both clocks share: conditions, notes, clients.
 Never: owns a clock (virtual.py, live.py do).
 Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from abc import abstractmethod
+from collections.abc import Iterator
 from functools import partial
-from random import Random
 
+from kcluster.actions.stage import Stage
 from kcluster.broker.coordinator.share_state.state import SharePartition
-from kcluster.broker.node import BrokerNode
 from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.contract import Note
 from kcluster.evidence.history import OpenTransaction
 from kcluster.evidence.transactions import open_in
 from kcluster.operations.conditions import SETTLED, Condition, ConditionFacts
-from kcluster.operations.errors import ClusterError
-from kcluster.operations.targets import Finder, Targets
 from kcluster.operations.verbs import Verbs
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 
 
-class Stage(ABC):
+class ScenarioStage(Stage):
     """One cluster, as a scenario's steps see it.  All of it is called in the driver's thread.
 
-    `problems`: why actions could not be performed, one line each.  `may_await_locks`: time costs
-    nothing, so that a run may wait for the end of a lock of 30 s.
+    `may_await_locks`: time costs nothing, so that a run may wait for the end of a lock of 30 s.
     """
 
     may_await_locks = False
@@ -40,58 +36,23 @@ class Stage(ABC):
     def __init__(
         self, plan: Plan, dispatcher: Dispatcher, verbs: Verbs, ledger: Ledger, seed: int
     ) -> None:
-        self.plan = plan
-        self.dispatcher = dispatcher
-        self.verbs = verbs
+        super().__init__(plan, dispatcher, verbs, seed)
         self.ledger = ledger
-        self.rng = Random(f"{seed}/scenario")
-        self.problems: list[str] = []
         self._notes: list[Note] = []
-        self._finder = Finder(plan, dispatcher, verbs, self.rng)
-        self._client_ids: dict[str, int] = {}
-        self._finder.clients = self._client_ids
         self._facts = ConditionFacts(dispatcher, verbs, self._notes, partial(counted, ledger))
         dispatcher.note_sinks = (*dispatcher.note_sinks, self._notes.append)
-
-    # ------------------------------------------------------------------------------ the clock
-
-    @property
-    @abstractmethod
-    def now_ms(self) -> int:
-        """Since the scenario began."""
-
-    @abstractmethod
-    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
-        """Call `callback` at this time, in ms since the scenario began."""
-
-    @abstractmethod
-    def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
-        """Call `callback` as soon as `holds()`."""
 
     @abstractmethod
     def _add(self, client: ClientStateMachine) -> Wire:
         """Start a client."""
 
-    # ---------------------------------------------------------------- targets and conditions
+    # ----------------------------------------------------------------- clients and conditions
 
     def add_client(self, name: str, client: ClientStateMachine) -> Wire:
         """Start a client of the workload, which targets may name."""
         wire = self._add(client)
         self._client_ids[name] = wire.client_id
         return wire
-
-    def client_ids(self) -> dict[str, int]:
-        """The ids of the workload's clients in the fabric, by name."""
-        return dict(self._client_ids)
-
-    def nodes(self, targets: Targets, may_be_none: bool = False) -> tuple[int, ...]:
-        """The ids of the nodes that are meant now; ClusterError if there is none, unless there may
-        be none."""
-        return self._finder.find(targets, may_be_none)
-
-    def remember(self, name: str, nodes: tuple[int, ...]) -> None:
-        """Give these nodes a name, which later targets may use."""
-        self._finder.names[name] = nodes
 
     def holds(self, condition: Condition, since: int = 0) -> bool:
         """Whether a condition holds; events count from the note with index `since` on."""
@@ -144,35 +105,19 @@ class Stage(ABC):
     def shared_in_motion(self) -> Iterator[tuple[SharePartition, bool]]:
         """Share partitions at their leaders that may deliver records later by themselves: (key,
         whether it is still loading; else records are in flight)."""
-        for node in self._brokers():
+        for node in self.dispatcher.brokers():
             yield from node.share_partitions.in_motion()
 
     def lock_duration_ms(self) -> int:
         """The longest that a member of a share group may keep a record."""
-        locks = [node.config.group_share_record_lock_duration_ms for node in self._brokers()]
+        locks = [
+            node.config.group_share_record_lock_duration_ms for node in self.dispatcher.brokers()
+        ]
         return max(locks, default=0)
-
-    def _brokers(self) -> Iterator[BrokerNode]:
-        for process in self.dispatcher.processes.values():
-            if isinstance(process.node, BrokerNode):
-                yield process.node
 
     def notes(self) -> list[Note]:
         """All notes so far, oldest first."""
         return self._notes
-
-    # -------------------------------------------------------------------------------- actions
-
-    def refuse(self, text: str) -> None:
-        """Report that an action could not be performed: the run then proves nothing."""
-        self.problems.append(text)
-
-    def attempt(self, what: str, callback: Callable[[], None]) -> None:
-        """Call `callback`; its refusal is a problem of the run."""
-        try:
-            callback()
-        except ClusterError as error:
-            self.refuse(f"{what}: {error}")
 
 
 def counted(ledger: Ledger, word: str, client: str) -> int:

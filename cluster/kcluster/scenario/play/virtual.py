@@ -18,14 +18,14 @@ from kcluster.invariants.livelock import LEAST_STEPS, STEPS_EACH
 from kcluster.runtime.livelock import LivelockError
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import CALM_LIMIT_MS, Progress, RunResult, ScenarioRun
-from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.stage import ScenarioStage
 
 PROGRESS_SLICES: Final = 20
 LEAVE_LIMIT_MS: Final = 60_000
 """How long consumers may take to leave their groups."""
 
 
-class VirtualStage(Stage):
+class VirtualStage(ScenarioStage):
     """A stage on a virtual driver."""
 
     may_await_locks = True
@@ -93,7 +93,7 @@ def _never() -> bool:
     return False
 
 
-def _nothing_to_watch(stage: Stage) -> None:
+def _nothing_to_watch(stage: ScenarioStage) -> None:
     pass
 
 
@@ -103,7 +103,10 @@ class VirtualRun:
     the stage to call it at certain times."""
 
     def __init__(
-        self, scenario: Scenario, seed: int, watch: Callable[[Stage], None] = _nothing_to_watch
+        self,
+        scenario: Scenario,
+        seed: int,
+        watch: Callable[[ScenarioStage], None] = _nothing_to_watch,
     ) -> None:
         self._began_s = time.perf_counter()
         self._scenario = scenario
@@ -149,7 +152,7 @@ def run_virtual(
     scenario: Scenario,
     seed: int,
     progress: Progress,
-    watch: Callable[[Stage], None] = _nothing_to_watch,
+    watch: Callable[[ScenarioStage], None] = _nothing_to_watch,
 ) -> RunResult:
     """Run a scenario on its own cluster in virtual time; `watch`: see VirtualRun."""
     played = VirtualRun(scenario, seed, watch)

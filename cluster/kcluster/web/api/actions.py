@@ -10,20 +10,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
+from kcluster.actions.base import repair_all
 from kcluster.config.files.tree import Scalar
 from kcluster.contract import Note
 from kcluster.events.render import note_values
 from kcluster.handle.cluster import Cluster
+from kcluster.json_types import JsonObject
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.loader import parse_action, read_action
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.schema import step_schema
 from kcluster.scenario.perform import Performed, late_problem, perform_step, undo
-from kcluster.scenario.play.runner import repair_all
 from kcluster.web.api.waiting import not_in_time, settle_limit_s, wait_for_condition
 from kcluster.web.call import ApiCall
 from kcluster.web.held import HeldCluster
@@ -70,7 +71,7 @@ class ActionAnswer(Struct, frozen=True):
     brokers: tuple[int, ...]
     is_undone: bool
     can_be_undone: bool
-    events: list[dict[str, Any]] = []
+    events: list[JsonObject] = []
 
 
 class ActionList(Struct, frozen=True):
@@ -83,7 +84,7 @@ class HealAnswer(Struct, frozen=True):
     """`events`: what happened until every replica was in sync again."""
 
     undone: list[int]
-    events: list[dict[str, Any]]
+    events: list[JsonObject]
 
 
 class _Taken(Struct):
@@ -257,7 +258,7 @@ def heal_cluster(call: ApiCall) -> HealAnswer:
     with noted(cluster) as notes:
         for taken in in_force:
             undo(cluster, taken.performed)
-        problems = cluster.call(lambda: repair_all(cluster.verbs, cluster.plan))
+        problems = cluster.call(lambda: repair_all(cluster.verbs))
         if problems:
             raise ClusterError("; ".join(problems))
         with call.while_client_stays():

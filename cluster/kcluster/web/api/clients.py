@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kcluster.scenario.language.fields import Schema, struct_schema
+from kcluster.config.files.fields import Schema, struct_schema
 from kcluster.scenario.language.model import ConsumerSpec, ProcessorSpec, ProducerSpec
 from kcluster.scenario.started import StartedClient, clients_started, start_client, stop_client
 from kcluster.web.call import ApiCall

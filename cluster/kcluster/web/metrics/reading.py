@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from kcluster.broker.lifecycle import LifecycleState
-from kcluster.broker.node import BrokerNode
+from kcluster.broker.node_view import BrokerNodeView
 from kcluster.deaths import ProcessState
 from kcluster.events.brokers import ControllerElected
 from kcluster.events.partitions import IsrChange, IsrExpanded, IsrShrunk, LeaderElected
@@ -118,9 +118,9 @@ def read_samples(cluster: Cluster, counts: EventCounts) -> list[Sample]:
     for broker in cluster.plan.addresses:
         process = dispatcher.processes[broker]
         found.append(Sample("kcluster_broker_up", broker, _UP[process.state]))
-        if isinstance(process.node, BrokerNode):
+        if (node := process.broker) is not None:
             up.append(broker)
-            found += broker_samples(process.node, image)
+            found += broker_samples(node, image)
     found += counts.samples(controller, up)
     found += request_samples(recorder.request_times())
     if isinstance(recorder, SamplingRecorder):
@@ -153,7 +153,7 @@ def controller_samples(
         yield Sample(prefix + name, controller, value)
 
 
-def broker_samples(node: BrokerNode, image: MetadataImage) -> Iterator[Sample]:
+def broker_samples(node: BrokerNodeView, image: MetadataImage) -> Iterator[Sample]:
     """What one broker reports."""
     broker, replicas = node.node_id, node.replicas.all()
     led = [replica for replica in replicas if replica.is_leader]
@@ -171,7 +171,7 @@ def broker_samples(node: BrokerNode, image: MetadataImage) -> Iterator[Sample]:
     }
     for name, value in values.items():
         yield Sample(prefix + name, broker, value)
-    state = _STATES[node.lifecycle.state]
+    state = _STATES[node.state]
     yield Sample("kafka_server_kafkaserver_brokerstate", broker, state)
     purgatory = "kafka_server_delayedoperationpurgatory_purgatorysize"
     yield Sample(purgatory, broker, len(node.parked_fetches), ("Fetch",))
@@ -208,7 +208,7 @@ def partition_samples(broker: int, replica: Replica) -> Iterator[Sample]:
         yield Sample(f"kafka_cluster_partition_{name}", broker, value, at)
 
 
-def coordinator_samples(node: BrokerNode) -> Iterator[Sample]:
+def coordinator_samples(node: BrokerNodeView) -> Iterator[Sample]:
     """The groups and transactional ids that a broker coordinates."""
     broker = node.node_id
     kinds = Counter(group.kind for group in node.coordinator.groups)

@@ -1,9 +1,22 @@
+// @ts-check
 // What can be done to a node, a link or a partition: menus, and the actions that they send.
 
-let menu = null;
+import { h, patch } from "./dom.js";
 
-/** The actions on a broker in its present state, as [words, action of the scenario grammar]. */
-function brokerActions(id, state) {
+/** @import { Partition } from "./model.js" */
+/** @import { Action, ActionItem, Registration } from "./types.js" */
+
+/** @type {{ menu: HTMLElement, opener: Element } | null} */
+let opened = null;
+
+/**
+ * The actions on a broker in its present state, as [words, action of the scenario grammar].
+ *
+ * @param {number} id
+ * @param {string} state
+ * @returns {ActionItem[]}
+ */
+export function brokerActions(id, state) {
   if (state === "down" || state === "") return [["Start", { start: id }]];
   if (state === "paused")
     return [
@@ -22,7 +35,12 @@ function brokerActions(id, state) {
   ];
 }
 
-function linkActions(a, b) {
+/**
+ * @param {number} a
+ * @param {number} b
+ * @returns {ActionItem[]}
+ */
+export function linkActions(a, b) {
   return [
     ["Cut both ways", { isolate: { nodes: a, others: b } }],
     [`Cut from ${a} to ${b} only`, { isolate: { nodes: a, others: b, one_way: true } }],
@@ -32,28 +50,32 @@ function linkActions(a, b) {
   ];
 }
 
-function partitionActions(partition, registration) {
-  const moves = registration.isr
-    .filter((id) => id !== registration.leader)
-    .map((id) => [
-      `Move the leader to broker ${id}`,
-      { move: { partition: partition.name, to: id } },
-    ]);
-  const elect =
-    registration.leader < 0
-      ? [
-          [
-            "Elect any live replica (unclean)",
-            { elect: { partition: partition.name, unclean: true } },
-          ],
-        ]
-      : [["Elect the preferred leader", { elect: partition.name }]];
-  return [...moves, ...elect];
+/**
+ * @param {Partition} partition
+ * @param {Registration} registration
+ * @returns {ActionItem[]}
+ */
+export function partitionActions(partition, registration) {
+  const { name } = partition;
+  const followers = registration.isr.filter((id) => id !== registration.leader);
+  /** @type {ActionItem[]} */
+  const moves = followers.map((id) => [
+    `Move the leader to broker ${id}`,
+    { move: { partition: name, to: id } },
+  ]);
+  if (registration.leader >= 0) return [...moves, ["Elect the preferred leader", { elect: name }]];
+  const unclean = { elect: { partition: name, unclean: true } };
+  return [...moves, ["Elect any live replica (unclean)", unclean]];
 }
 
-/** An action in words, as a scenario has it: `kill: 2`, `kill: {brokers: 2, how: power}`. */
-function actionText(action) {
+/**
+ * An action in words, as a scenario has it: `kill: 2`, `kill: {brokers: 2, how: power}`.
+ *
+ * @param {Action} action
+ */
+export function actionText(action) {
   const [[name, value]] = Object.entries(action);
+  /** @type {(each: unknown) => string} */
   const plain = (each) =>
     each !== null && typeof each === "object"
       ? Array.isArray(each)
@@ -67,15 +89,22 @@ function actionText(action) {
   return `${name}: ${plain(value)}`.trim();
 }
 
-/** Open a menu at an element.  `items`: [words, callback]; `note`: a line above them. */
-function openMenu(event, title, items, note = "") {
+/**
+ * Open a menu at an element.  `items`: [words, callback]; `note`: a line above them.
+ *
+ * @param {{ currentTarget: Element }} event
+ * @param {string} title
+ * @param {[string, () => void][]} items
+ * @param {string} [note]
+ */
+export function openMenu(event, title, items, note = "") {
   closeMenu();
-  const anchor = event.currentTarget.closest?.("button, g") ?? event.currentTarget;
-  menu = document.createElement("div");
+  const anchor = event.currentTarget.closest("button, g") ?? event.currentTarget;
+  const menu = document.createElement("div");
+  opened = { menu, opener: anchor };
   menu.className = "menu";
   menu.setAttribute("role", "menu");
   menu.setAttribute("aria-label", title);
-  menu.opener = anchor;
   patch(menu, [
     h(
       "p",
@@ -102,9 +131,9 @@ function openMenu(event, title, items, note = "") {
   ]);
   menu.addEventListener("keydown", (pressed) => {
     const buttons = [...menu.querySelectorAll("button")];
-    const step = { ArrowDown: 1, ArrowUp: -1 }[pressed.key];
+    const step = Number(pressed.key === "ArrowDown") - Number(pressed.key === "ArrowUp");
     if (step) {
-      const next = buttons.indexOf(document.activeElement) + step;
+      const next = buttons.findIndex((each) => each.matches(":focus")) + step;
       buttons[(next + buttons.length) % buttons.length].focus();
     } else if (pressed.key === "Escape" || pressed.key === "Tab") closeMenu();
     else if (pressed.key !== "Enter" && pressed.key !== " ") return;
@@ -128,14 +157,14 @@ function openMenu(event, title, items, note = "") {
 }
 
 function closeMenu() {
-  if (!menu) return;
-  const { opener } = menu;
+  if (!opened) return;
+  const { menu, opener } = opened;
   const hadFocus = menu.contains(document.activeElement);
   menu.remove();
-  menu = null;
-  if (hadFocus) opener.focus?.();
+  opened = null;
+  if (hadFocus && (opener instanceof HTMLElement || opener instanceof SVGElement)) opener.focus();
 }
 
 document.addEventListener("pointerdown", (event) => {
-  if (menu && !menu.contains(event.target)) closeMenu();
+  if (event.target instanceof Node && !opened?.menu.contains(event.target)) closeMenu();
 });

@@ -1,11 +1,20 @@
+// @ts-check
 // What the page asks of its cluster: the stream of rows, actions, the clock, forks, clients.
 //
 // All of it goes to the server that served this page, with the token of the page's address.
 
+/** @import { Page } from "./page.js" */
+/** @import { Address, Problem } from "./types.js" */
+
 const RETRY_MS = 1000;
 
-/** The cluster's address, or null for a page that carries its record. */
-function addressOf(location) {
+/**
+ * The cluster's address, or null for a page that carries its record.
+ *
+ * @param {Location} location
+ * @returns {Address | null}
+ */
+export function addressOf(location) {
   const found = /\/page\/([^/?#]+)/.exec(location.pathname);
   const token = new URLSearchParams(location.search).get("token");
   return found
@@ -14,7 +23,11 @@ function addressOf(location) {
 }
 
 /** An answer that refuses, RFC 9457: its words are shown as they are. */
-class Refusal extends Error {
+export class Refusal extends Error {
+  /**
+   * @param {number} status
+   * @param {Problem} problem
+   */
   constructor(status, problem) {
     const hints = (problem.errors ?? problem.problems ?? []).map(
       (each) => each.message ?? each.detail ?? "",
@@ -26,19 +39,22 @@ class Refusal extends Error {
   }
 }
 
-class Connection {
+export class Connection {
+  /**
+   * @param {Address} address
+   * @param {Page} events
+   */
   constructor(address, events) {
     this.address = address;
     this.events = events;
     this.until = -1;
-    this.source = null;
   }
 
   /** Open the stream, again after each failure, from where it ended. */
   open() {
     const { base, token } = this.address;
-    const query = new URLSearchParams({ after_ms: String(this.until), token });
-    const source = (this.source = new EventSource(`${base}/stream?${query}`));
+    const query = new URLSearchParams({ after_ms: String(this.until), token: token ?? "" });
+    const source = new EventSource(`${base}/stream?${query}`);
     source.addEventListener("rows", (event) => {
       const { rows, until_ms: until } = JSON.parse(event.data);
       this.until = Math.max(this.until, until);
@@ -55,7 +71,14 @@ class Connection {
     };
   }
 
+  /**
+   * @param {string} method
+   * @param {string} path
+   * @param {unknown} body
+   * @returns {Promise<any>}
+   */
   async ask(method, path, body) {
+    /** @type {Record<string, string>} */
     const headers = { Authorization: `Bearer ${this.address.token}` };
     if (body !== undefined) headers["Content-Type"] = "application/json";
     let answer;

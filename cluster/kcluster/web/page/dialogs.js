@@ -1,7 +1,23 @@
+// @ts-check
 // Dialogs: help, starting clients, "what if" with both futures, predictions.
 
+import { actionText, brokerActions, partitionActions } from "./actions.js";
+import { button, dialogOf, h, patch } from "./dom.js";
+import { labelWidth, logTree, offsetWords, partitionAt, replicaWords, scaleOf } from "./log.js";
+import { verdictTree } from "./side.js";
+import { clock, crown } from "./words.js";
+
+/** @import { Model, Partition } from "./model.js" */
+/** @import { Page } from "./page.js" */
+/** @import { Action, ActionItem, Fork, Future, Inside, Question, StartedClient, Tree } from "./types.js" */
+
+/**
+ * @param {Parameters<typeof dialogOf>[0]} id
+ * @param {string} title
+ * @param {Inside} content
+ */
 function openDialog(id, title, content) {
-  const dialog = byId(id);
+  const dialog = dialogOf(id);
   patch(dialog, [
     h("h2", null, title),
     button("×", () => dialog.close(), { class: "close", "aria-label": "Close" }),
@@ -25,7 +41,8 @@ const KEYS = [
   ["Esc", "close"],
 ];
 
-function openHelp(page) {
+/** @param {Page} page */
+export function openHelp(page) {
   openDialog("help", "Keys", [
     h(
       "dl",
@@ -53,7 +70,11 @@ function openHelp(page) {
 
 // ------------------------------------------------------------------------------------ clients
 
-function openClients(page, started) {
+/**
+ * @param {Page} page
+ * @param {StartedClient[]} started
+ */
+export function openClients(page, started) {
   const topics = [
     ...new Set(
       [...page.model.partitions.values()]
@@ -62,13 +83,19 @@ function openClients(page, started) {
     ),
   ];
   const running = started.filter((client) => client.stopped_ms < 0);
-  const field = (label, control) => h("p", { key: label }, h("label", null, `${label} `, control));
+  const field = (/** @type {string} */ label, /** @type {Tree} */ control) =>
+    h("p", { key: label }, h("label", null, `${label} `, control));
   const topicChoice = () =>
     h(
       "select",
       { name: "topic" },
       topics.map((topic) => h("option", { key: topic, value: topic }, topic)),
     );
+  /**
+   * @param {string} title
+   * @param {string} key
+   */
+  /** @type {(title: string, key: string, controls: Tree[], spec: (data: FormData) => Action) => Tree} */
   const form = (title, key, controls, spec) =>
     h(
       "form",
@@ -147,11 +174,17 @@ function openClients(page, started) {
 
 // --------------------------------------------------------------------------------------- fork
 
-/** The choices of a fork at the moment shown. */
+/**
+ * The choices of a fork at the moment shown.
+ *
+ * @param {Page} page
+ * @returns {ActionItem[]}
+ */
 function forkChoices(page) {
   const { model, at } = page;
   const partition = page.shownPartition;
   const registration = partition && model.registrationAt(partition, at);
+  /** @type {ActionItem[]} */
   const choices = [];
   if (registration && registration.leader >= 0) {
     choices.push(
@@ -169,9 +202,14 @@ function forkChoices(page) {
   return choices;
 }
 
-function openForkDialog(page, state) {
+/**
+ * @param {Page} page
+ * @param {Fork} state
+ */
+export function openForkDialog(page, state) {
   const choices = forkChoices(page);
-  const isWanted = ([, action]) => JSON.stringify(action) === JSON.stringify(state.action);
+  const isWanted = (/** @type {ActionItem} */ [, action]) =>
+    JSON.stringify(action) === JSON.stringify(state.action);
   if (state.action && !choices.some(isWanted)) choices.unshift([state.words, state.action]);
   const chosen = state.action ? choices.findIndex(isWanted) : 0;
   const usual = page.time.isComplete && page.model.until - page.began < 20_000 ? "5s" : "30s";
@@ -182,7 +220,7 @@ function openForkDialog(page, state) {
         onsubmit: (event) => {
           event.preventDefault();
           const data = new FormData(event.target);
-          page.fork(choices[Number(data.get("action"))], data.get("for"));
+          page.fork(choices[Number(data.get("action"))], String(data.get("for")));
         },
       },
       h(
@@ -225,17 +263,23 @@ function openForkDialog(page, state) {
       "Both are played in virtual time with the project's own clients. The cluster itself is not touched.",
     ),
     state.error ? h("p", { class: "bad-text", role: "alert" }, state.error) : null,
-    state.futures ? futuresTree(page, state) : null,
+    state.futures ? futuresTree(page, state, state.futures) : null,
   ]);
 }
 
-function futuresTree(page, state) {
-  const { futures } = state;
-  const end = Math.max(futures.here.model.until, futures.there.model.until);
-  const { began } = futures.here.model;
+/**
+ * @param {Page} page
+ * @param {Fork} state
+ * @param {NonNullable<Fork["futures"]>} futures
+ */
+function futuresTree(page, state, futures) {
+  const { here, there } = futures;
+  const end = Math.max(here.model.until, there.model.until);
+  const { began } = here.model;
+  /** @type {[string, string, Future][]} */
   const columns = [
-    ["here", "With nothing more done"],
-    ["there", `With ${actionText(state.action)}`],
+    ["here", "With nothing more done", here],
+    ["there", `With ${state.action ? actionText(state.action) : ""}`, there],
   ];
   return h(
     "div",
@@ -268,66 +312,38 @@ function futuresTree(page, state) {
     h(
       "div",
       { class: "columns futures" },
-      columns.map(([name, title]) =>
+      columns.map(([name, title, future]) =>
         h(
           "section",
           { key: name, "data-future": name, "aria-label": title },
           h("h3", null, title),
-          futures[name].problems.map((text) => h("p", { key: text, class: "bad-text" }, text)),
-          verdictTree(futures[name].verdict ?? { outcome: "unknown" }),
-          futureTree(page, futures[name].model, state),
+          future.problems.map((text) => h("p", { key: text, class: "bad-text" }, text)),
+          verdictTree(future.verdict ?? { outcome: "unknown" }),
+          futureTree(page, future.model, state),
         ),
       ),
     ),
   );
 }
 
-/** One future at a moment: the partition, and what has happened since the fork. */
-function futureTree(page, model, state) {
-  const partition = page.shownPartition && model.partitions.get(page.shownPartition.name);
-  const shown = partition && partitionAt(model, partition, state.shown);
+/**
+ * One future at the moment shown: the partition, and what has happened since the fork.
+ *
+ * @param {Page} page
+ * @param {Model} model
+ * @param {Fork} state
+ */
+function futureTree(page, model, { moment = 0, shown }) {
+  const partition = model.partitions.get(page.shownPartition?.name ?? "");
   const since = model
-    .storyUntil(state.shown, 400)
-    .filter((note) => note.at >= state.moment)
+    .storyUntil(shown, 400)
+    .filter((note) => note.at >= moment)
     .slice(-12);
   const wide = Math.min(480, innerWidth > 800 ? innerWidth / 2 - 80 : innerWidth - 90);
-  const scale = shown?.replicas.length ? scaleOf(shown.replicas, Math.max(wide, 160)) : null;
   return h(
     "div",
     null,
-    scale
-      ? h(
-          "div",
-          { class: "replicas small" },
-          shown.replicas.map((each) =>
-            h(
-              "div",
-              { key: each.broker, class: `replica ${each.process.state} ${each.standing}` },
-              h(
-                "span",
-                { class: "label" },
-                h("span", { class: `ring ${each.standing}` }, String(each.broker)),
-                each.standing === "leader" ? crown() : null,
-                h(
-                  "span",
-                  { class: "words" },
-                  [...replicaWords(each, shown.leader), ...offsetWords(each, shown.leader)].join(
-                    ", ",
-                  ),
-                ),
-              ),
-              logTree(
-                { ...page.plain, model, selected: null, select: () => {} },
-                partition,
-                shown,
-                each,
-                scale,
-                Math.max(wide, 160) + labelWidth() + 12,
-              ),
-            ),
-          ),
-        )
-      : null,
+    partition ? replicasTree(model, partition, shown, Math.max(wide, 160)) : null,
     since.length
       ? h(
           "ol",
@@ -345,13 +361,58 @@ function futureTree(page, model, state) {
   );
 }
 
+/**
+ * The replicas' logs, small and without actions.
+ *
+ * @param {Model} model
+ * @param {Partition} partition
+ * @param {number} at
+ * @param {number} wide
+ */
+function replicasTree(model, partition, at, wide) {
+  const shown = partitionAt(model, partition, at);
+  if (!shown.replicas.length) return null;
+  const scale = scaleOf(shown.replicas, wide);
+  const still = { model, selected: null, select: () => {} };
+  return h(
+    "div",
+    { class: "replicas small" },
+    shown.replicas.map((each) =>
+      h(
+        "div",
+        { key: each.broker, class: `replica ${each.process.state} ${each.standing}` },
+        h(
+          "span",
+          { class: "label" },
+          h("span", { class: `ring ${each.standing}` }, String(each.broker)),
+          each.standing === "leader" ? crown() : null,
+          h(
+            "span",
+            { class: "words" },
+            [...replicaWords(each, shown.leader), ...offsetWords(each, shown.leader)].join(", "),
+          ),
+        ),
+        logTree(still, partition, shown, each, scale, wide + labelWidth() + 12),
+      ),
+    ),
+  );
+}
+
 // ------------------------------------------------------------------------------------ predict
 
-/** Ask the questions of an action one after the other; resolves with the answers, null if cancelled. */
-function askQuestions(questions, words) {
-  const dialog = byId("predict");
+/**
+ * Ask the questions of an action one after the other; resolves with the answers, null if cancelled.
+ *
+ * @param {Question[]} questions
+ * @param {string} words
+ * @returns {Promise<number[] | null>}
+ */
+export function askQuestions(questions, words) {
+  const dialog = dialogOf("predict");
+  /** @type {number[]} */
   const answers = [];
   return new Promise((resolve) => {
+    /** @param {number[] | null} value */
     const finish = (value) => {
       dialog.onclose = null;
       dialog.onkeydown = null;
@@ -360,6 +421,7 @@ function askQuestions(questions, words) {
     };
     const show = () => {
       const { text, choices } = questions[answers.length];
+      /** @param {number} index */
       const answer = (index) => {
         answers.push(index);
         if (answers.length === questions.length) finish(answers);
@@ -407,7 +469,7 @@ function askQuestions(questions, words) {
         }
       };
       if (!dialog.open) dialog.showModal();
-      dialog.querySelector(".choices button")?.focus();
+      dialog.querySelector("button")?.focus();
     };
     dialog.onclose = () => finish(null);
     show();

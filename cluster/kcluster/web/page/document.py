@@ -21,28 +21,9 @@ from typing import Any, Final
 from kcluster.runs.note_values import notes_values
 from kcluster.runs.page import json_in_html
 from kcluster.runs.record import RunRecord
+from kcluster.web.page.bundle import bundle
 
-FOLDER: Final = Path(__file__).parent
-SCRIPTS: Final = (
-    "dom.js",
-    "model.js",
-    "words.js",
-    "partition.js",
-    "cluster.js",
-    "client.js",
-    "groups.js",
-    "connection.js",
-    "actions.js",
-    "flights.js",
-    "time.js",
-    "lesson.js",
-    "side.js",
-    "dialogs.js",
-    "head.js",
-    "main.js",
-)
-"""Concatenated in this order."""
-
+FOLDER: Final = Path(__file__).resolve().parent
 SHOWN: Final = (
     "notes",
     "leaders",
@@ -91,8 +72,7 @@ def _page(title: str, record: Any) -> str:
 
 @cache
 def _script() -> str:
-    body = "".join(_own(name) for name in SCRIPTS)
-    return f'\n(() => {{\n"use strict";\n{body}}})();\n'
+    return "\n" + bundle(FOLDER)
 
 
 def _own(name: str) -> str:

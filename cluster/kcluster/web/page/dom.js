@@ -1,26 +1,54 @@
+// @ts-check
 // Trees and the document: a view is a function that returns a tree, `patch` makes the document match.
 //
 // Elements are kept by key from frame to frame, so focus and clicks survive.  Text is only ever
 // inserted as text.
 
+/** @import { Child, Inside, Props, Tree } from "./types.js" */
+
 const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
 const LIVE_PROPERTIES = new Set(["value", "checked", "disabled", "hidden", "selected"]);
 
-/** A tree.  `props`: attributes, `on...` handlers, `key` among its siblings; null children are left out. */
-function h(tag, props, ...inside) {
+/**
+ * What was made of a tree, with what it was made of.
+ *
+ * @typedef {(Element | Text) & { kept?: Drawn[], treeKey: string, treeProps: Props }} Drawn
+ */
+
+/**
+ * A tree.
+ *
+ * @param {string} tag
+ * @param {Props | null} [props] attributes, `on...` handlers, `key` among its siblings
+ * @param {Inside[]} inside null children are left out
+ * @returns {Tree}
+ */
+export function h(tag, props, ...inside) {
   const { key = "", ...rest } = props ?? {};
   return { tag, key: `${tag} ${key}`, props: rest, inside: present(inside) };
 }
 
+/**
+ * @param {Inside[]} parts
+ * @returns {Child[]}
+ */
 const present = (parts) =>
-  parts
-    .flat(3)
-    .filter((part) => part !== null && part !== undefined && part !== false && part !== "");
+  parts.flatMap((part) => {
+    if (Array.isArray(part)) return present(part);
+    return part === null || part === undefined || part === false || part === "" ? [] : [part];
+  });
 
-const keyOf = (tree) => (tree.tag ? tree.key : "#text");
+/** @param {Child} tree */
+const keyOf = (tree) => (typeof tree === "object" ? tree.key : "#text");
 
-/** Make the children of `parent` match `trees`. */
-function patch(parent, trees) {
+/**
+ * Make the children of an element match trees.
+ *
+ * @param {Element & { kept?: Drawn[] }} parent
+ * @param {Inside[]} trees
+ */
+export function patch(parent, trees) {
+  /** @type {Map<string, Drawn[]>} */
   const spare = new Map();
   for (const kept of parent.kept ?? []) {
     const same = spare.get(kept.treeKey);
@@ -41,21 +69,31 @@ function patch(parent, trees) {
   parent.kept = wanted;
 }
 
+/**
+ * @param {Child} tree
+ * @param {Element} parent
+ * @returns {Drawn}
+ */
 function made(tree, parent) {
-  let node;
-  if (!tree.tag) node = document.createTextNode("");
-  else if (tree.tag === "svg" || parent.namespaceURI === SVG_NAMESPACE) {
-    node = document.createElementNS(SVG_NAMESPACE, tree.tag);
-  } else node = document.createElement(tree.tag);
-  node.treeKey = keyOf(tree);
-  node.treeProps = {};
-  return node;
+  const isSvg = (/** @type {string} */ tag) =>
+    tag === "svg" || parent.namespaceURI === SVG_NAMESPACE;
+  const node =
+    typeof tree !== "object"
+      ? document.createTextNode("")
+      : isSvg(tree.tag)
+        ? document.createElementNS(SVG_NAMESPACE, tree.tag)
+        : document.createElement(tree.tag);
+  return Object.assign(node, { treeKey: keyOf(tree), treeProps: {} });
 }
 
+/**
+ * @param {Drawn} node
+ * @param {Child} tree
+ */
 function update(node, tree) {
-  if (!tree.tag) {
+  if (node instanceof Text || typeof tree !== "object") {
     const text = String(tree);
-    if (node.data !== text) node.data = text;
+    if (node.textContent !== text) node.textContent = text;
     return;
   }
   for (const name of Object.keys(node.treeProps)) {
@@ -68,20 +106,52 @@ function update(node, tree) {
   patch(node, tree.inside);
 }
 
+/**
+ * @param {Element} node
+ * @param {string} name
+ * @param {unknown} value
+ */
 function setProperty(node, name, value) {
-  if (name.startsWith("on") || LIVE_PROPERTIES.has(name)) node[name] = value;
+  if (name.startsWith("on") || LIVE_PROPERTIES.has(name)) Object.assign(node, { [name]: value });
   else if (value === null || value === undefined || value === false) node.removeAttribute(name);
-  else node.setAttribute(name, value === true ? "" : value);
+  else node.setAttribute(name, value === true ? "" : String(value));
 }
 
-const byId = (id) => document.getElementById(id);
+/**
+ * An element of page.html.
+ *
+ * @param {string} id
+ */
+export function byId(id) {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`page.html has no #${id}`);
+  return found;
+}
 
-/** A button with a text; `props` may have a class and labels. */
-const button = (text, onclick, props = {}) =>
+/**
+ * A dialog of page.html.
+ *
+ * @param {"help" | "clients" | "fork-dialog" | "predict"} id
+ */
+export const dialogOf = (id) => /** @type {HTMLDialogElement} */ (byId(id));
+
+/**
+ * A button with a text.
+ *
+ * @param {string} text
+ * @param {Props["onclick"]} onclick
+ * @param {Props} props
+ */
+export const button = (text, onclick, props = {}) =>
   h("button", { type: "button", onclick, ...props }, text);
 
-/** What Enter and space do on an element that is no button. */
-const onEnter = (action) => (event) => {
+/**
+ * What Enter and space do on an element that is no button.
+ *
+ * @param {(event: any) => void} action
+ * @returns {(event: KeyboardEvent) => void}
+ */
+export const onEnter = (action) => (event) => {
   if (event.key !== "Enter" && event.key !== " ") return;
   event.preventDefault();
   event.stopPropagation();

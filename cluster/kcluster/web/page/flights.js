@@ -1,4 +1,10 @@
+// @ts-check
 // Records, fetches and acks that move between the elements that stand for clients and brokers.
+
+import { byId } from "./dom.js";
+
+/** @import { Model, Partition } from "./model.js" */
+/** @import { Flight } from "./types.js" */
 
 const FLIGHT_MS = 450;
 const MAX_FLIGHTS = 24;
@@ -6,8 +12,17 @@ const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 const lastFlight = new Map();
 let flying = 0;
 
-/** The flights of one partition in (from, to]: [from element, to element, kind, words]. */
-function flightsOf(model, partition, from, to) {
+/**
+ * The flights of one partition in (from, to]: [from element, to element, kind, words].
+ *
+ * @param {Model} model
+ * @param {Partition} partition
+ * @param {number} from
+ * @param {number} to
+ * @returns {Flight[]}
+ */
+export function flightsOf(model, partition, from, to) {
+  /** @type {Flight[]} */
   const found = [];
   for (let i = partition.appends.length - 1; i >= 0 && partition.appends[i].at > from; i--) {
     const batch = partition.appends[i];
@@ -34,7 +49,8 @@ function flightsOf(model, partition, from, to) {
   return found;
 }
 
-function fly(flights) {
+/** @param {Flight[]} flights */
+export function fly(flights) {
   if (reducedMotion.matches || document.hidden) return;
   for (const [from, to, kind, words] of flights) {
     const key = `${from} ${to} ${kind}`,
@@ -50,7 +66,9 @@ function fly(flights) {
     dot.setAttribute("aria-hidden", "true");
     dot.textContent = words;
     byId("flights").append(dot);
-    const at = ({ x, y }) => ({ transform: `translate(${x}px, ${y}px)` });
+    const at = (/** @type {{ x: number, y: number }} */ { x, y }) => ({
+      transform: `translate(${x}px, ${y}px)`,
+    });
     const path = kind === "refused" ? [at(start), at(end), at(start)] : [at(start), at(end)];
     const motion = dot.animate(path, {
       duration: kind === "refused" ? 2 * FLIGHT_MS : FLIGHT_MS,
@@ -64,6 +82,10 @@ function fly(flights) {
   if (lastFlight.size > 500) lastFlight.clear();
 }
 
+/**
+ * @param {string} name
+ * @returns {{ x: number, y: number } | null}
+ */
 function edgeOf(name) {
   const found = document.querySelector(`#view [data-flight="${CSS.escape(name)}"]`);
   if (!found) return null;

@@ -1,18 +1,24 @@
+// @ts-check
 // The head of the page: views, choices, and the newest event or what was predicted.
 
-const VIEWS = [
-  ["partition", "Partition"],
-  ["cluster", "Cluster"],
-  ["client", "Client"],
-  ["groups", "Groups"],
-];
+import { openHelp } from "./dialogs.js";
+import { button, byId, h, patch } from "./dom.js";
+import { clock } from "./words.js";
 
-/** Draw the tabs, the choices and the newest event. */
-function drawHead(page) {
+/** @import { Model } from "./model.js" */
+/** @import { Page } from "./page.js" */
+/** @import { Inside, Prediction } from "./types.js" */
+
+/**
+ * Draw the tabs, the choices and the newest event.
+ *
+ * @param {Page} page
+ */
+export function drawHead(page) {
   patch(
     byId("tabs"),
-    VIEWS.map(([key, text]) =>
-      button(text, () => page.show(key), {
+    page.views.map(({ key, title }) =>
+      button(title, () => page.show(key), {
         key,
         role: "tab",
         id: `tab-${key}`,
@@ -23,7 +29,7 @@ function drawHead(page) {
       }),
     ),
   );
-  const names = partitionNames(page.model, page.internal);
+  const names = page.model.partitionNames(page.internal);
   const shown = page.shownPartition?.name ?? "";
   patch(byId("choices"), [
     h(
@@ -68,11 +74,16 @@ function drawHead(page) {
   patch(byId("newest"), newestTree(page));
 }
 
-/** The newest event in one line, read aloud; a lost connection and predictions go before it. */
+/**
+ * The newest event in one line, read aloud; a lost connection and predictions go before it.
+ *
+ * @param {Page} page
+ * @returns {Inside[]}
+ */
 function newestTree(page) {
   if (page.linkState === "lost")
     return [h("b", { class: "bad-text" }, "The cluster does not answer; trying again.")];
-  if (page.prediction) return predictionTree(page);
+  if (page.prediction) return predictionTree(page, page.prediction);
   const stepped = page.model.noteById.get(page.openNote);
   const note = stepped?.at === page.at ? stepped : newestOf(page.model, page.at);
   return note
@@ -83,9 +94,13 @@ function newestTree(page) {
     : [];
 }
 
-/** What was predicted and, once it has happened, who was right. */
-function predictionTree(page) {
-  const { questions, answers, isOpen } = page.prediction;
+/**
+ * What was predicted and, once it has happened, who was right.
+ *
+ * @param {Page} page
+ * @param {Prediction} prediction
+ */
+function predictionTree(page, { questions, answers, isOpen }) {
   return [
     button(
       "×",
@@ -111,7 +126,12 @@ function predictionTree(page) {
   ];
 }
 
-/** The newest event; of those of one moment, who leads now is what people wait for. */
+/**
+ * The newest event; of those of one moment, who leads now is what people wait for.
+ *
+ * @param {Model} model
+ * @param {number} at
+ */
 function newestOf(model, at) {
   const found = model.storyUntil(at, 40);
   const same = found.filter((note) => note.at === found[0].at);
@@ -119,18 +139,4 @@ function newestOf(model, at) {
     same.find((note) => note.kind === "partition_offline" || note.kind === "leader_elected") ??
     found[0]
   );
-}
-
-/** Names of partitions in order, those of internal topics last or not at all. */
-function partitionNames(model, withInternal) {
-  if (model.sortedFor !== model.partitions.size) {
-    const order = (a, b) =>
-      Number(a.internal) - Number(b.internal) ||
-      a.topic.localeCompare(b.topic) ||
-      a.number - b.number;
-    model.sorted = [...model.partitions.values()].sort(order);
-    model.sortedFor = model.partitions.size;
-  }
-  const shown = model.sorted.filter((each) => withInternal || !each.internal);
-  return (shown.length ? shown : model.sorted).map((each) => each.name);
 }

@@ -1,6 +1,12 @@
+// @ts-check
 // A lesson at the side: the text of its part, the question, and later which choice was right.
 
-function lessonTree(card) {
+import { h } from "./dom.js";
+
+/** @import { LessonCard } from "./types.js" */
+
+/** @param {LessonCard} card */
+export function lessonTree(card) {
   return h(
     "section",
     { key: "lesson", class: "card lesson", "aria-label": "Lesson", "aria-live": "polite" },
@@ -30,6 +36,10 @@ function lessonTree(card) {
   );
 }
 
+/**
+ * @param {string} name
+ * @param {string} text
+ */
 function paragraphs(name, text) {
   return text
     .split(/\n\n+/)
@@ -37,7 +47,11 @@ function paragraphs(name, text) {
     .map((each, index) => h("p", { key: `${name}${index}` }, ...inline(each)));
 }
 
-/** `code`, *emphasis* and **weight** as elements; all else is text. */
+/**
+ * `code`, *emphasis* and **weight** as elements; all else is text.
+ *
+ * @param {string} text
+ */
 function inline(text) {
   return text
     .replace(/\s+/g, " ")

@@ -1,8 +1,21 @@
+// @ts-check
 // The side: the record that was chosen, the newest events with their causes, the verdict.
+
+import { h } from "./dom.js";
+import { lessonTree } from "./lesson.js";
+import { recordTree } from "./record.js";
+import { clock, number } from "./words.js";
+
+/** @import { Page } from "./page.js" */
+/** @import { Inside, Note, Verdict } from "./types.js" */
 
 const MAX_EVENTS = 40;
 
-function sideTree(page) {
+/**
+ * @param {Page} page
+ * @returns {Inside[]}
+ */
+export function sideTree(page) {
   const { model, at } = page;
   const story = model.foldedUntil(at, MAX_EVENTS);
   return [
@@ -24,6 +37,11 @@ function sideTree(page) {
   ];
 }
 
+/**
+ * @param {Page} page
+ * @param {Note} note
+ * @param {number} more
+ */
 function eventTree(page, note, more) {
   const isOpen = page.openNote === note.id;
   const chain = isOpen ? page.model.causesOf(note).slice(1) : [];
@@ -59,7 +77,8 @@ function eventTree(page, note, more) {
   );
 }
 
-function verdictTree(verdict) {
+/** @param {Verdict} verdict */
+export function verdictTree(verdict) {
   const { outcome, reason } = verdict;
   return h(
     "section",
@@ -71,14 +90,7 @@ function verdictTree(verdict) {
       h("span", { class: `badge ${OUTCOMES[outcome] ?? "warn"}` }, outcome),
     ),
     reason ? h("p", null, reason) : null,
-    h(
-      "p",
-      { class: "dim" },
-      ["sent", "acked", "failed", "unknown", "read"]
-        .filter((name) => name in verdict)
-        .map((name) => `${number(verdict[name])} ${name}`)
-        .join(" · "),
-    ),
+    h("p", { class: "dim" }, countsOf(verdict).join(" · ")),
     (verdict.degraded_lines ?? [])
       .slice(0, 5)
       .map((line, index) => h("p", { key: `degraded ${index}`, class: "warn-text" }, line)),
@@ -90,4 +102,16 @@ function verdictTree(verdict) {
   );
 }
 
+/** @type {{ [outcome: string]: string }} */
 const OUTCOMES = { valid: "good", invalid: "bad", unknown: "warn" };
+
+/**
+ * `3 sent`, `1 acked`: those that a verdict has.
+ *
+ * @param {Verdict} verdict
+ */
+function countsOf({ sent, acked, failed, unknown, read }) {
+  return Object.entries({ sent, acked, failed, unknown, read }).flatMap(([name, count]) =>
+    count === undefined ? [] : [`${number(count)} ${name}`],
+  );
+}

@@ -1,7 +1,16 @@
+// @ts-check
 // The moment that is shown: now, or one of the past; and the bar that chooses it.
 //
 // Looking back changes nothing in the cluster.  Pause, step and speed of a live cluster are its
 // own clock's; of a complete record, and of the past, they are the page's.
+
+import { button, h } from "./dom.js";
+import { lastAt } from "./model.js";
+import { clock, lasting } from "./words.js";
+
+/** @import { Model } from "./model.js" */
+/** @import { Page } from "./page.js" */
+/** @import { Note } from "./types.js" */
 
 const SPEEDS = [0.01, 0.1, 0.25, 0.5, 1];
 const STEP_KINDS = [
@@ -18,7 +27,11 @@ const STEP_KINDS = [
 ];
 const MAX_MARKS = 240;
 
-class Time {
+export class Time {
+  /**
+   * @param {Model} model
+   * @param {boolean} isComplete
+   */
   constructor(model, isComplete) {
     this.model = model;
     this.isComplete = isComplete;
@@ -39,6 +52,7 @@ class Time {
     return this.past === null && !this.isComplete;
   }
 
+  /** @param {number} at */
   look(at) {
     const bounded = Math.min(Math.max(at, this.began), this.model.until);
     this.past = !this.isComplete && bounded >= this.model.until ? null : bounded;
@@ -50,16 +64,25 @@ class Time {
     this.playing = false;
   }
 
-  /** Play on by a span of the viewer's time. */
+  /**
+   * Play on by a span of the viewer's time.
+   *
+   * @param {number} ms
+   */
   advance(ms) {
     if (!this.playing) return;
     this.look(this.at + ms * this.speed);
     if (this.at >= this.model.until) this.playing = false;
   }
 
-  /** The event after (1) or before (-1) the moment shown, of the kind chosen; null if none. */
+  /**
+   * The event after (1) or before (-1) the moment shown, of the kind chosen; null if none.
+   *
+   * @param {number} direction
+   */
   next(direction) {
     const { notes } = this.model;
+    /** @param {Note} note */
     const fits = (note) => note.isStory && (this.kind === "any" || note.kind === this.kind);
     let i = lastAt(notes, direction > 0 ? this.at : this.at - 1);
     if (direction > 0) {
@@ -69,8 +92,13 @@ class Time {
   }
 }
 
-/** The bar: pause, step, speed, slider with marks, back to now, fork. */
-function timeBar(page, time) {
+/**
+ * The bar: pause, step, speed, slider with marks, back to now, fork.
+ *
+ * @param {Page} page
+ * @param {Time} time
+ */
+export function timeBar(page, time) {
   const { model } = time;
   const span = Math.max(model.until - time.began, 1);
   const stopped = time.isLive ? time.clock.paused : !time.playing;
@@ -176,7 +204,13 @@ function timeBar(page, time) {
   ];
 }
 
-/** Marks of events on the track: triangles up for repairs, down for failures, a line for others. */
+/**
+ * Marks of events on the track: triangles up for repairs, down for failures, a line for others.
+ *
+ * @param {Model} model
+ * @param {Time} time
+ * @param {number} span
+ */
 function marksOf(model, time, span) {
   const story = model.storyUntil(model.until, 4000);
   const every = Math.ceil(story.length / MAX_MARKS);

@@ -1,41 +1,70 @@
+// @ts-check
 // Times, counts and colours, and what the page calls things.
+
+import { h } from "./dom.js";
+
+/** @import { Process, Registration, Standing } from "./types.js" */
 
 const EPOCH_COLOURS = 8;
 const EPOCH_HATCHES = 5;
+/** @type {{ [state: string]: string }} */
 const STATE_WORDS = { up: "up", down: "down", paused: "paused", "": "not started" };
+/** @type {{ [how: string]: string }} */
 const HOW_WORDS = { kill: "killed", clean: "shut down", power: "power lost", wipe: "wiped" };
 
-const many = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
-const number = (value) => value.toLocaleString("en");
+/**
+ * @param {number} count
+ * @param {string} what
+ */
+export const many = (count, what) =>
+  `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
+/** @param {number} value */
+export const number = (value) => value.toLocaleString("en");
 
-/** A moment since the start of the record: `+12.345 s`. */
-function clock(at, began, digits = 3) {
+/**
+ * A moment since the start of the record: `+12.345 s`.
+ *
+ * @param {number} at
+ * @param {number | null} began
+ */
+export function clock(at, began, digits = 3) {
   const ms = at - (began ?? 0);
   if (Math.abs(ms) < 600e3) return `+${(ms / 1000).toFixed(digits)} s`;
   const seconds = ((ms % 60e3) / 1000).toFixed(Math.min(digits, 1)).padStart(4, "0");
   return `+${Math.floor(ms / 60e3)}:${seconds} min`;
 }
 
-function lasting(ms) {
+/** @param {number} ms */
+export function lasting(ms) {
   if (ms < 10e3) return `${number(Math.round(ms))} ms`;
   if (ms < 120e3) return `${(ms / 1000).toFixed(1)} s`;
   return `${Math.floor(ms / 60e3)} min ${Math.round((ms % 60e3) / 1000)} s`;
 }
 
-/** A broker's process in words: `down (power lost)`. */
-function processWords({ state, how }) {
+/**
+ * A broker's process in words: `down (power lost)`.
+ *
+ * @param {Process} process
+ */
+export function processWords({ state, how }) {
   return state === "down" && HOW_WORDS[how] ? `down (${HOW_WORDS[how]})` : STATE_WORDS[state];
 }
 
-/** How a replica takes part: leader, in sync, eligible (ELR), out of sync. */
-function standingOf(registration, broker) {
+/**
+ * How a replica takes part: leader, in sync, eligible (ELR), out of sync.
+ *
+ * @param {Registration} registration
+ * @param {number} broker
+ * @returns {Standing}
+ */
+export function standingOf(registration, broker) {
   if (registration.leader === broker) return "leader";
   if (registration.isr.includes(broker)) return "isr";
   if (registration.elr.includes(broker)) return "elr";
   return "out";
 }
 
-const STANDING_WORDS = {
+export const STANDING_WORDS = {
   leader: "leader",
   isr: "in sync",
   elr: "eligible (ELR)",
@@ -43,7 +72,7 @@ const STANDING_WORDS = {
 };
 
 /** Patterns for epochs: eight colours and five hatches, so that 40 epochs differ without colour too. */
-function epochPatterns() {
+export function epochPatterns() {
   const lines = [
     [],
     ["M0 8L8 0M-2 2L2 -2M6 10L10 6"],
@@ -75,11 +104,12 @@ function epochPatterns() {
   );
 }
 
-const epochFill = (epoch) =>
+/** @param {number | null} epoch */
+export const epochFill = (epoch) =>
   epoch === null ? "var(--gone)" : `url(#epoch-${((epoch % 40) + 40) % 40})`;
 
 /** A crown, and the ring of a broker's number. */
-const crown = () =>
+export const crown = () =>
   h(
     "svg",
     { viewBox: "0 0 24 18", class: "crown", "aria-hidden": "true" },

@@ -1,1 +1,1 @@
-"""What the standard library is replaced by for the threads of a world, by subject."""
+"""Replacements of the standard library for the threads of a world, by subject."""

@@ -1,7 +1,7 @@
 """Clocks and calendars of a world.
 
-Owns: the replacements of time and datetime.  Never: the time itself (scheduler.py).
-Kafka: org.apache.kafka.common.utils.MockTime.
+Owns: the replacements of time and datetime.  Never: moves time (scheduler.py). Kafka:
+org.apache.kafka.common.utils.MockTime.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from kcluster.world.replacing import set_in_builtin_type
 from kcluster.world.waits import WaitFor, Waiting
 
 EPOCH_S: Final = 1_767_225_600
-"""When every world begins: 2026-01-01, 00:00 UTC.  The cluster's clock shows this time, too."""
+"""The beginning of every world, in seconds: 2026-01-01, 00:00 UTC.  The cluster's clock shows this
+time, too."""
 MONOTONIC_AT_START_NS: Final = 1_000_000_000_000
-"""As on a machine that has been up for a while."""
+"""The first reading of the monotonic clock, like that of a machine that has been up for a while."""
 
 _BACK_NS: Final = EPOCH_S * 1_000_000_000 - MONOTONIC_AT_START_NS
 _sleep: Final = time.sleep
 
 
-def _clock(real: Callable[[], Any], back_ns: int, is_ns: bool) -> Callable[[], Any]:
-    def read() -> Any:
+def _clock(real: Callable[[], object], back_ns: int, is_ns: bool) -> Callable[[], object]:
+    def read() -> object:
         scheduler = scheduler_here()
         if scheduler is None:
             return real()
@@ -46,7 +47,7 @@ def _replaced_clock(name: str, back_ns: int) -> Replacement:
 
 
 def sleep(seconds: float) -> None:
-    """time.sleep."""
+    """Replaces time.sleep."""
     scheduler = scheduler_here()
     if scheduler is None:
         return _sleep(seconds)
@@ -58,11 +59,11 @@ def sleep(seconds: float) -> None:
     scheduler.sleep(until_us - scheduler.now_us, Waiting(WaitFor.TIME, f"{seconds:g} s"))
 
 
-def _of_now(real: Callable[..., Any], position: int) -> Callable[..., Any]:
-    """A function whose argument at `position` is the time, by default now."""
+def _of_now(real: Callable[..., object], position: int) -> Callable[..., object]:
+    """Wraps a function whose argument at `position` is a time, by default now."""
     takes_fields = real.__name__ in ("strftime", "asctime")
 
-    def convert(*arguments: Any) -> Any:
+    def convert(*arguments: object) -> object:
         scheduler = scheduler_here()
         is_now = len(arguments) <= position or arguments[position] is None
         if scheduler is None or not is_now:
@@ -96,8 +97,8 @@ _TAKEN: Final = ("now", "utcnow", "today")
 
 
 def methods_taken() -> list[Replacement]:
-    """Methods of datetime and date that somebody has taken from their class, such as
-    `default_factory=datetime.now`: each is an object of its own, which knows its class."""
+    """Methods of datetime and date that a program has taken from their class, as in
+    `default_factory=datetime.now`: each is an object of its own, bound to its class."""
     classes: list[type] = [calendar.date]
     for cls in classes:  # grows
         classes += cls.__subclasses__()
@@ -105,14 +106,14 @@ def methods_taken() -> list[Replacement]:
     taken = {}
     for method in gc.get_referrers(*classes):
         if isinstance(method, BuiltinMethodType) and method.__name__ in _TAKEN:
-            owner: Any = method.__self__
+            owner: object = method.__self__
             if isinstance(owner, type) and owner in known:
                 taken[id(method)] = Replacement(method, _asking_class(owner, method.__name__))
     return list(taken.values())
 
 
-def _asking_class(cls: type, name: str) -> Callable[..., Any]:
-    def ask(*arguments: Any, **keywords: Any) -> Any:
+def _asking_class(cls: type, name: str) -> Callable[..., object]:
+    def ask(*arguments: object, **keywords: object) -> object:
         return getattr(cls, name)(*arguments, **keywords)
 
     ask.__name__ = name
@@ -130,14 +131,14 @@ def replace_calendar(undo: ExitStack) -> None:
             return real_now(tz) if cls is calendar.datetime else _as(cls, real_now(tz))
         return cls.fromtimestamp(scheduler.read_clock_ns() / 1e9, tz)
 
-    def utcnow(cls: Any) -> Any:
+    def utcnow(cls: Any) -> object:
         scheduler = scheduler_here()
         if scheduler is None:
             return real_utcnow() if cls is calendar.datetime else _as(cls, real_utcnow())
         now_s = scheduler.read_clock_ns() / 1e9
         return cls.fromtimestamp(now_s, calendar.UTC).replace(tzinfo=None)
 
-    def today(cls: Any) -> Any:
+    def today(cls: Any) -> object:
         scheduler = scheduler_here()
         if scheduler is None:
             return real_today() if cls is calendar.date else cls.fromtimestamp(time.time())
@@ -149,5 +150,5 @@ def replace_calendar(undo: ExitStack) -> None:
 
 
 def _as(cls: Any, value: calendar.datetime) -> Any:
-    """The same moment in a subclass of datetime."""
+    """The moment in a subclass of datetime."""
     return cls.combine(value.date(), value.timetz())

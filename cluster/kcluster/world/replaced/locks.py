@@ -1,12 +1,12 @@
-"""Locks and simple queues of the interpreter, for which the threads of a world wait in it.
+"""Locks and simple queues of the interpreter, for which a world's threads wait in virtual time.
 
-Owns: what acquiring and releasing do for a thread of a world.  Never: the things built on locks:
-Condition, Event, Semaphore, Barrier, Queue and pools are the standard library's own.
-Kafka: no counterpart; pthread_mutex.
+Owns: acquire and release for a thread of a world.  Never: the classes built on locks: Condition,
+Event, Semaphore, Barrier, Queue and pools are the standard library's own. Kafka: no counterpart;
+pthread_mutex.
 
-The methods are replaced in the types, so they are the world's for every lock: also for those that
-modules made when they were imported, and for those that outlive a world.  What is not found: a
-method that was bound to its lock before (`Condition.acquire` of a condition of that time).
+The methods are replaced in the types, and so for every lock, including locks that modules made at
+their import and locks that outlive a world.  A method that was bound to its lock before the world
+is not replaced (`Condition.acquire` of an older condition).
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from __future__ import annotations
 import _thread
 import queue
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import FrameType
 from typing import Any, Final
 
 from kcluster.world.active import scheduler_here, scheduler_of_process, thread_here
-from kcluster.world.holders import is_untouched
+from kcluster.world.callers import CONDITION_WAIT, IMPORT_SYSTEM, IS_OWNED, THREAD_POOL, is_tool
 from kcluster.world.lines import LONGEST_REAL_WAIT_S
 from kcluster.world.replacing import set_in_builtin_type
 from kcluster.world.scheduler import WorldThread
@@ -36,10 +35,6 @@ _acquire_restore: Final = _RLOCK._acquire_restore
 _is_owned: Final = _RLOCK._is_owned
 _get: Final[Any] = queue.SimpleQueue.get
 _put: Final[Any] = queue.SimpleQueue.put
-
-_IMPORTS: Final = sys.modules["_frozen_importlib"].__name__
-_IS_OWNED: Final = vars(threading.Condition)["_is_owned"].__code__
-_WAIT: Final = threading.Condition.wait.__code__
 
 Acquire = Callable[..., bool]
 
@@ -71,7 +66,7 @@ def _put_in(undo: ExitStack, owner: type, names: dict[str, Any]) -> None:
 def _acquire_of(kind: Any) -> Acquire:
     real = kind.acquire
 
-    def acquire(lock: Any, blocking: bool = True, timeout: float = -1) -> bool:
+    def acquire(lock: object, blocking: bool = True, timeout: float = -1) -> bool:
         thread = thread_here()
         if thread is None:
             return _by_others(real, lock, blocking, timeout)
@@ -80,8 +75,10 @@ def _acquire_of(kind: Any) -> Acquire:
             if not blocking or timeout < 0:
                 return bool(real(lock, blocking, timeout))  # a ValueError
             blocking = timeout > 0
-        if blocking and scheduler.is_random and not _is_of_tool(sys._getframe(1)):
-            scheduler.may_switch()
+        if blocking and scheduler.is_random:
+            caller = sys._getframe(1)
+            if not (IMPORT_SYSTEM.is_at(caller) or is_tool(caller)):
+                scheduler.may_switch()
         reserved = scheduler.lines.reserved
         if (not reserved or lock not in reserved) and real(lock, False):
             return True
@@ -94,28 +91,16 @@ def _acquire_of(kind: Any) -> Acquire:
     return acquire
 
 
-def _is_of_tool(caller: FrameType) -> bool:
-    """Whether coverage, or another tool that watches the program, takes a lock of its own, or the
-    interpreter its lock of a module: the program runs as it does without."""
-    name = caller.f_globals.get("__name__")
-    return name == _IMPORTS or is_untouched(name)
-
-
 def _is_look(caller: FrameType) -> bool:
-    """Whether code that did not get a lock looks whether it is free.  Conditions ask so whether
-    they own their lock, and pools whether a thread is idle: neither asks again and again."""
-    if caller.f_code is _IS_OWNED:
+    """Whether code that did not get a lock only looks whether it is free, and may repeat it."""
+    if IS_OWNED.is_at(caller):
         return False
-    if caller.f_code is _WAIT and caller.f_back is not None:  # called by Semaphore.acquire
-        return not _is_pool(caller.f_back.f_back)
+    if CONDITION_WAIT.is_at(caller) and caller.f_back is not None:  # called by Semaphore.acquire
+        return not THREAD_POOL.is_at(caller.f_back.f_back)
     return True
 
 
-def _is_pool(caller: FrameType | None) -> bool:
-    return caller is not None and caller.f_globals.get("__name__") == "concurrent.futures.thread"
-
-
-def _wait(real: Acquire, lock: Any, thread: WorldThread, timeout: float) -> bool:
+def _wait(real: Acquire, lock: object, thread: WorldThread, timeout: float) -> bool:
     scheduler, lines = thread.scheduler, thread.scheduler.lines
     if lock in lines.by_others and real(lock, True, LONGEST_REAL_WAIT_S):
         return True
@@ -139,12 +124,12 @@ def _wait(real: Acquire, lock: Any, thread: WorldThread, timeout: float) -> bool
             scheduler.pass_on(lock)
 
 
-def _by_others(real: Acquire, lock: Any, blocking: bool, timeout: float) -> bool:
-    """A thread of no world acquires a lock."""
+def _by_others(real: Acquire, lock: object, blocking: bool, timeout: float) -> bool:
+    """Acquire a lock in a thread outside of the world."""
     scheduler = scheduler_of_process()
     if scheduler is None:
         return bool(real(lock, blocking, timeout))
-    # Known before it holds the lock: it may be interrupted at once.
+    # Noted before the thread holds the lock: it may be interrupted at once.
     scheduler.lines.by_others[lock] = None
     is_mine = bool(real(lock, blocking, timeout))
     if not is_mine:
@@ -152,22 +137,22 @@ def _by_others(real: Acquire, lock: Any, blocking: bool, timeout: float) -> bool
     return is_mine
 
 
-def _is_never(lock: Any) -> bool:
+def _is_never(lock: object) -> bool:
     return False
 
 
-def _release_of(kind: Any, is_still_held: Callable[[Any], bool]) -> Callable[..., None]:
-    """Also `__exit__`, which has the error for arguments."""
+def _release_of(kind: Any, is_still_held: Callable[[object], bool]) -> Callable[..., None]:
+    """The replacement of `release`, and of `__exit__`, which is called with an error's values."""
     real = kind.release
 
-    def release(lock: Any, *error: object) -> None:
+    def release(lock: object, *error: object) -> None:
         real(lock)
         scheduler = scheduler_of_process()
         if scheduler is None:
             return
         lines = scheduler.lines
         if not lines.by_others and lock not in lines.waiting:
-            return  # nobody is concerned, as nearly always
+            return  # the usual case: no thread waits
         if is_still_held(lock):
             return
         if scheduler.thread_here() is None:
@@ -179,7 +164,7 @@ def _release_of(kind: Any, is_still_held: Callable[[Any], bool]) -> Callable[...
     return release
 
 
-def _release_save_here(lock: Any) -> Any:
+def _release_save_here(lock: object) -> Any:
     state = _release_save(lock)
     scheduler = scheduler_here()
     if scheduler is not None:
@@ -187,10 +172,10 @@ def _release_save_here(lock: Any) -> Any:
     return state
 
 
-def _acquire_restore_by(acquire: Acquire) -> Callable[[Any, Any], None]:
+def _acquire_restore_by(acquire: Acquire) -> Callable[[object, object], None]:
     release = _RLOCK.release
 
-    def restore(lock: Any, state: Any) -> None:
+    def restore(lock: object, state: object) -> None:
         if scheduler_here() is not None:
             acquire(lock)
             release(lock)
@@ -202,8 +187,8 @@ def _acquire_restore_by(acquire: Acquire) -> Callable[[Any, Any], None]:
 # ------------------------------------------------------------------------------------ queues
 
 
-def get(items: Any, block: bool = True, timeout: float | None = None) -> Any:
-    """queue.SimpleQueue.get."""
+def get(items: object, block: bool = True, timeout: float | None = None) -> Any:
+    """Replaces queue.SimpleQueue.get."""
     scheduler = scheduler_here()
     if scheduler is None:
         return _get(items, block, timeout)
@@ -219,7 +204,7 @@ def get(items: Any, block: bool = True, timeout: float | None = None) -> Any:
             caller: FrameType | None = sys._getframe(1)
             if caller is not None and caller.f_code is get_nowait.__code__:
                 caller = caller.f_back
-            if not block and not _is_pool(caller):
+            if not block and not THREAD_POOL.is_at(caller):
                 scheduler.polled()
             if not block or (deadline_us is not None and scheduler.now_us >= deadline_us):
                 raise
@@ -230,13 +215,13 @@ def get(items: Any, block: bool = True, timeout: float | None = None) -> Any:
             scheduler.lines.leave(items, thread)
 
 
-def get_nowait(items: Any) -> Any:
-    """queue.SimpleQueue.get_nowait."""
+def get_nowait(items: object) -> Any:
+    """Replaces queue.SimpleQueue.get_nowait."""
     return get(items, False)
 
 
-def put(items: Any, item: Any, block: bool = True, timeout: float | None = None) -> None:
-    """queue.SimpleQueue.put."""
+def put(items: object, item: object, block: bool = True, timeout: float | None = None) -> None:
+    """Replaces queue.SimpleQueue.put."""
     _put(items, item)
     scheduler = scheduler_here()
     thread = None if scheduler is None else scheduler.lines.first(items)
@@ -244,6 +229,6 @@ def put(items: Any, item: Any, block: bool = True, timeout: float | None = None)
         scheduler.wake(thread)
 
 
-def put_nowait(items: Any, item: Any) -> None:
-    """queue.SimpleQueue.put_nowait."""
+def put_nowait(items: object, item: object) -> None:
+    """Replaces queue.SimpleQueue.put_nowait."""
     put(items, item)

@@ -1,8 +1,7 @@
 """Sockets, selectors and the resolver of a world, in the place of the standard library's.
 
-Owns: the replacements of socket, select and selectors.  Never: how a socket behaves (sockets.py,
-selecting.py).
-Kafka: no counterpart.
+Owns: the replacements of socket, select and selectors.  Never: decides how a socket behaves
+(sockets.py, selecting.py). Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -35,19 +34,19 @@ _SELECTORS: Final = tuple(
 
 
 def select(readers: Any, writers: Any, others: Any, timeout: float | None = None) -> Any:
-    """select.select."""
+    """Replaces select.select."""
     if scheduler_here() is None:
         return _select(readers, writers, others, timeout)
     return selecting.select(readers, writers, others, timeout)
 
 
-def poll(*ignored: Any) -> Any:
-    """select.poll.  Who holds it as an attribute of a class calls it with `self`."""
+def poll(*ignored: object) -> Any:
+    """Replaces select.poll.  Code that holds it as an attribute of a class calls it with `self`."""
     return _poll() if scheduler_here() is None else selecting.WorldPoll()
 
 
 def socketpair(*arguments: Any, **keywords: Any) -> Any:
-    """socket.socketpair."""
+    """Replaces socket.socketpair."""
     if scheduler_here() is None:
         return _socketpair(*arguments, **keywords)
     return sockets.socketpair(*arguments)
@@ -56,7 +55,7 @@ def socketpair(*arguments: Any, **keywords: Any) -> Any:
 def getaddrinfo(
     host: Any, port: Any, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0
 ) -> Any:
-    """socket.getaddrinfo: brokers by name, this machine, and nobody else."""
+    """Replaces socket.getaddrinfo; resolves brokers by name, and this machine."""
     world = world_here()
     if world is None:
         return _getaddrinfo(host, port, family, type, proto, flags)
@@ -68,7 +67,7 @@ def getaddrinfo(
 
 
 def gethostname() -> str:
-    """socket.gethostname: the same on each machine."""
+    """Replaces socket.gethostname; returns the same name on each machine."""
     return _gethostname() if scheduler_here() is None else CLIENT_HOST
 
 
@@ -81,19 +80,19 @@ PAIRS: Final = (
 )
 
 
-def _socket(cls: Any, *arguments: Any, **keywords: Any) -> Any:
-    """socket.socket.__new__: a subclass of it for the world's threads."""
+def _socket(cls: Any, *arguments: object, **keywords: object) -> object:
+    """Replaces socket.socket.__new__; makes a subclass for the world's threads."""
     if scheduler_here() is None or cls is not RealSocket:
         return _new_socket(cls, *arguments, **keywords)
     return WorldSocket.__new__(WorldSocket)
 
 
-def _selector(cls: Any, *arguments: Any, **keywords: Any) -> Any:
+def _selector(cls: Any, *arguments: object, **keywords: object) -> object:
     return object.__new__(cls) if scheduler_here() is None else selecting.WorldSelector()
 
 
 def replace_classes(undo: ExitStack) -> None:
-    """Replace what many hold as classes: they make the world's objects."""
+    """Replace classes that many modules hold by name, so that they make the world's objects."""
     set_attribute(undo, RealSocket, "__new__", _socket)
     for selector in _SELECTORS:
         set_attribute(undo, selector, "__new__", _selector)

@@ -17,20 +17,20 @@ from kcluster.world.replacing import set_attribute
 
 
 class _Changes(queue.SimpleQueue[None]):
-    """multiprocessing.SimpleQueue, as far as a ThreadPool uses it."""
+    """The part of multiprocessing.SimpleQueue that a ThreadPool uses."""
 
     _reader = None
-    """What the pool hands on to `_wait_for_updates`."""
+    """The object that the pool passes on to `_wait_for_updates`."""
 
 
 class _Context:
-    """A context of multiprocessing, as far as a ThreadPool uses it."""
+    """The part of a multiprocessing context that a ThreadPool uses."""
 
     SimpleQueue = _Changes
 
 
 def let_pools_wait(module: ModuleType, undo: ExitStack) -> None:
-    """From now on the threads of a new ThreadPool wait in virtual time; `undo` ends that."""
+    """Let the threads of new ThreadPools wait in virtual time, until `undo` ends."""
     names: Any = module
     set_up, wait = names.ThreadPool._setup_queues, names.Pool._wait_for_updates
 
@@ -39,7 +39,7 @@ def let_pools_wait(module: ModuleType, undo: ExitStack) -> None:
         if world_here() is not None:
             pool._ctx = _Context
 
-    def wait_here(sentinels: Any, changes: Any, timeout: float | None = None) -> None:
+    def wait_here(sentinels: object, changes: object, timeout: float | None = None) -> None:
         if not isinstance(changes, _Changes):
             wait(sentinels, changes, timeout)
             return

@@ -1,8 +1,7 @@
 """Random numbers of a world, from its seed.
 
-Owns: the replacements of random, os.urandom and what uuid and secrets draw from.  Never: the seed
-(world.py).
-Kafka: no counterpart.
+Owns: the replacements of random, os.urandom and the sources of uuid and secrets.  Never: chooses
+the seed (world.py). Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -18,29 +17,30 @@ from kcluster.world.holders import Replacement
 from kcluster.world.replacing import set_attribute
 
 NODE: Final = 0x02_00_00_00_00_01
-"""The hardware address of the machine of all programs of a world."""
+"""The hardware address that all programs of a world see."""
 _urandom: Final = os.urandom
 _seed: Final = random.Random.seed
 _seed_of_all: Final = random.seed
-"""Of the generator that the functions of random share."""
+"""The seed of the generator behind the functions of random."""
 
 
 def urandom(size: int, /) -> bytes:
-    """os.urandom."""
+    """Replaces os.urandom."""
     world = world_here()
     return _urandom(size) if world is None else world.entropy.randbytes(size)
 
 
 def seed(self: random.Random, a: Any = None, version: int = 2) -> None:
-    """random.Random.seed: without a value, from the world's seed instead of the system."""
+    """Replaces random.Random.seed: without a value it takes the world's seed instead of the
+    system's."""
     world = world_here()
     if a is None and world is not None and not isinstance(self, random.SystemRandom):
         a = world.entropy.getrandbits(128)
     _seed(self, a, version)
 
 
-def seed_of_all(a: Any = None, version: int = 2) -> None:
-    """random.seed."""
+def seed_of_all(a: object = None, version: int = 2) -> None:
+    """Replaces random.seed."""
     seed(random._inst, a, version)
 
 
@@ -55,5 +55,5 @@ def replace_generators(undo: ExitStack, first_seed: str) -> None:
     # uuid1 asks the C library for the time.
     set_attribute(undo, uuid, "_generate_time_safe", None)
     set_attribute(undo, uuid, "_last_timestamp", None)
-    # It asks programs for the machine's address.
+    # uuid1 asks other programs for the machine's address.
     set_attribute(undo, uuid, "_node", NODE)

@@ -1,12 +1,13 @@
 """SQLite's own sleep and clock: it waits in C for a lock, and asks the system for the time.
 
-Owns: both, for threads of a world, in the table of functions that SQLite calls for them (VFS).
-Never: anything else of SQLite: its files, its locks and its random numbers are the machine's.
+Owns: replacing both, for threads of a world, in SQLite's table of system functions (VFS). Never:
+replaces anything else of SQLite: its files, its locks and its random numbers are the machine's.
 Kafka: no counterpart; https://sqlite.org/c3ref/vfs.html.
 
-The tables belong to the library, so every connection is concerned, however its time-out was set.
-While one thread waits so, its connection is locked: another thread that uses the same connection
-blocks in C, which the watchdog reports.  Where Python's SQLite shows no table, nothing changes.
+The tables belong to the library, so this affects every connection, however its time-out was set.
+While one thread waits in this way, its connection is locked: another thread that uses the same
+connection blocks in C, which the watchdog reports.  Where Python's SQLite shows no table, nothing
+changes.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ _FOR_LOCK: Final = Waiting(WaitFor.TIME, "SQLite's lock")
 _JULIAN_EPOCH_MS: Final = 210_866_760_000_000
 """1970-01-01 in milliseconds since noon in Greenwich on November 24, 4714 B.C."""
 _FIRST_WITH_TIME_IN_MS: Final = 2
-"""Of tables; SQLite asks the other function, for days, only if there is none for ms."""
+"""The first version of the table with a clock in ms; SQLite calls the other clock, in days, only
+without it."""
 
 _Sleep: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 _Time: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64))
 
 
 class _Table(ctypes.Structure):
-    """sqlite3_vfs, as far as it is used."""
+    """The part of sqlite3_vfs that is used here."""
 
 
 _Table._fields_ = [
@@ -53,7 +55,7 @@ _Table._fields_ = [
 
 
 def _tables() -> Iterator[_Table]:
-    """Those of the SQLite that Python's module uses; of later versions only the known part."""
+    """The tables of the SQLite that Python's module uses; of later versions only the known part."""
     file = getattr(sys.modules.get("_sqlite3"), "__file__", None)
     try:
         find: Any = ctypes.CDLL(file).sqlite3_vfs_find
@@ -67,7 +69,7 @@ def _tables() -> Iterator[_Table]:
 
 
 class _Replaced(NamedTuple):
-    """A function in a table.  `function` is kept: C code calls it."""
+    """A replaced function of a table.  `function` must stay referenced: C code calls it."""
 
     table: _Table
     name: str
@@ -76,11 +78,11 @@ class _Replaced(NamedTuple):
 
 
 _replaced: Final[list[_Replaced]] = []
-"""Made once in a process."""
+"""The replacements, made once per process."""
 
 
 def replace_sqlite(module: ModuleType, undo: ExitStack) -> None:
-    """From now on SQLite sleeps in virtual time, for threads of a world; `undo` ends that."""
+    """Let SQLite sleep in virtual time for threads of a world, until `undo` ends."""
     if not _replaced:
         _replaced.extend(_functions())
     for table, name, original, function in _replaced:
@@ -96,7 +98,7 @@ def _functions() -> Iterator[_Replaced]:
             yield _Replaced(table, "time_in_ms", table.time_in_ms, _asking(real))
 
 
-def _sleeping(real: Any) -> Any:
+def _sleeping(real: Any) -> object:
     def sleep(table: int, duration_us: int) -> int:
         scheduler = scheduler_here()
         if scheduler is None:
@@ -107,7 +109,7 @@ def _sleeping(real: Any) -> Any:
     return _Sleep(sleep)
 
 
-def _asking(real: Any) -> Any:
+def _asking(real: Any) -> object:
     def ask(table: int, time_ms: Any) -> int:
         scheduler = scheduler_here()
         if scheduler is None:

@@ -1,8 +1,7 @@
-"""Threads of a world: their start, their end, and who joins them.
+"""Threads of a world: their start, their end, and joining them.
 
-Owns: the replacements of what threading starts threads with, and of atexit.  Never: locks
-(locks.py), the order of threads (scheduler.py).
-Kafka: no counterpart.
+Owns: the replacements of the functions with which threading starts threads, and of atexit. Never:
+locks (locks.py), decides the order of threads (scheduler.py). Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ _unregister: Final = atexit.unregister
 
 
 def start_new_thread(function: Callable[..., object], arguments: Any, keywords: Any = None) -> int:
-    """_thread.start_new_thread."""
+    """Replaces _thread.start_new_thread."""
     scheduler = scheduler_here()
     if scheduler is None:
         return _start_new_thread(function, arguments, keywords or {})
     return scheduler.spawn(function, arguments, keywords or {}).ident
 
 
-def register(function: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Any:
-    """atexit.register: what a world's threads register is called at the end of the world."""
+def register(function: Callable[..., object], /, *arguments: object, **keywords: object) -> Any:
+    """Replaces atexit.register; the world makes the calls of its threads at its end."""
     world = world_here()
     if world is None:
         return _register(function, *arguments, **keywords)
@@ -45,8 +44,8 @@ def register(function: Callable[..., Any], /, *arguments: Any, **keywords: Any) 
     return function
 
 
-def unregister(function: Callable[..., Any]) -> None:
-    """atexit.unregister."""
+def unregister(function: Callable[..., object]) -> None:
+    """Replaces atexit.unregister."""
     world = world_here()
     if world is not None:
         world.at_exit.unregister(function)
@@ -83,21 +82,21 @@ else:
     """What a Thread calls it: in 3.13, and since 3.14."""
 
     class WorldThreadHandle:
-        """What a threading.Thread knows of its thread."""
+        """The handle of a thread, for threading.Thread."""
 
         def __init__(self, thread: WorldThread) -> None:
             self.ident = thread.ident
             self._ended = _allocate_lock()
-            self._ended.acquire(False)  # the thread must not run before its end is awaited
+            self._ended.acquire(False)  # the thread must not run before its join can wait
             thread.sentinel = self._set_done
 
         def join(self, timeout: float | None = None) -> None:
-            """Wait until it has ended, for `timeout` seconds at most."""
+            """Wait until the thread has ended, for `timeout` seconds at most."""
             if self._ended.acquire(True, -1 if timeout is None else max(timeout, 0)):
                 self._ended.release()
 
         def is_done(self) -> bool:
-            """Whether it has ended."""
+            """Whether the thread has ended."""
             return not self._ended.locked()
 
         def _set_done(self) -> None:
@@ -105,9 +104,9 @@ else:
                 self._ended.release()
 
     def start_joinable_thread(
-        function: Callable[[], object], handle: Any = None, daemon: bool = True
+        function: Callable[[], object], handle: object = None, daemon: bool = True
     ) -> Any:
-        """_thread.start_joinable_thread."""
+        """Replaces _thread.start_joinable_thread."""
         scheduler = scheduler_here()
         if scheduler is None:
             return _start_joinable_thread(function, handle=handle, daemon=daemon)
@@ -123,7 +122,7 @@ else:
 
 
 def report_no_forced_ends(undo: ExitStack) -> None:
-    """Threads that a world ends by force are not reported as crashed."""
+    """Do not report threads that a world ends by force as crashed."""
     report = threading.excepthook
 
     def excepthook(crash: Any, /) -> None:

@@ -1,4 +1,4 @@
-"""Fetch: limits, waiting, epochs, sessions."""
+"""Fetch: limits, waiting, epochs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from tests.rig.one_broker import (
     TOPIC,
     OneBroker,
     broker_records,
-    fetch_body,
     leader,
     partition_results,
     produce_body,
-    topic_id,
     topic_records,
 )
 from tests.rig.requests import batch, fetch_partition
@@ -25,13 +23,13 @@ from tests.rig.requests import batch, fetch_partition
 ONE = len(batch(b"v"))
 
 
-def test_fetch__a_consumer_reads_up_to_the_watermark():
+def test_fetch__a_consumer_reads_up_to_the_watermark() -> None:
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     broker.produce(batch(b"v"), acks=1)
     assert partition_results(broker.fetch(fetch_partition())) == {0: ("NONE", 0)}
 
 
-def test_fetch__the_first_batch_is_returned_however_large_and_no_other():
+def test_fetch__the_first_batch_is_returned_however_large_and_no_other() -> None:
     broker = leader(partitions=2)
     for partition in (0, 1, 0, 1):
         broker.produce(batch(b"v"), partition=partition)
@@ -59,7 +57,9 @@ def test_fetch__the_first_batch_is_returned_however_large_and_no_other():
         ("OFFSET_OUT_OF_RANGE", {"offset": 1, "last_fetched_epoch": 9}, {}),
     ],
 )
-def test_fetch__errors_do_not_wait(error: str, fields: dict[str, Any], more: dict[str, Any]):
+def test_fetch__errors_do_not_wait(
+    error: str, fields: dict[str, Any], more: dict[str, Any]
+) -> None:
     broker = leader()
     broker.produce(batch(b"v"))
     response = broker.fetch(fetch_partition(**fields), max_wait_ms=500, **more)
@@ -69,7 +69,7 @@ def test_fetch__errors_do_not_wait(error: str, fields: dict[str, Any], more: dic
         assert (data.high_watermark, data.log_start_offset) == (-1, -1)
 
 
-def test_fetch__an_epoch_that_ended_earlier_is_reported_as_diverging():
+def test_fetch__an_epoch_that_ended_earlier_is_reported_as_diverging() -> None:
     broker = leader()
     broker.produce(batch(b"v"))
     broker.apply(topic_records(TOPIC, (1,), leader_epoch=8, partition_epoch=9)[1:], 1_000)
@@ -80,7 +80,7 @@ def test_fetch__an_epoch_that_ended_earlier_is_reported_as_diverging():
     assert not data.records
 
 
-def test_fetch__from_a_follower_names_the_leader_since_version_16():
+def test_fetch__from_a_follower_names_the_leader_since_version_16() -> None:
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (2, 1)))
     old_epoch = fetch_partition(current_leader_epoch=3)
     response = broker.fetch(old_epoch, version=16)
@@ -90,7 +90,7 @@ def test_fetch__from_a_follower_names_the_leader_since_version_16():
     assert [node.node_id for node in response.node_endpoints] == [2]
 
 
-def test_fetch__any_replica_serves_consumers_since_version_11():
+def test_fetch__any_replica_serves_consumers_since_version_11() -> None:
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (2, 1)))
     assert partition_results(broker.fetch(fetch_partition(), version=11)) == {0: ("NONE", 0)}
     assert partition_results(broker.fetch(fetch_partition(), version=10)) == {
@@ -101,21 +101,21 @@ def test_fetch__any_replica_serves_consumers_since_version_11():
 # -------------------------------------------------------------------------------- waiting
 
 
-def test_wait__ends_when_there_are_min_bytes():
+def test_wait__ends_when_there_are_min_bytes() -> None:
     broker = leader()
     assert broker.fetch(fetch_partition(), max_wait_ms=500, min_bytes=2 * ONE) is None
     sent = [broker.ask_all(ApiKey.PRODUCE, 9, produce_body(batch(b"v"))) for _ in range(2)]
     assert [len(replies) for replies in sent] == [1, 2], "the second one is enough"
 
 
-def test_wait__ends_at_the_timeout_with_the_available_records():
+def test_wait__ends_at_the_timeout_with_the_available_records() -> None:
     broker = leader()
     assert broker.fetch(fetch_partition(), max_wait_ms=500) is None
     assert broker.pass_time(499) is None
     assert partition_results(broker.pass_time(1)) == {0: ("NONE", 0)}
 
 
-def test_wait__ends_when_leadership_moves():
+def test_wait__ends_when_leadership_moves() -> None:
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     assert broker.fetch(fetch_partition(), max_wait_ms=500, version=10) is None
     moved = topic_records(TOPIC, (1, 2), isr=(2, 1), leader_epoch=6, partition_epoch=8)[1:]
@@ -123,130 +123,13 @@ def test_wait__ends_when_leadership_moves():
     assert partition_results(broker.pass_time(1)) == {0: ("NOT_LEADER_OR_FOLLOWER", 0)}
 
 
-def test_wait__an_empty_fetch_is_answered_at_once():
+def test_wait__an_empty_fetch_is_answered_at_once() -> None:
     assert leader().fetch(max_wait_ms=500).responses == []
 
 
-# ------------------------------------------------------------------------------- sessions
-
-
-def begin(broker: OneBroker, *partitions: Any, **more: Any) -> int:
-    """A full fetch that begins a session; its id."""
-    session_id = broker.fetch(*partitions, session_epoch=0, **more).session_id
-    assert session_id > 0
-    return session_id
-
-
-def test_session__returns_only_changes():
-    broker = leader(partitions=3)
-    session_id = begin(broker, fetch_partition(0), fetch_partition(1), fetch_partition(2))
-    assert partition_results(broker.fetch(session_id=session_id, session_epoch=1)) == {}
-    broker.produce(batch(b"v"), partition=1)
-    assert partition_results(broker.fetch(session_id=session_id, session_epoch=2)) == {
-        1: ("NONE", ONE)
-    }
-
-
-def test_session__repeats_records_until_their_offset_is_passed():
-    broker = leader(partitions=2)
-    session_id = begin(broker, fetch_partition(0), fetch_partition(1))
-    broker.produce(batch(b"v"), partition=1)
-    for epoch in (1, 2):
-        again = broker.fetch(session_id=session_id, session_epoch=epoch)
-        assert partition_results(again) == {1: ("NONE", ONE)}
-    after = broker.fetch(fetch_partition(1, offset=1), session_id=session_id, session_epoch=3)
-    assert partition_results(after) == {}
-
-
-def test_session__records_above_the_limit_come_with_the_next_fetch():
-    broker = leader(partitions=2)
-    session_id = begin(broker, fetch_partition(0), fetch_partition(1))
-    broker.produce(batch(b"v"), partition=0)
-    broker.produce(batch(b"v"), partition=1)
-    first = broker.fetch(session_id=session_id, session_epoch=1, max_bytes=ONE)
-    assert partition_results(first)[0] == ("NONE", ONE)
-    second = broker.fetch(
-        fetch_partition(0, offset=1), session_id=session_id, session_epoch=2, max_bytes=ONE
-    )
-    assert partition_results(second)[1] == ("NONE", ONE)
-
-
-def test_session__drops_forgotten_partitions():
-    broker = leader(partitions=2)
-    session_id = begin(broker, fetch_partition(0), fetch_partition(1))
-    body = fetch_body(session_id=session_id, session_epoch=1)
-    body.forgotten_topics_data = [type(body).ForgottenTopic(TOPIC, topic_id(TOPIC), [0])]
-    broker.ask(ApiKey.FETCH, 12, body)
-    broker.produce(batch(b"v"), partition=0)
-    assert partition_results(broker.fetch(session_id=session_id, session_epoch=2)) == {}
-
-
-@pytest.mark.parametrize(
-    ("error", "other_id", "epoch", "version"),
-    [
-        ("FETCH_SESSION_ID_NOT_FOUND", 1, 1, 12),
-        ("INVALID_FETCH_SESSION_EPOCH", 0, 5, 12),
-        ("FETCH_SESSION_TOPIC_ID_ERROR", 0, 1, 13),
-    ],
-)
-def test_session__errors(error: str, other_id: int, epoch: int, version: int):
-    broker = leader()
-    session_id = begin(broker, fetch_partition()) + other_id
-    response = broker.fetch(session_id=session_id, session_epoch=epoch, version=version)
-    assert ErrorCode(response.error_code).name == error
-
-
-def test_session__is_closed_by_the_final_epoch():
-    broker = leader()
-    session_id = begin(broker, fetch_partition())
-    assert broker.fetch(fetch_partition(), session_id=session_id, session_epoch=-1).session_id == 0
-    gone = broker.fetch(session_id=session_id, session_epoch=1)
-    assert gone.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-
-
-def test_session__a_full_cache_serves_the_fetch_without_a_session():
-    broker = leader(max_incremental_fetch_session_cache_slots=1)
-    begin(broker, fetch_partition())
-    second = broker.fetch(fetch_partition(), session_epoch=0)
-    assert second.session_id == 0
-    assert partition_results(second) == {0: ("NONE", 0)}
-
-
-def test_wait__of_a_disconnected_client_ends_at_once():
+def test_wait__of_a_disconnected_client_ends_at_once() -> None:
     broker = leader()
     assert broker.fetch(fetch_partition(), max_wait_ms=2**31 - 1) is None
     broker.broker.step(broker.now_ms, ConnectionClosed(1))
     assert len(broker.broker.purgatory) == 0
     assert broker.ask_all(ApiKey.PRODUCE, 9, produce_body(batch(b"v")))[1:] == []
-
-
-def test_session__an_evicted_session_is_no_longer_notified():
-    broker = leader(max_incremental_fetch_session_cache_slots=1)
-    session_id = begin(broker, fetch_partition())
-    more = {"session_id": session_id, "session_epoch": 1, "min_bytes": 10 * ONE}
-    assert broker.fetch(max_wait_ms=200_000, **more) is None
-    broker.ask_all(ApiKey.PRODUCE, 9, produce_body(batch(b"v")))
-    broker.pass_time(130_000)
-    assert broker.ask_all(ApiKey.FETCH, 12, fetch_body(fetch_partition(), session_epoch=0))[
-        0
-    ].session_id
-    broker.pass_time(70_000)
-    (replica,) = broker.broker.replicas.all()
-    assert len(replica.sessions) == 1
-
-
-def test_session__a_disconnected_client_is_not_answered():
-    broker = leader()
-    session_id = begin(broker, fetch_partition())
-    assert broker.fetch(session_id=session_id, session_epoch=1, max_wait_ms=500) is None
-    broker.broker.step(broker.now_ms, ConnectionClosed(1))
-    assert broker.pass_time(500) is None
-
-
-def test_session__finds_a_partition_that_is_created_later():
-    broker = OneBroker(broker_records(1))
-    unknown = broker.fetch(fetch_partition(), session_epoch=0)
-    assert partition_results(unknown) == {0: ("UNKNOWN_TOPIC_OR_PARTITION", 0)}
-    broker.apply(topic_records(TOPIC, (1,)), broker.now_ms)
-    found = broker.fetch(session_id=unknown.session_id, session_epoch=1)
-    assert partition_results(found) == {0: ("NONE", 0)}

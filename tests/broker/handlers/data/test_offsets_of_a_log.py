@@ -48,26 +48,26 @@ def list_offset(broker: OneBroker, timestamp: int, version: int = 9, **more: Any
         (301, ("NONE", -1, -1, -1)),
     ],
 )
-def test_list_offsets__by_timestamp(timestamp: int, answer: Any):
+def test_list_offsets__by_timestamp(timestamp: int, answer: Any) -> None:
     broker = leader()
     for at_ms in (100, 200, 300, 250):
         broker.produce(batch(b"v", timestamp_ms=at_ms))
     assert list_offset(broker, timestamp) == answer
 
 
-def test_list_offsets__a_timestamp_of_a_later_version_is_unsupported():
+def test_list_offsets__a_timestamp_of_a_later_version_is_unsupported() -> None:
     assert list_offset(leader(), -3, version=6)[0] == "UNSUPPORTED_VERSION"
     assert list_offset(leader(), -6, version=9)[0] == "UNSUPPORTED_VERSION"
 
 
-def test_list_offsets__checks_the_leader_and_its_epoch():
+def test_list_offsets__checks_the_leader_and_its_epoch() -> None:
     assert list_offset(leader(), -1, partition_index=9)[0] == "UNKNOWN_TOPIC_OR_PARTITION"
     assert list_offset(leader(), -1, current_leader_epoch=4)[0] == "FENCED_LEADER_EPOCH"
     follower = OneBroker(broker_records(1, 2), topic_records(TOPIC, (2, 1)))
     assert list_offset(follower, -1)[0] == "NOT_LEADER_OR_FOLLOWER"
 
 
-def test_list_offsets__a_new_leader_does_not_know_yet_what_is_committed():
+def test_list_offsets__a_new_leader_does_not_know_yet_what_is_committed() -> None:
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     broker.produce(batch(b"v"), acks=1)
     assert list_offset(broker, -1)[:3] == ("NONE", -1, 0)
@@ -80,7 +80,7 @@ def test_list_offsets__a_new_leader_does_not_know_yet_what_is_committed():
     ("epoch", "answer"),
     [(5, (5, 1)), (7, (5, 1)), (8, (8, 2)), (9, (-1, -1)), (4, (4, 0)), (-1, (-1, -1))],
 )
-def test_offset_for_leader_epoch__ends_where_the_next_epoch_began(epoch: int, answer: Any):
+def test_offset_for_leader_epoch__ends_where_the_next_epoch_began(epoch: int, answer: Any) -> None:
     broker = leader()
     broker.produce(batch(b"v"))
     broker.apply(topic_records(TOPIC, (1,), leader_epoch=8, partition_epoch=9)[1:], broker.now_ms)
@@ -109,7 +109,7 @@ def delete_before(broker: OneBroker, offset: int, partition: int = 0) -> Any:
         (-2, ("OFFSET_OUT_OF_RANGE", -1)),
     ],
 )
-def test_delete_records__moves_the_log_start(offset: int, answer: Any):
+def test_delete_records__moves_the_log_start(offset: int, answer: Any) -> None:
     broker = leader()
     broker.produce(batch(b"v"))
     broker.produce(batch(b"v"))
@@ -117,14 +117,14 @@ def test_delete_records__moves_the_log_start(offset: int, answer: Any):
     assert (ErrorCode(found.error_code).name, found.low_watermark) == answer
 
 
-def test_delete_records__of_a_compacted_topic_is_against_the_policy():
+def test_delete_records__of_a_compacted_topic_is_against_the_policy() -> None:
     config = topic_config(TOPIC, "cleanup.policy", "compact")
     broker = OneBroker(broker_records(1), topic_records(TOPIC, (1,)), [config])
     (found,) = delete_before(broker, 0).topics[0].partitions
     assert found.error_code == ErrorCode.POLICY_VIOLATION
 
 
-def test_delete_records__waits_for_the_followers_and_times_out():
+def test_delete_records__waits_for_the_followers_and_times_out() -> None:
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     assert delete_before(broker, 0) is None
     (found,) = broker.pass_time(1_000).topics[0].partitions

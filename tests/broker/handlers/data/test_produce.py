@@ -23,13 +23,13 @@ from tests.rig.requests import batch
 from tests.rig.requests import fetch_partition as wanted
 
 
-def test_produce__returns_the_offset_of_the_first_record():
+def test_produce__returns_the_offset_of_the_first_record() -> None:
     broker = leader()
     assert broker.produce(batch(b"a", b"b")).base_offset == 0
     assert broker.produce(batch(b"c")).base_offset == 2
 
 
-def test_produce__stores_the_received_bytes():
+def test_produce__stores_the_received_bytes() -> None:
     broker = leader()
     broker.produce(batch(b"a"))
     broker.produce(batch(b"b", b"c"))
@@ -61,13 +61,13 @@ def test_produce__stores_the_received_bytes():
         ),
     ],
 )
-def test_produce__errors(error: str, records: Any, more: dict[str, Any]):
+def test_produce__errors(error: str, records: Any, more: dict[str, Any]) -> None:
     answer = leader().produce(records, **more)
     assert ErrorCode(answer.error_code).name == error
     assert (answer.base_offset == -1) == (error != "NONE")
 
 
-def test_produce__a_timestamp_far_ahead_is_refused_with_a_message_per_record():
+def test_produce__a_timestamp_far_ahead_is_refused_with_a_message_per_record() -> None:
     broker = OneBroker(
         broker_records(1),
         topic_records(TOPIC, (1,)),
@@ -79,7 +79,7 @@ def test_produce__a_timestamp_far_ahead_is_refused_with_a_message_per_record():
     assert answer.error_message
 
 
-def test_produce__to_a_follower_names_the_leader_since_version_10():
+def test_produce__to_a_follower_names_the_leader_since_version_10() -> None:
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (2, 1)))
     response = broker.ask(ApiKey.PRODUCE, 10, produce_body(batch(b"a")))
     answer = response.responses[0].partition_responses[0]
@@ -90,7 +90,7 @@ def test_produce__to_a_follower_names_the_leader_since_version_10():
     assert older.responses[0].partition_responses[0].current_leader.leader_id == -1
 
 
-def test_produce__one_bad_partition_does_not_stop_the_others():
+def test_produce__one_bad_partition_does_not_stop_the_others() -> None:
     broker = leader(partitions=2)
     body = produce_body(batch(b"a"))
     body.topic_data[0].partition_data += (
@@ -103,7 +103,7 @@ def test_produce__one_bad_partition_does_not_stop_the_others():
     ]
 
 
-def test_produce__acks_0_is_not_answered_but_an_error_closes_the_connection():
+def test_produce__acks_0_is_not_answered_but_an_error_closes_the_connection() -> None:
     broker = leader()
 
     def effects(body: Any) -> list[Any]:
@@ -119,7 +119,7 @@ def test_produce__acks_0_is_not_answered_but_an_error_closes_the_connection():
     assert reply.body is None
 
 
-def test_produce__acks_all_waits_for_the_isr_and_times_out():
+def test_produce__acks_all_waits_for_the_isr_and_times_out() -> None:
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     assert broker.ask(ApiKey.PRODUCE, 9, produce_body(batch(b"a"))) is None
     response = broker.pass_time(5_000)
@@ -127,7 +127,7 @@ def test_produce__acks_all_waits_for_the_isr_and_times_out():
     assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
-def test_produce__the_last_batch_of_a_partition_named_twice_is_used():
+def test_produce__the_last_batch_of_a_partition_named_twice_is_used() -> None:
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     body = produce_body(batch(b"a"))
     body.topic_data[0].partition_data += (
@@ -144,12 +144,12 @@ def test_produce__the_last_batch_of_a_partition_named_twice_is_used():
     assert [(x.error_code, x.base_offset) for x in topic.partition_responses] == [(0, 0)]
 
 
-def test_produce__acks_1_does_not_wait():
+def test_produce__acks_1_does_not_wait() -> None:
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     assert broker.produce(batch(b"a"), acks=1).error_code == ErrorCode.NONE
 
 
-def test_produce__a_leader_that_loses_leadership_answers_waiting_requests():
+def test_produce__a_leader_that_loses_leadership_answers_waiting_requests() -> None:
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     assert broker.ask(ApiKey.PRODUCE, 9, produce_body(batch(b"a"))) is None
     moved = topic_records(TOPIC, (1, 2), isr=(2, 1), leader_epoch=6, partition_epoch=8)[1:]
@@ -170,7 +170,7 @@ class Idempotent:
         return self.broker.produce(numbered)
 
 
-def test_idempotence__a_repeated_batch_gets_its_first_offset_and_is_not_appended():
+def test_idempotence__a_repeated_batch_gets_its_first_offset_and_is_not_appended() -> None:
     producer = Idempotent()
     producer.send(0, values=2)
     assert producer.send(2).base_offset == 2
@@ -179,13 +179,13 @@ def test_idempotence__a_repeated_batch_gets_its_first_offset_and_is_not_appended
     assert producer.send(3).base_offset == 3
 
 
-def test_idempotence__a_gap_is_out_of_order():
+def test_idempotence__a_gap_is_out_of_order() -> None:
     producer = Idempotent()
     producer.send(0)
     assert producer.send(2).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_idempotence__an_older_epoch_is_refused_a_newer_one_starts_at_0():
+def test_idempotence__an_older_epoch_is_refused_a_newer_one_starts_at_0() -> None:
     producer = Idempotent()
     producer.send(0, epoch=3)
     assert producer.send(1, epoch=2).error_code == ErrorCode.INVALID_PRODUCER_EPOCH

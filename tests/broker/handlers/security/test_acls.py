@@ -12,11 +12,11 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from tests.rig.one_broker import OneBroker, broker_records
 
-FILTER = {
+FILTER: dict[str, Any] = {
     "resource_type_filter": 2, "resource_name_filter": "t", "pattern_type_filter": 3,
     "operation": 1, "permission_type": 1,
 }  # fmt: skip
-ACL = {
+ACL: dict[str, Any] = {
     "resource_type": 2, "resource_name": "t", "resource_pattern_type": 3, "principal": "User:a",
     "host": "*", "operation": 3, "permission_type": 3,
 }  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kcluster.protocol import messages as m
@@ -17,8 +19,12 @@ def block(start: int, length: int = 1000) -> m.AllocateProducerIdsResponse:
     return m.AllocateProducerIdsResponse(producer_id_start=start, producer_id_len=length)
 
 
-def init(one: OneBroker, version: int = 4, **fields: object) -> m.InitProducerIdResponse | None:
-    values = {"transactional_id": None, "producer_id": -1, "producer_epoch": -1} | fields
+def init(one: OneBroker, version: int = 4, **fields: Any) -> m.InitProducerIdResponse | None:
+    values: dict[str, Any] = {
+        "transactional_id": None,
+        "producer_id": -1,
+        "producer_epoch": -1,
+    } | fields
     answer: m.InitProducerIdResponse | None = one.ask(
         ApiKey.INIT_PRODUCER_ID, version, m.InitProducerIdRequest(**values)
     )
@@ -102,7 +108,7 @@ def test_producer_ids__an_old_id_of_an_idempotent_producer_gets_a_new_one(
     ],
 )
 def test_producer_ids__requests_that_get_no_id(
-    supplied: OneBroker, fields: dict[str, object], error: ErrorCode
+    supplied: OneBroker, fields: dict[str, Any], error: ErrorCode
 ) -> None:
     response = init(supplied, **fields)
     assert response is not None

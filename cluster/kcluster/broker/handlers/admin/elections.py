@@ -7,11 +7,11 @@ KIP-460.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.forwarding import forward
-from kcluster.broker.registry import handles
+from kcluster.broker.registry import Answer, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -23,7 +23,7 @@ UNCLEAN: Final = 1
 
 
 @handles(ApiKey.ELECT_LEADERS, versions=(0, 2))
-def elect_leaders(broker: Broker, request: Request, now_ms: int) -> Any:
+def elect_leaders(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Elect leaders of the partitions named, or (null) of all.
 
     Behaviour:

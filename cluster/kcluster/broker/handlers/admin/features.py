@@ -7,7 +7,7 @@ Kafka: KafkaApis (forwarded), ControllerApis.handleUpdateFeatures; KIP-584, KIP-
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.registry import PARKED, Parked, handles
@@ -33,7 +33,7 @@ def update_features(broker: Broker, request: Request, now_ms: int) -> Parked:
     """
     body: m.UpdateFeaturesRequest = request.body
 
-    def on_answer(answer: Any, now_ms: int) -> None:
+    def on_answer(answer: m.UpdateFeaturesResponse | None, now_ms: int) -> None:
         if answer is None:
             error = ErrorCode.REQUEST_TIMED_OUT
             answer = m.UpdateFeaturesResponse(error_code=error, error_message=error.text)

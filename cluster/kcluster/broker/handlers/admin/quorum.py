@@ -13,11 +13,9 @@ Versions:
 
 from __future__ import annotations
 
-from typing import Any
-
 from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.forwarding import forward
-from kcluster.broker.registry import handles
+from kcluster.broker.registry import Answer, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -25,25 +23,25 @@ from kcluster.protocol.errors import ErrorCode
 
 
 @handles(ApiKey.DESCRIBE_QUORUM, versions=(0, 2))
-def describe_quorum(broker: Broker, request: Request, now_ms: int) -> Any:
+def describe_quorum(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Leader, epoch and replicas of the metadata log."""
     return forward(broker, request, broker.config.request_timeout_ms, _quorum_timed_out, now_ms)
 
 
 @handles(ApiKey.ADD_RAFT_VOTER, versions=(0, 1))
-def add_voter(broker: Broker, request: Request, now_ms: int) -> Any:
+def add_voter(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Add a controller to the voters."""
     return forward(broker, request, broker.config.request_timeout_ms, _add_timed_out, now_ms)
 
 
 @handles(ApiKey.REMOVE_RAFT_VOTER, versions=(0, 0))
-def remove_voter(broker: Broker, request: Request, now_ms: int) -> Any:
+def remove_voter(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Remove a controller from the voters."""
     return forward(broker, request, broker.config.request_timeout_ms, _remove_timed_out, now_ms)
 
 
 @handles(ApiKey.UNREGISTER_CONTROLLER, versions=(0, 0))
-def unregister_controller(broker: Broker, request: Request, now_ms: int) -> Any:
+def unregister_controller(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Forget a controller that will not return."""
     timeout_ms = broker.config.request_timeout_ms
     return forward(broker, request, timeout_ms, _unregister_timed_out, now_ms)

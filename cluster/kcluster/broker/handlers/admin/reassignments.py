@@ -7,11 +7,9 @@ Kafka: KafkaApis (forwarded), ControllerApis, QuorumController; KIP-455, KIP-860
 
 from __future__ import annotations
 
-from typing import Any
-
 from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.forwarding import forward
-from kcluster.broker.registry import handles
+from kcluster.broker.registry import Answer, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -19,7 +17,7 @@ from kcluster.protocol.errors import ErrorCode
 
 
 @handles(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions=(0, 1))
-def alter_partition_reassignments(broker: Broker, request: Request, now_ms: int) -> Any:
+def alter_partition_reassignments(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Move partitions to other brokers, or cancel such moves.
 
     Behaviour:
@@ -37,7 +35,7 @@ def alter_partition_reassignments(broker: Broker, request: Request, now_ms: int)
 
 
 @handles(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions=(0, 0))
-def list_partition_reassignments(broker: Broker, request: Request, now_ms: int) -> Any:
+def list_partition_reassignments(broker: Broker, request: Request, now_ms: int) -> Answer:
     """List the partitions that are being moved.
 
     Behaviour:

@@ -6,11 +6,9 @@ Kafka: KafkaApis (forwarded), ControllerApis; KIP-4, KIP-195, KIP-516, KIP-631.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.forwarding import forward
-from kcluster.broker.registry import handles
+from kcluster.broker.registry import Answer, handles
 from kcluster.broker.versions import FIRST_WITH_PARTITION_DEFAULTS
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
@@ -19,7 +17,7 @@ from kcluster.protocol.errors import ErrorCode
 
 
 @handles(ApiKey.CREATE_TOPICS, versions=(2, 7))
-def create_topics(broker: Broker, request: Request, now_ms: int) -> Any:
+def create_topics(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Create topics.
 
     Behaviour:
@@ -47,7 +45,7 @@ def _take_no_defaults(request: m.CreateTopicsRequest) -> None:
 
 
 @handles(ApiKey.DELETE_TOPICS, versions=(1, 6))
-def delete_topics(broker: Broker, request: Request, now_ms: int) -> Any:
+def delete_topics(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Delete topics.
 
     Behaviour:
@@ -60,7 +58,7 @@ def delete_topics(broker: Broker, request: Request, now_ms: int) -> Any:
 
 
 @handles(ApiKey.CREATE_PARTITIONS, versions=(0, 3))
-def create_partitions(broker: Broker, request: Request, now_ms: int) -> Any:
+def create_partitions(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Add partitions to topics.
 
     Behaviour:
@@ -73,7 +71,7 @@ def create_partitions(broker: Broker, request: Request, now_ms: int) -> Any:
 
 
 @handles(ApiKey.UNREGISTER_BROKER, versions=(0, 0))
-def unregister_broker(broker: Broker, request: Request, now_ms: int) -> Any:
+def unregister_broker(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Forget a broker that will not return.
 
     Behaviour:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -19,7 +19,7 @@ from kcluster.broker.broker import Broker
 from kcluster.broker.configs.dynamic_configs import change_problem
 from kcluster.broker.configs.loggers import change_levels
 from kcluster.broker.configs.settings import BrokerSettings, settings_of
-from kcluster.broker.registry import PARKED, handles
+from kcluster.broker.registry import PARKED, Answer, handles
 from kcluster.config.kafka.definitions import format_value
 from kcluster.contract import Request
 from kcluster.metadata.records import (
@@ -31,6 +31,7 @@ from kcluster.metadata.records import (
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.messages import Message
 
 BROKER_LOGGER_RESOURCE: Final = 8
 """A resource type like those of metadata/records.py, but never in the metadata."""
@@ -45,6 +46,19 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
 _INCREMENTAL_RESOURCE: Final = m.IncrementalAlterConfigsRequest.AlterConfigsResource
 
 
+if TYPE_CHECKING:
+    _Incremental = m.IncrementalAlterConfigsRequest
+    _Replacing = m.AlterConfigsRequest
+    _Resource = _Incremental.AlterConfigsResource | _Replacing.AlterConfigsResource
+    _Config = _Incremental.AlterableConfig | _Replacing.AlterableConfig
+    _Response = m.IncrementalAlterConfigsResponse | m.AlterConfigsResponse
+    _Result = (
+        m.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+        | m.AlterConfigsResponse.AlterConfigsResourceResponse
+    )
+    _ResponseClass = type[m.IncrementalAlterConfigsResponse] | type[m.AlterConfigsResponse]
+
+
 class ResourceResult(Struct, frozen=True):
     """The result of changing one resource."""
 
@@ -53,7 +67,7 @@ class ResourceResult(Struct, frozen=True):
 
 
 @handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions=(0, 1))
-def incremental_alter_configs(broker: Broker, request: Request, now_ms: int) -> Any:
+def incremental_alter_configs(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Set, delete, append to or subtract from single configs.
 
     Behaviour:
@@ -72,7 +86,7 @@ def incremental_alter_configs(broker: Broker, request: Request, now_ms: int) -> 
 
 
 @handles(ApiKey.ALTER_CONFIGS, versions=(0, 2))
-def alter_configs(broker: Broker, request: Request, now_ms: int) -> Any:
+def alter_configs(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Replace all configs of a resource: those not named return to their defaults.
 
     Behaviour:
@@ -83,7 +97,13 @@ def alter_configs(broker: Broker, request: Request, now_ms: int) -> Any:
     return _alter(broker, request, m.AlterConfigsRequest, m.AlterConfigsResponse, now_ms)
 
 
-def _alter(broker: Broker, request: Request, ask: Any, answer: Any, now_ms: int) -> Any:
+def _alter(
+    broker: Broker,
+    request: Request,
+    ask: Callable[..., Message],
+    answer: _ResponseClass,
+    now_ms: int,
+) -> Answer:
     resources = request.body.resources
     verdicts = _verdicts(broker, resources, request.body.validate_only)
     rest = [r for r, verdict in zip(resources, verdicts, strict=True) if verdict is None]
@@ -91,7 +111,7 @@ def _alter(broker: Broker, request: Request, ask: Any, answer: Any, now_ms: int)
         return _answer(answer, resources, verdicts, {})
     body = ask(resources=rest, validate_only=request.body.validate_only)
 
-    def on_answer(answered: Any, now_ms: int) -> None:
+    def on_answer(answered: _Response | None, now_ms: int) -> None:
         if answered is None:
             results = {_name_of(r): ResourceResult(ErrorCode.REQUEST_TIMED_OUT) for r in rest}
         else:
@@ -106,7 +126,7 @@ def _alter(broker: Broker, request: Request, ask: Any, answer: Any, now_ms: int)
 
 
 def _verdicts(
-    broker: Broker, resources: Sequence[Any], validate_only: bool
+    broker: Broker, resources: Sequence[_Resource], validate_only: bool
 ) -> list[ResourceResult | None]:
     """For each resource of an alter request: the result here; None: the controller decides."""
     times = Counter(_name_of(resource) for resource in resources)
@@ -118,24 +138,26 @@ def _verdicts(
     ]
 
 
-def _check(broker: Broker, resource: Any, validate_only: bool) -> ResourceResult | None:
+def _check(broker: Broker, resource: _Resource, validate_only: bool) -> ResourceResult | None:
     names = [config.name for config in resource.configs]
     if len(set(names)) != len(names):
         return _refused("a config may be named once for a resource")
     nulls = [c.name for c in resource.configs if c.value is None and _operation(c) != DELETE]
     if nulls:
         return _refused(f"null is not a value: {', '.join(nulls)}")
-    kind, incremental = resource.resource_type, isinstance(resource, _INCREMENTAL_RESOURCE)
-    if kind == BROKER_LOGGER_RESOURCE and incremental:
+    kind = resource.resource_type
+    if kind == BROKER_LOGGER_RESOURCE and isinstance(resource, _INCREMENTAL_RESOURCE):
         return _change_loggers(broker, resource, validate_only)
     if kind == BROKER_RESOURCE:
-        return _check_broker(broker, resource, incremental)
+        return _check_broker(broker, resource)
     if kind in (TOPIC_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE):
         return None
     return _refused(f"resources of type {kind} are not known")
 
 
-def _change_loggers(broker: Broker, resource: Any, validate_only: bool) -> ResourceResult:
+def _change_loggers(
+    broker: Broker, resource: _Incremental.AlterConfigsResource, validate_only: bool
+) -> ResourceResult:
     name = resource.resource_name
     problem = other_broker(name, broker.node_id) if name else "a broker id is needed"
     if problem is not None:
@@ -148,7 +170,7 @@ def _change_loggers(broker: Broker, resource: Any, validate_only: bool) -> Resou
     )
 
 
-def _check_broker(broker: Broker, resource: Any, incremental: bool) -> ResourceResult | None:
+def _check_broker(broker: Broker, resource: _Resource) -> ResourceResult | None:
     """The change of a broker's configs, or (no name) of all brokers': like Kafka's, this broker
     refuses what it cannot change while it runs, for itself alone."""
     problem = other_broker(resource.resource_name, broker.node_id)
@@ -157,9 +179,9 @@ def _check_broker(broker: Broker, resource: Any, incremental: bool) -> ResourceR
     settings = settings_of(broker.view)
     for_one = bool(resource.resource_name)
     level: dict[str, str] | ResourceResult = {
-        config.name: config.value for config in resource.configs
+        config.name: config.value or "" for config in resource.configs
     }
-    if incremental:
+    if isinstance(resource, _INCREMENTAL_RESOURCE):
         level = _with_changes(settings, for_one, resource)
     if isinstance(level, ResourceResult):
         return level
@@ -168,7 +190,7 @@ def _check_broker(broker: Broker, resource: Any, incremental: bool) -> ResourceR
 
 
 def _with_changes(
-    settings: BrokerSettings, for_one: bool, resource: Any
+    settings: BrokerSettings, for_one: bool, resource: _Resource
 ) -> dict[str, str] | ResourceResult:
     """A level of dynamic configs after the change."""
     unknown = [c for c in resource.configs if not SET <= _operation(c) <= SUBTRACT]
@@ -178,7 +200,7 @@ def _with_changes(
     for config in resource.configs:
         name, operation = config.name, _operation(config)
         if operation == SET:
-            level[name] = config.value
+            level[name] = config.value or ""
         elif operation == DELETE:
             level.pop(name, None)
         else:
@@ -187,7 +209,7 @@ def _with_changes(
                 return ResourceResult(ErrorCode.INVALID_CONFIG, f"{name} is not a known list")
             text = level.get(name, format_value(definition.default)) or ""
             items = [item for item in text.split(",") if item]
-            members = config.value.split(",")
+            members = (config.value or "").split(",")
             if operation == APPEND:
                 items += [item for item in members if item not in items]
             else:
@@ -207,12 +229,12 @@ def other_broker(resource_name: str, broker_id: int) -> str | None:
     return None
 
 
-def _operation(config: Any) -> int:
+def _operation(config: _Config) -> int:
     operation: int = getattr(config, "config_operation", SET)
     return operation
 
 
-def _name_of(resource: Any) -> tuple[int, str]:
+def _name_of(resource: _Resource | _Result) -> tuple[int, str]:
     return resource.resource_type, resource.resource_name
 
 
@@ -221,13 +243,13 @@ def _refused(message: str) -> ResourceResult:
 
 
 def _answer(
-    answer: Any,
-    resources: Sequence[Any],
+    answer: _ResponseClass,
+    resources: Sequence[_Resource],
     verdicts: Sequence[ResourceResult | None],
     results: dict[tuple[int, str], ResourceResult],
-) -> Any:
+) -> Answer:
     """The response: our `verdicts`, else the controller's `results`, in the request's order."""
-    responses = []
+    responses: list[Any] = []
     for resource, ours in zip(resources, verdicts, strict=True):
         verdict = ours or results.get(
             _name_of(resource), ResourceResult(ErrorCode.UNKNOWN_SERVER_ERROR)

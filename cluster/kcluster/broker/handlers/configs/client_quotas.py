@@ -7,13 +7,13 @@ Kafka: ClientQuotasImage.describe, KafkaApis (forwarded); KIP-546.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.forwarding import forward
-from kcluster.broker.registry import handles
+from kcluster.broker.registry import Answer, handles
 from kcluster.config.kafka.client_quotas import CLIENT_ID, IP, USER
 from kcluster.contract import Request
 from kcluster.metadata.records import QuotaEntity
@@ -114,7 +114,7 @@ def _filter(request: m.DescribeClientQuotasRequest) -> _Filter | _Refused:
 
 
 @handles(ApiKey.ALTER_CLIENT_QUOTAS, versions=(0, 1))
-def alter_client_quotas(broker: Broker, request: Request, now_ms: int) -> Any:
+def alter_client_quotas(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Set and remove quotas.
 
     Behaviour:

@@ -10,8 +10,9 @@ Behaviour:
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from kcluster.broker import registry
 from kcluster.broker.broker import Broker
 from kcluster.broker.purgatory import DelayedOperation
 from kcluster.broker.registry import PARKED, handles
@@ -29,7 +30,7 @@ PartitionAnswer = m.DeleteRecordsResponse.DeleteRecordsPartitionResult
 
 
 @handles(ApiKey.DELETE_RECORDS, versions=(0, 2))
-def delete_records(broker: Broker, request: Request, now_ms: int) -> Any:
+def delete_records(broker: Broker, request: Request, now_ms: int) -> registry.Answer:
     """Move the log starts here at once; answer when the followers have moved theirs."""
     response = m.DeleteRecordsResponse(topics=[])
     delayed = DelayedDeleteRecords(broker, request, response)
@@ -58,9 +59,9 @@ class DelayedDeleteRecords(DelayedOperation):
         self._broker = broker
         self._request = request
         self._response = response
-        self._waiting: dict[Replica, tuple[int, Any]] = {}
+        self._waiting: dict[Replica, tuple[int, PartitionAnswer]] = {}
 
-    def delete(self, topic: str, offset: int, answer: Any) -> None:
+    def delete(self, topic: str, offset: int, answer: PartitionAnswer) -> None:
         """Delete below `offset` in the replica here, or note in `answer` why not."""
         replica = self._broker.leader_replica(topic, answer.partition_index)
         if is_internal(topic):

@@ -29,6 +29,7 @@ from typing import Any, Final, final
 
 from mypy_extensions import mypyc_attr
 
+from kcluster.broker import registry
 from kcluster.broker.broker import Broker
 from kcluster.broker.old_formats import FIRST_FETCH_OF_ZSTD, convert_fetched
 from kcluster.broker.registry import PARKED, handles
@@ -75,7 +76,7 @@ _NO_SNAPSHOT: Final = m.FetchResponse.SnapshotId()
 
 
 @handles(ApiKey.FETCH, versions=(4, 18))
-def fetch(broker: Broker, request: Request, now_ms: int) -> Any:
+def fetch(broker: Broker, request: Request, now_ms: int) -> registry.Answer:
     """Answer, or park, one fetch."""
     body: m.FetchRequest = request.body
     if not READ_UNCOMMITTED <= body.isolation_level <= READ_COMMITTED:

@@ -18,8 +18,9 @@ Not done: tiered storage: its offsets are -1, as from a broker without it.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Final
+from typing import Final
 
+from kcluster.broker import registry
 from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.data.old_offsets import list_offsets_v0
 from kcluster.broker.registry import handles
@@ -54,7 +55,7 @@ PartitionAnswer = m.ListOffsetsResponse.ListOffsetsPartitionResponse
 
 
 @handles(ApiKey.LIST_OFFSETS, versions=(1, 11))
-def list_offsets(broker: Broker, request: Request, now_ms: int) -> Any:
+def list_offsets(broker: Broker, request: Request, now_ms: int) -> registry.Answer:
     """Answer each partition independently, once; a topic without partitions is left out."""
     if request.api_version == 0:
         return list_offsets_v0(broker, request, now_ms)
@@ -77,7 +78,13 @@ def list_offsets(broker: Broker, request: Request, now_ms: int) -> Any:
     )
 
 
-def _answer(broker: Broker, request: Request, topic: str, wanted: Any, named: int) -> Any:
+def _answer(
+    broker: Broker,
+    request: Request,
+    topic: str,
+    wanted: m.ListOffsetsRequest.ListOffsetsPartition,
+    named: int,
+) -> PartitionAnswer:
     index = wanted.partition_index
     if named > 1:
         return PartitionAnswer(index, ErrorCode.INVALID_REQUEST)

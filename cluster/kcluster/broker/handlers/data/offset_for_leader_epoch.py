@@ -9,8 +9,7 @@ Versions:
 
 from __future__ import annotations
 
-from typing import Any
-
+from kcluster.broker import registry
 from kcluster.broker.broker import Broker
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
@@ -22,7 +21,7 @@ Answer = m.OffsetForLeaderEpochResponse.EpochEndOffset
 
 
 @handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=(2, 4))
-def offset_for_leader_epoch(broker: Broker, request: Request, _now_ms: int) -> Any:
+def offset_for_leader_epoch(broker: Broker, request: Request, _now_ms: int) -> registry.Answer:
     """Answer each partition independently."""
     return m.OffsetForLeaderEpochResponse(
         topics=[
@@ -35,7 +34,9 @@ def offset_for_leader_epoch(broker: Broker, request: Request, _now_ms: int) -> A
     )
 
 
-def _answer(broker: Broker, topic: str, wanted: Any) -> Any:
+def _answer(
+    broker: Broker, topic: str, wanted: m.OffsetForLeaderEpochRequest.OffsetForLeaderPartition
+) -> Answer:
     replica = broker.replicas.find(topic, wanted.partition)
     if isinstance(replica, ErrorCode):
         return Answer(error_code=replica, partition=wanted.partition)

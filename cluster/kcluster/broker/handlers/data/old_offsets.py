@@ -15,7 +15,7 @@ coordinator alone, where any broker would have answered.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from kcluster.broker.broker import Broker
 from kcluster.contract import Request
@@ -55,7 +55,11 @@ def list_offsets_v0(broker: Broker, request: Request, now_ms: int) -> m.ListOffs
 
 
 def _offsets_v0(
-    broker: Broker, request: Request, topic: str, wanted: Any, now_ms: int
+    broker: Broker,
+    request: Request,
+    topic: str,
+    wanted: m.ListOffsetsRequest.ListOffsetsPartition,
+    now_ms: int,
 ) -> m.ListOffsetsResponse.ListOffsetsPartitionResponse:
     answer = m.ListOffsetsResponse.ListOffsetsPartitionResponse(wanted.partition_index)
     if wanted.timestamp < _EARLIEST and broker.release.number >= FIRST_WITH_MAX_TIMESTAMP:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
+from kcluster.broker import registry
 from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.data.verified_produce import VerifiedPartitions, verify
 from kcluster.broker.old_formats import (
@@ -80,7 +81,7 @@ class DelayedProduce(DelayedAppend):
 @handles(ApiKey.PRODUCE, versions=(3, 13))
 def produce(
     broker: Broker, request: Request, now_ms: int, verified: VerifiedPartitions | None = None
-) -> Any:
+) -> registry.Answer:
     """Append each partition's batch; answer when the requested acks have arrived.
 
     `verified`: what the coordinator answered about a transactional request's partitions.
@@ -150,7 +151,7 @@ def produce(
     return PARKED
 
 
-def _verify_first(broker: Broker, request: Request, now_ms: int) -> Any:
+def _verify_first(broker: Broker, request: Request, now_ms: int) -> registry.Answer:
     """Append the batches of a transaction when its coordinator has confirmed their partitions."""
 
     def find(topic: Any, index: int) -> Replica | ErrorCode:
@@ -318,7 +319,7 @@ def _with_hints(broker: Broker, request: Request, response: m.ProduceResponse) -
     return response
 
 
-def _silent(broker: Broker, request: Request, response: m.ProduceResponse) -> Any:
+def _silent(broker: Broker, request: Request, response: m.ProduceResponse) -> registry.Answer:
     """acks=0: nothing is sent, and an error closes the connection."""
     failed = [
         f"{topic.name}-{answer.index}: {error_of(answer.error_code).name}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct as Layout
-from typing import Any, Final, final
+from typing import Final, final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity, TopicPartition
@@ -20,6 +20,7 @@ from kcluster.broker.handlers.transactions.verification import (
 from kcluster.contract import Request
 from kcluster.partition.producers import Verification
 from kcluster.partition.replica import Replica
+from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import HEADER_BYTES, TRANSACTIONAL_BIT
 
@@ -65,7 +66,7 @@ class VerifiedPartitions:
 def verify(
     broker: Broker,
     request: Request,
-    find: Callable[[Any, int], Replica | ErrorCode],
+    find: Callable[[m.ProduceRequest.TopicProduceData, int], Replica | ErrorCode],
     proceed: Callable[[VerifiedPartitions, int], None],
     now_ms: int,
 ) -> None:

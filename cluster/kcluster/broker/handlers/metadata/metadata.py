@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from kcluster.broker.auto_topics import auto_created_topic
 from kcluster.broker.broker import Broker
@@ -275,5 +275,5 @@ def create_topics(broker: Broker, names: Iterable[str], now_ms: int) -> None:
     broker.ask_controller(body, _ignore, config.request_timeout_ms, now_ms)
 
 
-def _ignore(answer: Any, now_ms: int) -> None:
+def _ignore(answer: object, now_ms: int) -> None:
     """Ignore the answer: the next Metadata request shows whether the topic exists."""

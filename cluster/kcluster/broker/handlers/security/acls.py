@@ -14,7 +14,7 @@ Versions:
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.registry import NO_RESPONSE, NoResponse, handles
@@ -78,7 +78,9 @@ def delete_acls(broker: Broker, request: Request, now_ms: int) -> m.DeleteAclsRe
     )
 
 
-def _is_unknown_filter(wanted: Any) -> bool:
+def _is_unknown_filter(
+    wanted: m.DescribeAclsRequest | m.DeleteAclsRequest.DeleteAclsFilter,
+) -> bool:
     return UNKNOWN in (
         wanted.resource_type_filter,
         wanted.pattern_type_filter,

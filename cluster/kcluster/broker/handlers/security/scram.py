@@ -8,11 +8,10 @@ Kafka: ScramImage.describe, KafkaApis (forwarded); KIP-554.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.forwarding import forward
-from kcluster.broker.registry import handles
+from kcluster.broker.registry import Answer, handles
 from kcluster.contract import Request
 from kcluster.metadata.image import MetadataImage
 from kcluster.protocol import messages as m
@@ -45,7 +44,9 @@ def describe_user_scram_credentials(
     )
 
 
-def _described(image: MetadataImage, user: str, times: int) -> Any:
+def _described(
+    image: MetadataImage, user: str, times: int
+) -> _Answer.DescribeUserScramCredentialsResult:
     result = _Answer.DescribeUserScramCredentialsResult
     if times > 1:
         return result(user, ErrorCode.DUPLICATE_RESOURCE, f"{user} is asked for {times} times")
@@ -60,7 +61,7 @@ def _described(image: MetadataImage, user: str, times: int) -> Any:
 
 
 @handles(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions=(0, 0))
-def alter_user_scram_credentials(broker: Broker, request: Request, now_ms: int) -> Any:
+def alter_user_scram_credentials(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Set and remove credentials.
 
     Behaviour:

@@ -1,0 +1,259 @@
+"""What an administrator does while the cluster is under load: topics, partitions, configs, moves.
+
+Owns: these actions.  Never: sends the requests (operations/admin.py).
+Kafka: kafka-topics, kafka-configs, kafka-reassign-partitions.
+
+A refusal by the controller fails the run, with the controller's message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+from kcluster.actions.base import Action, Undo, action
+from kcluster.actions.kafka_configs import ANY_CONFIG, TOPIC_CONFIG
+from kcluster.actions.kinds import BROKERS, PARTITION
+from kcluster.actions.recording import Recording, these
+from kcluster.actions.stage import Stage
+from kcluster.config.files.fields import ListOf, Whole, text
+from kcluster.config.topology.specs import TopicSpec
+from kcluster.events.brokers import BrokerFenced, BrokerRegistered
+from kcluster.events.partitions import ReassignmentStarted
+from kcluster.events.reasons import Fencing
+from kcluster.events.topics import (
+    ConfigChanged,
+    PartitionsAdded,
+    ResourceType,
+    TopicCreated,
+    TopicDeleted,
+)
+from kcluster.operations.admin import BROKER, GROUP, TOPIC
+from kcluster.operations.names import PartitionName
+from kcluster.operations.targets import ALL, Targets
+
+
+def _refused(
+    stage: Stage, what: str, then: Callable[[], None] | None = None
+) -> Callable[[str], None]:
+    """A callback for the end of a request: it fails the run, or calls `then`."""
+
+    def on_end(refusal: str) -> None:
+        if refusal:
+            stage.refuse(f"{what}: {refusal}")
+        elif then is not None:
+            then()
+
+    return on_end
+
+
+@action(
+    "create_topic",
+    short="name",
+    example="create_topic: {name: payments, partitions: 3, config: {min.insync.replicas: 2}}",
+)
+class CreateTopic(Action, frozen=True):
+    """Create a topic."""
+
+    name: Annotated[str, text(), "The topic's name."]
+    partitions: Annotated[int, Whole(1), "The number of partitions."] = 1
+    replication_factor: Annotated[
+        int | None,
+        Whole(1, 1_000),
+        "Replicas of each partition; without it as default.replication.factor says.",
+    ] = None
+    config: Annotated[dict[str, str], TOPIC_CONFIG, "Configs of the topic by Kafka's names."] = {}
+
+    def do(self, stage: Stage) -> None:
+        spec = TopicSpec(
+            self.name, self.partitions, self.replication_factor or -1, config=self.config
+        )
+        stage.verbs.admin.create_topic(spec, _refused(stage, "create_topic"))
+
+    RECORDED_FROM = (TopicCreated,)
+
+    @classmethod
+    def record(cls, event: TopicCreated, recording: Recording) -> None:
+        if event.topic not in recording.topics:
+            count, replicas = event.partition_count, event.replication_factor
+            recording.add(cls(event.topic, count, replicas, _set_configs(event.configs)), event)
+
+
+@action("delete_topic", short="name", example="delete_topic: orders")
+class DeleteTopic(Action, frozen=True):
+    """Delete a topic."""
+
+    name: Annotated[str, text(), "The topic's name."]
+
+    def do(self, stage: Stage) -> None:
+        topic = stage.verbs.partition(self.name, 0)
+        stage.verbs.admin.delete_topic(self.name, topic.topic_id, _refused(stage, "delete_topic"))
+
+    RECORDED_FROM = (TopicDeleted,)
+
+    @classmethod
+    def record(cls, event: TopicDeleted, recording: Recording) -> None:
+        recording.add(cls(event.topic), event)
+
+
+@action("recreate_topic", short="name", example="recreate_topic: orders")
+class RecreateTopic(Action, frozen=True):
+    """Delete a topic and create it again, with the same partitions, replicas and configs."""
+
+    name: Annotated[str, text(), "The topic's name."]
+
+    def do(self, stage: Stage) -> None:
+        image = stage.verbs.settled.image
+        topic_id = stage.verbs.partition(self.name, 0).topic_id
+        partitions = image.topics[self.name].partitions
+        spec = TopicSpec(
+            self.name,
+            assignment=tuple(tuple(found.replicas) for found in partitions),
+            config={key: str(value) for key, value in image.topic_configs(self.name).items()},
+        )
+        admin = stage.verbs.admin
+
+        def create() -> None:
+            admin.create_topic(spec, _refused(stage, "recreate_topic"))
+
+        def deleted() -> None:
+            stage.at(stage.now_ms, create)  # the answer arrives within a dispatch
+
+        admin.delete_topic(self.name, topic_id, _refused(stage, "recreate_topic", deleted))
+
+
+@action("add_partitions", example="add_partitions: {topic: orders, to: 6}")
+class AddPartitions(Action, frozen=True):
+    """Add partitions to a topic, up to the number `to`."""
+
+    topic: Annotated[str, text(), "The topic's name."]
+    to: Annotated[int, Whole(2), "The number of partitions that it then has."]
+
+    def do(self, stage: Stage) -> None:
+        stage.verbs.partition(self.topic, 0)
+        stage.verbs.admin.add_partitions(self.topic, self.to, _refused(stage, "add_partitions"))
+
+    RECORDED_FROM = (PartitionsAdded,)
+
+    @classmethod
+    def record(cls, event: PartitionsAdded, recording: Recording) -> None:
+        recording.add(cls(event.topic, event.partition_count), event)
+
+
+@action("reassign", example="reassign: {partition: orders-0, to: [2, 3]}")
+class Reassign(Action, frozen=True):
+    """Move a partition to other brokers, the preferred leader first.  Undone by moving it back."""
+
+    IS_FAULT = False
+    partition: Annotated[PartitionName, PARTITION, "The partition that is moved."]
+    to: Annotated[Targets, BROKERS, "Its new replicas, the preferred leader first."]
+
+    def do(self, stage: Stage) -> Undo:
+        topic, number = self.partition
+        before = tuple(stage.verbs.partition(topic, number).replicas)
+        admin = stage.verbs.admin
+        admin.reassign(topic, number, stage.nodes(self.to), _refused(stage, "reassign"))
+        return lambda: admin.reassign(topic, number, before, _refused(stage, "reassign back"))
+
+    RECORDED_FROM = (ReassignmentStarted,)
+
+    @classmethod
+    def record(cls, event: ReassignmentStarted, recording: Recording) -> None:
+        recording.add(cls((event.topic, event.partition), these(event.replicas)), event)
+
+
+@action("set_config", example="set_config: {topics: orders, config: {min.insync.replicas: 2}}")
+class SetConfig(Action, frozen=True):
+    """Change configs of topics, groups or brokers while they run.  Undone by restoring the old
+    values."""
+
+    IS_FAULT = False
+    config: Annotated[dict[str, str], ANY_CONFIG, "The new values by Kafka's names."]
+    topics: Annotated[
+        tuple[str, ...], ListOf(text(), "topics"), "The topics whose configs change."
+    ] = ()
+    brokers: Annotated[Targets | None, BROKERS, "The brokers whose configs change."] = None
+    groups: Annotated[
+        tuple[str, ...], ListOf(text(), "groups"), "The groups whose configs change."
+    ] = ()
+
+    def do(self, stage: Stage) -> Undo:
+        resources = [(TOPIC, topic) for topic in self.topics]
+        resources += [(GROUP, group) for group in self.groups]
+        if self.brokers is not None:
+            resources += [(BROKER, str(node)) for node in stage.nodes(self.brokers)]
+        for topic in self.topics:
+            stage.verbs.partition(topic, 0)
+        if not resources:
+            stage.refuse("set_config needs topics, groups or brokers")
+        known = stage.verbs.settled.image.configs
+        before = {
+            resource: {key: known.get(resource, {}).get(key) for key in self.config}
+            for resource in resources
+        }
+        for kind, name in resources:
+            refused = _refused(stage, f"set_config of {name}")
+            stage.verbs.admin.set_configs(kind, name, self.config, refused)
+
+        def undo() -> None:
+            for (kind, name), configs in before.items():
+                refused = _refused(stage, f"set_config of {name} back")
+                stage.verbs.admin.set_configs(kind, name, configs, refused)
+
+        return undo
+
+    RECORDED_FROM = (ConfigChanged,)
+
+    @classmethod
+    def record(cls, event: ConfigChanged, recording: Recording) -> None:
+        config = _set_configs(event.configs)
+        if not config:
+            return
+        match event.resource_type:
+            case ResourceType.TOPIC:
+                recording.add(cls(config, topics=(event.resource,)), event)
+            case ResourceType.BROKER:
+                brokers = these([int(event.resource)]) if event.resource else ALL
+                recording.add(cls(config, brokers=brokers), event)
+
+
+@action("add_broker", short="id", example="add_broker: {id: 4, rack: a}")
+class AddBroker(Action, frozen=True):
+    """Add a new broker, with an empty disk, to the running cluster."""
+
+    id: Annotated[int, Whole(0, 999), "Its id, which no broker has."]
+    rack: Annotated[str | None, text(), "Its rack (broker.rack)."] = None
+
+    def do(self, stage: Stage) -> None:
+        stage.verbs.add_broker(self.id, self.rack)
+
+    RECORDED_FROM = (BrokerRegistered,)
+
+    @classmethod
+    def record(cls, event: BrokerRegistered, recording: Recording) -> None:
+        if event.broker not in recording.brokers:
+            recording.brokers.append(event.broker)
+            recording.add(cls(event.broker, event.rack), event)
+
+
+@action("remove_broker", short="broker", example="remove_broker: 3")
+class RemoveBroker(Action, frozen=True):
+    """Unregister a broker that is down, for good.  Its replicas stay assigned until reassigned."""
+
+    broker: Annotated[Targets, BROKERS, "The broker; it must be down."]
+
+    def do(self, stage: Stage) -> None:
+        for broker_id in stage.nodes(self.broker):
+            stage.verbs.remove_broker(broker_id, _refused(stage, "remove_broker"))
+
+    RECORDED_FROM = (BrokerFenced,)
+
+    @classmethod
+    def record(cls, event: BrokerFenced, recording: Recording) -> None:
+        if event.fencing is Fencing.UNREGISTERED:
+            recording.add(cls(these([event.broker])), event)
+
+
+def _set_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
+    """The configs that have a value."""
+    return {key: value for key, value in configs.items() if value is not None}

@@ -1,0 +1,125 @@
+"""What an action is: a Struct whose fields are its keys, performed on a stage.
+
+Owns: Action, the table of actions by name.  Never: performs one.
+Kafka: Trogdor's FaultSpec and TaskSpec.
+
+To add an action: a class with `@action("name", short="field", example="name: 1")` in a file of this
+directory.  Its YAML form, its checks, its JSON Schema, its page in the reference, its forms in
+Python and on the command line follow from its fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Final, TypeVar
+
+from msgspec import Struct
+
+from kcluster.actions.kinds import BROKERS, PARTITION, TARGETS
+from kcluster.actions.recording import Recording
+from kcluster.actions.stage import Stage
+from kcluster.config.files.fields import Kind, Quantity, Words, fields_of, key_of
+from kcluster.contract import Event
+from kcluster.operations.verbs import Verbs
+
+Undo = Callable[[], None]
+
+
+class Action(Struct, frozen=True):
+    """Something to do to a cluster; a subclass per kind.
+
+    `do` and its undo run in the driver's thread and do not wait.  They raise ClusterError if the
+    action cannot be performed.
+    """
+
+    VERB: ClassVar[str] = ""
+    IS_FAULT: ClassVar[bool] = True
+    """Undone when everything is repaired at the scenario's end; otherwise only after `for`."""
+    SHORT: ClassVar[str] = ""
+    """The field that is meant if the value in the file is not a mapping."""
+    EXAMPLE: ClassVar[str] = ""
+    """A step of a scenario with this action, for the reference; a test plays it."""
+
+    def do(self, stage: Stage) -> Undo | None:
+        """Perform it now; returns the function that undoes it, None if it cannot be undone."""
+        raise AssertionError(f"{type(self).__name__} cannot be performed")
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Why fields cannot be combined, where each is correct by itself: a field's key, and the
+        reason."""
+        yield from ()
+
+    def written(self) -> Any:
+        """What follows the verb in a file: the one value, or the keys that differ from defaults."""
+        keys = {
+            field.key: _written(field.kind, value)
+            for field in fields_of(type(self))
+            if (value := getattr(self, field.name)) not in (field.default, {})
+        }
+        only = key_of(self.SHORT)
+        return keys[only] if list(keys) == [only] else keys or None
+
+    RECORDED_FROM: ClassVar[tuple[type[Event], ...]] = ()
+    """The events that show that it was performed, or undone, by whatever means."""
+
+    @classmethod
+    def record(cls, event: Any, recording: Recording) -> None:
+        """Add the step that does it again, or end one, for an event of RECORDED_FROM."""
+
+    @classmethod
+    def repair(cls, verbs: Verbs) -> Iterator[str]:
+        """Undo what is left of such actions in a cluster, whoever performed them; yields the
+        reasons why something cannot be undone."""
+        yield from ()
+
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        """The nodes to which `as` gives a name; it may draw them."""
+        return ()
+
+    def about_to_affect(self, stage: Stage) -> tuple[int, ...]:
+        """The nodes on which `do`, called next, acts: what is drawn here, `do` draws again."""
+        state = stage.rng.getstate()
+        try:
+            return self.affected(stage)
+        finally:
+            stage.rng.setstate(state)
+
+
+def repair_all(verbs: Verbs) -> list[str]:
+    """Undo every fault that a cluster may have; returns the reasons why something cannot be undone.
+    Processes, whose actions are registered first, are started last: by then their disks and links
+    are as they were."""
+    reasons = (why for action in reversed(ACTIONS.values()) for why in action.repair(verbs))
+    return [f"healing: {why}" for why in reasons]
+
+
+def _written(kind: Kind, value: Any) -> Any:
+    """A value as a file has it, exactly."""
+    if isinstance(kind, Quantity):
+        return f"{value:.15g}ms" if kind.units else value
+    if kind is PARTITION:
+        return "{}-{}".format(*value)
+    if kind is TARGETS or kind is BROKERS:
+        shown = [int(word) if word.isdecimal() else word for word in map(str, value)]
+        return shown[0] if len(shown) == 1 else shown
+    if isinstance(kind, Words) and isinstance(value, tuple):
+        return "..".join(map(str, value))
+    return list(value) if isinstance(value, tuple) else value
+
+
+ACTIONS: Final[dict[str, type[Action]]] = {}
+"""By the verb in files."""
+
+A = TypeVar("A", bound=type[Any])
+
+
+def action(verb: str, short: str = "", *, example: str) -> Callable[[A], A]:
+    """Register an action under its verb."""
+
+    def register(cls: A) -> A:
+        assert verb not in ACTIONS, verb
+        cls.VERB, cls.SHORT, cls.EXAMPLE = verb, short, example
+        ACTIONS[verb] = cls
+        return cls
+
+    return register

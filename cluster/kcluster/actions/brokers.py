@@ -1,0 +1,167 @@
+"""Actions on brokers' processes: kill, stop, start, pause, resume.
+
+Owns: these actions.  Never: ends a process itself (operations/verbs.py).  Kafka: kill,
+kafka-server-start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Final
+
+from kcluster.actions.base import Action, Undo, action
+from kcluster.actions.kinds import BROKERS
+from kcluster.actions.recording import Recording, these
+from kcluster.actions.stage import Stage
+from kcluster.config.files.fields import OneOf
+from kcluster.contract import CONTROLLER_ID, Event
+from kcluster.deaths import DeathKind, ProcessState
+from kcluster.events.brokers import (
+    BrokerDown,
+    BrokerPaused,
+    BrokerResumed,
+    BrokerStarted,
+    ControlledShutdown,
+    ControllerDown,
+    ControllerElected,
+    DiskFull,
+)
+from kcluster.operations.states import StateVerb
+from kcluster.operations.targets import Targets
+from kcluster.operations.verbs import Verbs
+
+_WAYS: Final = OneOf("way to die", tuple(DeathKind))
+
+
+class _OnBrokers(Action, frozen=True):
+    """An action on some brokers."""
+
+    brokers: Annotated[Targets, BROKERS, "The brokers; the controller may be named too."]
+
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return stage.nodes(self.brokers)
+
+
+@action("kill", short="brokers", example="kill: {brokers: leader(orders-0), how: power}")
+class KillBrokers(_OnBrokers, frozen=True):
+    """Kill brokers' processes.  Undone by starting them again."""
+
+    how: Annotated[
+        str,
+        _WAYS,
+        "kill: written records stay in the page cache; clean: a controlled shutdown; power:"
+        " unflushed records are lost; wipe: they return with an empty disk.",
+    ] = "kill"
+
+    def do(self, stage: Stage) -> Undo:
+        death, kill = DeathKind(self.how), stage.verbs.kill
+        found = stage.nodes(self.brokers)
+        chosen = stage.verbs.on_each(StateVerb.KILL, found, lambda node: kill(node, death))
+        return lambda: _start(stage, chosen)
+
+    RECORDED_FROM = (BrokerDown, ControllerDown)
+
+    @classmethod
+    def record(cls, event: BrokerDown | ControllerDown, recording: Recording) -> None:
+        if isinstance(event, ControllerDown):
+            recording.add(cls(these([CONTROLLER_ID])), event)
+        elif event.broker in recording.halted:
+            recording.halted.remove(event.broker)
+        elif not event.bug:
+            brokers = these([event.broker])
+            is_stop = event.how is DeathKind.CLEAN
+            recording.add(StopBrokers(brokers) if is_stop else cls(brokers, event.how), event)
+
+    @classmethod
+    def repair(cls, verbs: Verbs) -> Iterator[str]:
+        yield from verbs.restore_all()
+
+
+@action("stop", short="brokers", example="stop: 1")
+class StopBrokers(_OnBrokers, frozen=True):
+    """Stop brokers cleanly: SIGTERM, controlled shutdown.  Undone by starting them again."""
+
+    def do(self, stage: Stage) -> Undo:
+        return KillBrokers(self.brokers, "clean").do(stage)
+
+    RECORDED_FROM = (ControlledShutdown,)
+
+    @classmethod
+    def record(cls, event: ControlledShutdown, recording: Recording) -> None:
+        if event.leaders_to_move is None:
+            recording.halted.add(event.broker)
+            recording.add(cls(these([event.broker])), event)
+
+
+@action("start", short="brokers", example="start: down")
+class StartBrokers(_OnBrokers, frozen=True):
+    """Start brokers that are down, on the disks that they had."""
+
+    def do(self, stage: Stage) -> None:
+        stage.verbs.on_each(StateVerb.START, self.affected(stage), stage.verbs.start)
+
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return stage.nodes(self.brokers, may_be_none=True)
+
+    RECORDED_FROM = (BrokerStarted, ControllerElected)
+
+    @classmethod
+    def record(cls, event: BrokerStarted | ControllerElected, recording: Recording) -> None:
+        """The end of a shutdown or a halt, or a step of its own."""
+        if isinstance(event, ControllerElected):
+            recording.add(cls(these([CONTROLLER_ID])), event)
+            return
+        if not event.restarted:
+            return
+
+        def has_halted(was: Event) -> bool:
+            return isinstance(was, ControlledShutdown | DiskFull) and was.broker == event.broker
+
+        if not recording.undo(has_halted):
+            recording.add(cls(these([event.broker])), event)
+
+
+@action("pause", short="brokers", example="pause: any followers(orders-0)")
+class PauseBrokers(_OnBrokers, frozen=True):
+    """Pause brokers, as by SIGSTOP or a long garbage collection.  Undone by resuming them."""
+
+    def do(self, stage: Stage) -> Undo:
+        found = stage.nodes(self.brokers)
+        chosen = stage.verbs.on_each(StateVerb.PAUSE, found, stage.verbs.pause)
+        return lambda: _resume(stage, chosen)
+
+    RECORDED_FROM = (BrokerPaused,)
+
+    @classmethod
+    def record(cls, event: BrokerPaused, recording: Recording) -> None:
+        recording.add(cls(these([event.broker])), event)
+
+
+@action("resume", short="brokers", example="resume: 2")
+class ResumeBrokers(_OnBrokers, frozen=True):
+    """Resume paused brokers."""
+
+    def do(self, stage: Stage) -> None:
+        stage.verbs.on_each(StateVerb.RESUME, stage.nodes(self.brokers), stage.verbs.resume)
+
+    RECORDED_FROM = (BrokerResumed,)
+
+    @classmethod
+    def record(cls, event: BrokerResumed, recording: Recording) -> None:
+        recording.add(cls(these([event.broker])), event)
+
+
+def _start(stage: Stage, chosen: tuple[int, ...]) -> None:
+    """Start those that are still down, or shutting down: another step may have started some."""
+    for broker_id in chosen:
+        process = stage.dispatcher.processes[broker_id]
+        if process.state is ProcessState.DOWN and not process.is_removed:
+            stage.verbs.start(broker_id)
+        elif stage.dispatcher.is_shutting_down(broker_id):
+            stage.dispatcher.start_after_shutdown(broker_id)
+
+
+def _resume(stage: Stage, chosen: tuple[int, ...]) -> None:
+    for broker_id in chosen:
+        if stage.dispatcher.processes[broker_id].state is ProcessState.PAUSED:
+            stage.verbs.resume(broker_id)

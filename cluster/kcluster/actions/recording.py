@@ -1,0 +1,85 @@
+"""Which steps of a scenario would do again what was done to a cluster.
+
+Owns: Recording, the steps made from events so far.  Never: knows an action (each one reads its own
+events, in `record`), writes a file (scenario/recorded.py does).
+Kafka: no counterpart.
+
+A step is made from the event that an operation leaves, so it does not matter whether the command
+line, Python or an administrator's client asked for it.  An action that was undone as a whole later
+is one step with `for`; so are a shutdown and the start after it, which must not come before its
+end when the file is played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Protocol
+
+from msgspec import Struct
+
+from kcluster.contract import CONTROLLER_ID, Event
+from kcluster.operations.targets import BrokerTarget, ControllerTarget, Targets
+
+
+class Recordable(Protocol):
+    """An action."""
+
+    VERB: ClassVar[str]
+
+    def written(self) -> Any:
+        """What follows the verb in a file."""
+
+
+class RecordedStep(Struct):
+    """An action, `at_ms` after the start.  `for_ms`: when it was undone, after that time; None: it
+    was not.  `event`: what it was made from."""
+
+    at_ms: int
+    action: Recordable
+    event: Event
+    for_ms: int | None = None
+
+    @property
+    def verb(self) -> str:
+        """The action's verb in files."""
+        return self.action.VERB
+
+    @property
+    def keys(self) -> Any:
+        """What follows the verb in a file."""
+        return self.action.written()
+
+
+class Recording:
+    """The steps so far.  `topics`, `brokers`: what there is without a step that creates it;
+    `halted`: brokers whose next death is part of another step."""
+
+    def __init__(self, topics: Sequence[str], brokers: Sequence[int]) -> None:
+        self.topics = tuple(topics)
+        self.brokers = list(brokers)
+        self.halted: set[int] = set()
+        self.at_ms = 0
+        self.steps: list[RecordedStep] = []
+
+    def add(self, action: Recordable, event: Event) -> None:
+        """The event is the trace of this action."""
+        self.steps.append(RecordedStep(self.at_ms, action, event))
+
+    def undo(self, was_made: Callable[[Event], bool]) -> bool:
+        """The newest step that is in force and was made from such an event ends now; False if there
+        is none."""
+        for step in reversed(self.steps):
+            if step.for_ms is None and was_made(step.event):
+                step.for_ms = max(1, self.at_ms - step.at_ms)
+                return True
+        return False
+
+
+def these(nodes: Iterable[int]) -> Targets:
+    """Words for these brokers, and the controller."""
+    return tuple(
+        ControllerTarget(shown="controller")
+        if node == CONTROLLER_ID
+        else BrokerTarget(broker_id=node, shown=str(node))
+        for node in nodes
+    )

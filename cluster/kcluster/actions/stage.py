@@ -1,0 +1,78 @@
+"""Where actions are performed: one cluster, its clock, the words for its nodes.
+
+Owns: Stage: random sequence, names that steps give, why actions could not be performed.
+Never: owns a clock, starts a client (scenario/play/stage.py does).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from random import Random
+
+from kcluster.operations.errors import ClusterError
+from kcluster.operations.targets import Finder, Targets
+from kcluster.operations.verbs import Verbs
+from kcluster.runtime.build import Plan
+from kcluster.runtime.dispatch import Dispatcher
+
+
+class Stage(ABC):
+    """One cluster, as actions see it.  All of it is called in the driver's thread.
+
+    `problems`: why actions could not be performed, one line each.
+    """
+
+    def __init__(self, plan: Plan, dispatcher: Dispatcher, verbs: Verbs, seed: int) -> None:
+        self.plan = plan
+        self.dispatcher = dispatcher
+        self.verbs = verbs
+        self.rng = Random(f"{seed}/scenario")
+        self.problems: list[str] = []
+        self._client_ids: dict[str, int] = {}
+        self._finder = Finder(plan, dispatcher, verbs, self.rng)
+        self._finder.clients = self._client_ids
+
+    # ------------------------------------------------------------------------------ the clock
+
+    @property
+    @abstractmethod
+    def now_ms(self) -> int:
+        """Since the stage was set up."""
+
+    @abstractmethod
+    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
+        """Call `callback` at this time, in the ms of `now_ms`."""
+
+    @abstractmethod
+    def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
+        """Call `callback` as soon as `holds()`."""
+
+    # ------------------------------------------------------------------------------ the nodes
+
+    def nodes(self, targets: Targets, may_be_none: bool = False) -> tuple[int, ...]:
+        """The ids of the nodes that are meant now; ClusterError if there is none, unless there may
+        be none."""
+        return self._finder.find(targets, may_be_none)
+
+    def remember(self, name: str, nodes: tuple[int, ...]) -> None:
+        """Give these nodes a name, which later targets may use."""
+        self._finder.names[name] = nodes
+
+    def client_ids(self) -> dict[str, int]:
+        """The ids of the workload's clients in the fabric, by name."""
+        return dict(self._client_ids)
+
+    # ------------------------------------------------------------------------------- refusals
+
+    def refuse(self, text: str) -> None:
+        """Report that an action could not be performed: the run then proves nothing."""
+        self.problems.append(text)
+
+    def attempt(self, what: str, callback: Callable[[], None]) -> None:
+        """Call `callback`; its refusal is a problem of the run."""
+        try:
+            callback()
+        except ClusterError as error:
+            self.refuse(f"{what}: {error}")

@@ -1,0 +1,87 @@
+"""What everything outside a broker may read of it, between two of its steps.
+
+Owns: `BrokerNodeView`, the only face of a broker above runtime/.  Never: has a method that changes
+a partition, a group or the metadata: clients' requests and the controller do.
+Kafka: no counterpart; its JMX beans and admin APIs show parts of this.
+
+A process gives it: `Process.broker`, `Process.last_broker` (runtime/process.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from kcluster.broker.coordinator import GroupCoordinator
+from kcluster.broker.coordinator.transactions import TransactionCoordinator
+from kcluster.broker.lifecycle import LifecycleState
+from kcluster.broker.ports import BrokerView
+from kcluster.broker.quotas.client_quotas import ClientQuotas
+from kcluster.broker.replication.replicas import Replicas
+from kcluster.broker.serving.sessions import FetchSessions, ParkedFetch
+from kcluster.broker.share.share_partitions import SharePartitions
+from kcluster.config.kafka.definitions import BrokerConfig
+from kcluster.metadata.image import MetadataImage
+from kcluster.protocol.releases import Release
+
+
+class BrokerNodeView(Protocol):
+    """One life of one broker; it can still be read after its process has ended."""
+
+    node_id: int
+
+    @property
+    def view(self) -> BrokerView:
+        """Its identity, as the broker itself sees it."""
+
+    @property
+    def release(self) -> Release:
+        """The Kafka release as which it runs."""
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The configs in force now."""
+
+    @property
+    def epoch(self) -> int:
+        """The broker epoch of this life; -1 before registration."""
+
+    @property
+    def state(self) -> LifecycleState:
+        """Where it is between its start and its end."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """The metadata that it has applied."""
+
+    @property
+    def replicas(self) -> Replicas:
+        """The replicas that it hosts: their roles, logs, high watermarks, and ISRs where it
+        leads."""
+
+    @property
+    def coordinator(self) -> GroupCoordinator:
+        """The groups that it coordinates, and their offsets."""
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        """The transactional ids that it coordinates."""
+
+    @property
+    def share_partitions(self) -> SharePartitions:
+        """The share partitions that it leads."""
+
+    @property
+    def sessions(self) -> FetchSessions:
+        """The fetch sessions of consumers and followers."""
+
+    @property
+    def parked_fetches(self) -> Mapping[int, ParkedFetch]:
+        """The fetches that wait for records, by connection."""
+
+    @property
+    def quotas(self) -> ClientQuotas:
+        """How it throttles its clients."""
+
+    def advertise(self, host: str, port: int) -> None:
+        """Take over an address that the controller is asked to make known to clients."""

@@ -1,0 +1,10 @@
+"""The actions of scenario files: those on a cluster, and random faults.
+
+Owns: that all of them are registered.  Never: defines one.
+Kafka: Trogdor's FaultSpec and TaskSpec.
+"""
+
+from kcluster.actions import ACTIONS, Action
+from kcluster.scenario import random_faults as random_faults
+
+__all__ = ["ACTIONS", "Action"]

@@ -1,0 +1,278 @@
+// @ts-check
+// A replica's log as cells by epoch, with high watermark and rings; the values that are drawn.
+//
+// The newest records are cells, one each; what is before them is drawn as runs, one per epoch.
+
+import { h, onEnter } from "./dom.js";
+import { epochFill, number, processWords, STANDING_WORDS, standingOf } from "./words.js";
+
+/** @import { Model, Partition } from "./model.js" */
+/** @import { LogPage, PartitionAt, ReplicaAt, Runs, Scale, Tree } from "./types.js" */
+
+const CELL_PX = 24;
+const MAX_CELLS = 40;
+const RUNS_SHARE = 0.24;
+/** Room at the right for the bar of the high watermark. */
+export const MARK_PX = 6;
+const LANE_PX = 64;
+const LANE_PX_OF_MANY = 46;
+
+/**
+ * What a partition looks like at a time, as values: everything that is drawn.
+ *
+ * @param {Model} model
+ * @param {Partition} partition
+ * @param {number} at
+ * @returns {PartitionAt}
+ */
+export function partitionAt(model, partition, at) {
+  const registration = model.registrationAt(partition, at);
+  if (!registration || registration.deleted) return { registration, replicas: [], leader: null };
+  const replicas = registration.replicas.map((broker) => {
+    const point = partition.series.get(broker)?.find(at) ?? { end: 0, mark: 0, stable: -1 };
+    return {
+      broker,
+      ...point,
+      process: model.processAt(broker, at),
+      fenced: model.isFenced(broker, at),
+      standing: standingOf(registration, broker),
+      runs: model.runsAt(partition, broker, at),
+      start: model.startAt(partition, broker, at),
+      diverges: point.end,
+    };
+  });
+  const leader = replicas.find((each) => each.broker === registration.leader) ?? null;
+  if (leader) for (const each of replicas) each.diverges = divergence(each, leader);
+  return { registration, replicas, leader };
+}
+
+/**
+ * The epoch of an offset in runs; null if there is no record.
+ *
+ * @param {Runs} runs
+ * @param {number} offset
+ */
+export function epochAt(runs, offset) {
+  let found = null;
+  for (const [epoch, start] of runs) {
+    if (start > offset) break;
+    found = epoch;
+  }
+  return found;
+}
+
+/**
+ * The first offset from which on a replica's log is not its leader's; its end if none.
+ *
+ * @param {ReplicaAt} replica
+ * @param {ReplicaAt} leader
+ */
+function divergence(replica, leader) {
+  const end = Math.min(replica.end, leader.end);
+  const bounds = [...replica.runs, ...leader.runs].map(([, start]) => start).filter((o) => o < end);
+  for (const offset of bounds.sort((a, b) => a - b)) {
+    if (epochAt(replica.runs, offset) !== epochAt(leader.runs, offset)) return offset;
+  }
+  return end;
+}
+
+/**
+ * From offsets to pixels: cells from `first` on at the right, runs before them at the left.
+ *
+ * @param {ReplicaAt[]} replicas
+ * @param {number} laneWidth
+ * @returns {Scale}
+ */
+export function scaleOf(replicas, laneWidth) {
+  const width = laneWidth - MARK_PX;
+  const start = Math.min(...replicas.map((each) => each.start));
+  const end = Math.max(...replicas.map((each) => each.end), start + 1);
+  const roomy = Math.min(MAX_CELLS, Math.max(8, Math.floor(width / cellWidth())));
+  if (end - start <= roomy) {
+    const cell = width / roomy;
+    return { start, first: start, end, cell, runs: 0, x: (offset) => (offset - start) * cell };
+  }
+  const runs = width * RUNS_SHARE;
+  const count = Math.max(6, Math.floor(roomy * (1 - RUNS_SHARE)));
+  const cell = (width - runs) / count,
+    first = end - count;
+  return {
+    start,
+    first,
+    end,
+    cell,
+    runs,
+    x: (offset) =>
+      offset >= first
+        ? runs + (offset - first) * cell
+        : ((offset - start) / (first - start)) * runs,
+  };
+}
+
+const cellWidth = () => (document.body.classList.contains("projector") ? CELL_PX * 1.8 : CELL_PX);
+
+/** @param {number} width */
+export const laneWidth = (width) => (width < 560 ? width - 4 : width - labelWidth() - 12);
+export const labelWidth = () => (document.body.classList.contains("projector") ? 300 : 190);
+
+/**
+ * @param {ReplicaAt} replica
+ * @param {ReplicaAt | null} leader
+ */
+export function replicaWords(replica, leader) {
+  const words = [];
+  if (replica.process.state === "up") {
+    words.push(STANDING_WORDS[replica.standing]);
+    if (replica.fenced) words.push("fenced");
+  } else words.push(processWords(replica.process), STANDING_WORDS[replica.standing]);
+  const more = leader && replica !== leader ? replica.end - leader.end : 0;
+  const gone = leader && replica !== leader ? replica.end - replica.diverges : 0;
+  if (gone > 0) words.push(`${number(gone)} not in the leader's log`);
+  else if (more < 0) words.push(`${number(-more)} behind`);
+  return words;
+}
+
+/**
+ * Log end and high watermark, short; spelled out for those who hear it.
+ *
+ * @param {ReplicaAt} replica
+ * @param {ReplicaAt | null} leader
+ */
+export function offsetWords(replica, leader, isLong = false) {
+  const [mark, stable] = isLong ? ["high watermark", "last stable offset"] : ["HW", "LSO"];
+  const words = [`end ${number(replica.end)}`];
+  if (replica.mark >= 0) words.push(`${mark} ${number(replica.mark)}`);
+  if (isHeldBack(replica, leader)) words.push(`${stable} ${number(replica.stable)}`);
+  return words;
+}
+
+/**
+ * Whether an open transaction holds back the leader's last stable offset.
+ *
+ * @param {ReplicaAt} replica
+ * @param {ReplicaAt | null} leader
+ */
+const isHeldBack = (replica, leader) =>
+  replica === leader && replica.stable >= 0 && replica.stable < replica.mark;
+
+/**
+ * @param {LogPage} page
+ * @param {Partition} partition
+ * @param {PartitionAt} shown
+ * @param {ReplicaAt} replica
+ * @param {Scale} scale
+ * @param {number} width
+ */
+export function logTree(page, partition, shown, replica, scale, width) {
+  const tall = shown.replicas.length > 4 ? LANE_PX_OF_MANY : LANE_PX,
+    y = 9,
+    height = tall - 20;
+  const cells = [];
+  for (let offset = Math.max(scale.first, replica.start); offset < replica.end; offset++) {
+    const epoch = epochAt(replica.runs, offset);
+    const gone = shown.leader && offset >= replica.diverges && replica !== shown.leader;
+    const isChosen =
+      page.selected?.partition === partition &&
+      page.selected.offset === offset &&
+      (page.selected.epoch === epoch || page.selected.broker === replica.broker);
+    const pick = () => page.select({ partition, offset, epoch, broker: replica.broker });
+    cells.push(
+      h("rect", {
+        key: offset,
+        x: scale.x(offset) + 1,
+        y,
+        width: Math.max(scale.cell - 2, 2),
+        height,
+        rx: 2,
+        fill: epochFill(epoch),
+        role: "button",
+        "data-offset": offset,
+        tabindex: offset === replica.end - 1 || isChosen ? 0 : -1,
+        class: `cell${offset >= replica.mark ? " open" : ""}${gone ? " gone" : ""}${isChosen ? " chosen" : ""}`,
+        "aria-label":
+          `Offset ${offset}, epoch ${epoch ?? "unknown"}` +
+          `${offset < replica.mark ? ", committed" : ", not committed"}${gone ? ", not in the leader's log" : ""}`,
+        onclick: pick,
+        onkeydown: cellKeys(pick),
+      }),
+    );
+  }
+  const markX = scale.x(replica.mark);
+  const shownStable = isHeldBack(replica, shown.leader);
+  return h(
+    "svg",
+    {
+      width: laneWidth(width),
+      height: tall,
+      class: "log",
+      role: "group",
+      "aria-label": `Log of broker ${replica.broker}`,
+    },
+    runTrees(replica, scale, y, height),
+    cells,
+    shownStable
+      ? h("path", {
+          key: "stable",
+          class: "stable",
+          d: `M${scale.x(replica.stable)} 2V${tall - 4}`,
+        })
+      : null,
+    replica.mark >= 0
+      ? h("path", { key: "mark", class: "mark", d: `M${markX} 1V${tall - 2}m-4 0h8` })
+      : null,
+  );
+}
+
+/**
+ * Enter chooses a record; arrows go to its neighbours.
+ *
+ * @param {() => void} pick
+ */
+const cellKeys =
+  (pick) => (/** @type {KeyboardEvent & { currentTarget: HTMLElement }} */ event) => {
+    if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
+      const { currentTarget: cell } = event;
+      const next =
+        event.key === "ArrowLeft" ? cell.previousElementSibling : cell.nextElementSibling;
+      if (next instanceof SVGElement && next.matches(".cell")) next.focus();
+      event.preventDefault();
+      event.stopPropagation();
+    } else onEnter(pick)(event);
+  };
+
+/**
+ * What is before the cells: a bar per epoch, with its number if there is room.
+ *
+ * @param {ReplicaAt} replica
+ * @param {Scale} scale
+ * @param {number} y
+ * @param {number} height
+ */
+function runTrees(replica, scale, y, height) {
+  if (!scale.runs) return [];
+  /** @type {Tree[]} */
+  const bars = [];
+  replica.runs.forEach(([epoch, start], index) => {
+    const until = Math.min(replica.runs[index + 1]?.[1] ?? replica.end, replica.end, scale.first);
+    const from = Math.max(start, replica.start);
+    if (until <= from) return;
+    const x0 = scale.x(from),
+      x1 = until >= scale.first ? scale.runs : scale.x(until);
+    bars.push(
+      h(
+        "rect",
+        {
+          key: `run${index}`,
+          x: x0,
+          y: y + height / 5,
+          width: Math.max(x1 - x0 - 1, 1),
+          height: (height * 3) / 5,
+          fill: epochFill(epoch),
+          class: "run",
+        },
+        h("title", null, `offsets ${from} to ${until - 1}, epoch ${epoch}`),
+      ),
+    );
+  });
+  return bars;
+}

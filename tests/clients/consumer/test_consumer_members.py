@@ -1,0 +1,88 @@
+"""Consumers with group.protocol=consumer (KIP-848), and processors in such groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kcluster.clients.consumer.consumer import Consumer
+from kcluster.deaths import DeathKind
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
+from tests.clients.story import Story
+from tests.rig.cluster import TOPIC
+
+ALL = {(TOPIC, number) for number in range(4)}
+
+
+def story_of(**config: object) -> Story:
+    config = {"offsets.topic.num.partitions": 1, **config}
+    return Story(config=config, partitions=4)
+
+
+def join(story: Story, name: str, **settings: Any) -> Consumer:
+    return story.consumer(name, group_protocol="consumer", **settings)
+
+
+def test_members__share_the_partitions_and_read_each_record_once() -> None:
+    story = story_of()
+    producer = story.producer(rate_per_s=50.0, keys=20)
+    first = join(story, "a")
+    assert story.until(lambda: len(first.assignment) == 4)
+    second = join(story, "b")
+    assert story.until(lambda: len(first.assignment) == len(second.assignment) == 2)
+    assert {*first.assignment, *second.assignment} == ALL
+    producer.stop(story.driver.now_ms)
+    assert story.until(lambda: len(story.reads()) >= producer.acked)
+    story.run(1_000)
+    reads = [(read.partition, read.offset) for read in story.reads()]
+    assert len(reads) == len(set(reads)) == producer.acked
+
+
+def test_members__leave_and_their_partitions_go_to_the_others() -> None:
+    story = story_of()
+    first, second = join(story, "a"), join(story, "b")
+    assert story.until(lambda: len(first.assignment) == len(second.assignment) == 2)
+    first.stop(story.driver.now_ms)
+    assert story.until(lambda: first.is_done and len(second.assignment) == 4, 20_000)
+
+
+def test_members__a_silent_one_is_fenced_and_joins_again() -> None:
+    story = story_of()
+    first, second = join(story, "a"), join(story, "b")
+    assert story.until(lambda: len(first.assignment) == len(second.assignment) == 2)
+    client = story.client_ids["a"]
+    for broker in (1, 2, 3):
+        story.driver.verbs.links.cut(client, broker)
+    assert story.until(lambda: len(second.assignment) == 4, 70_000)
+    for broker in (1, 2, 3):
+        story.driver.verbs.links.heal(client, broker)
+    assert story.until(lambda: len(first.assignment) == len(second.assignment) == 2)
+    errors = {error for _, error in story.errors("a")}
+    assert errors & {"UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"}
+
+
+def test_members__survive_their_coordinator() -> None:
+    story = story_of()
+    first, second = join(story, "a"), join(story, "b")
+    producer = story.producer(rate_per_s=20.0, keys=20)
+    assert story.until(lambda: len(first.assignment) == len(second.assignment) == 2)
+    story.run(6_000)
+    story.driver.verbs.kill(story.driver.verbs.leader(GROUP_METADATA_TOPIC, 0), DeathKind.KILL)
+    story.run(30_000)
+    producer.stop(story.driver.now_ms)
+    assert story.until(lambda: producer.is_done)
+    story.run(2_000)
+    assert {*first.assignment, *second.assignment} == ALL
+    reads = {(read.partition, read.offset) for read in story.reads()}
+    assert len(reads) == producer.acked
+
+
+def test_members__commit_with_their_epoch_and_the_next_one_goes_on_there() -> None:
+    story = story_of()
+    producer = story.producer(count=40, keys=20)
+    first = join(story, "a")
+    assert story.until(lambda: len(story.reads("a")) == 40)
+    first.stop(story.driver.now_ms)
+    assert story.until(lambda: first.is_done and producer.is_done)
+    join(story, "b")
+    story.run(8_000)
+    assert story.reads("b") == []
