@@ -23,7 +23,7 @@ from msgspec import Struct
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.interface import RequestRefused
 from kcluster.broker.coordinator.share_state.share_state_log import batches_of
-from kcluster.broker.coordinator.share_state.share_state_shard import Decided, ShareStateShard
+from kcluster.broker.coordinator.share_state.share_states import Decided, ShareStates
 from kcluster.broker.coordinator.share_state.state import (
     NO_COUNT,
     UNINITIALIZED,
@@ -35,8 +35,8 @@ from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 
-Decide = Callable[[ShareStateShard, SharePartition, Any, int], Decided]
-"""(shard, share partition, the request's row, now_ms)."""
+Decide = Callable[[ShareStates, SharePartition, Any, int], Decided]
+"""(states, share partition, the request's row, now_ms)."""
 Fill = Callable[[Any, ShareState | None], None]
 """Put a state into a row of the answer."""
 
@@ -58,17 +58,17 @@ class _Api(Struct, frozen=True):
 
 
 def _initialize(
-    shard: ShareStateShard, partition: SharePartition, wanted: Any, now_ms: int
+    states: ShareStates, partition: SharePartition, wanted: Any, now_ms: int
 ) -> Decided:
-    return shard.initialize(partition, wanted.state_epoch, wanted.start_offset, now_ms)
+    return states.initialize(partition, wanted.state_epoch, wanted.start_offset, now_ms)
 
 
-def _read(shard: ShareStateShard, partition: SharePartition, wanted: Any, now_ms: int) -> Decided:
-    return shard.read(partition, wanted.leader_epoch, now_ms)
+def _read(states: ShareStates, partition: SharePartition, wanted: Any, now_ms: int) -> Decided:
+    return states.read(partition, wanted.leader_epoch, now_ms)
 
 
-def _update(shard: ShareStateShard, partition: SharePartition, wanted: Any, now_ms: int) -> Decided:
-    return shard.update(
+def _update(states: ShareStates, partition: SharePartition, wanted: Any, now_ms: int) -> Decided:
+    return states.update(
         partition,
         wanted.state_epoch,
         wanted.leader_epoch,
@@ -79,14 +79,12 @@ def _update(shard: ShareStateShard, partition: SharePartition, wanted: Any, now_
     )
 
 
-def _delete(shard: ShareStateShard, partition: SharePartition, _row: Any, _now_ms: int) -> Decided:
-    return shard.delete(partition)
+def _delete(states: ShareStates, partition: SharePartition, _row: Any, _now_ms: int) -> Decided:
+    return states.delete(partition)
 
 
-def _summarize(
-    shard: ShareStateShard, partition: SharePartition, _row: Any, _now_ms: int
-) -> Decided:
-    return shard.summarize(partition)
+def _summarize(states: ShareStates, partition: SharePartition, _row: Any, _now_ms: int) -> Decided:
+    return states.summarize(partition)
 
 
 def _fill_state(
@@ -212,12 +210,11 @@ def _serve(broker: Broker, request: Request, api: _Api, now_ms: int) -> Any:
         response.results.append(api.topic_result(topic.topic_id, rows))
         for wanted, row in zip(topic.partitions, rows, strict=True):
             partition = SharePartition(body.group_id, topic.topic_id, wanted.partition)
-            key = partition.coordinator_key
 
             def decide(
-                shard: ShareStateShard, one: SharePartition = partition, asked: Any = wanted
+                states: ShareStates, one: SharePartition = partition, asked: Any = wanted
             ) -> Decided:
-                return api.decide(shard, one, asked, now_ms)
+                return api.decide(states, one, asked, now_ms)
 
-            broker.share_state.write(key, decide, partial(answered, row), now_ms)
+            broker.share_state.serve(partition, decide, partial(answered, row), now_ms)
     return PARKED
