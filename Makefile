@@ -41,7 +41,7 @@ WORKERS = $(shell $(BIN)/python -c 'import os; print(2 * (os.cpu_count() or 1) +
 PARALLEL = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol tests/network tests/faults \
   tests/runtime tests/operations tests/drivers tests/handle tests/invariants tests/evidence tests/checks \
-  tests/property tests/fuzz tests/scenario/play tests/scenario/actions tests/foreign_clients tests/cli \
+  tests/property tests/fuzz tests/scenario/play tests/actions tests/foreign_clients tests/cli \
   tests/test_build.py scenarios
 KAFKA_LIBS := build/kafka-libs
 KAFKA_CLIENTS := build/kafka-clients
