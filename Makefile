@@ -2,9 +2,9 @@
 #
 #   make demo          kill a leader under load from real clients; no acked record is lost
 #                      (with Java, Spark ingests the topic meanwhile and audits it)
-#   make test          ruff, mypy and pytest on the pure Python source, on all cores
+#   make test          the lint and pytest on the pure Python source, on all cores
 #   make test-compiled pytest again, on the compiled build; .ci/run runs both
-#   make lint          ruff and mypy alone; Biome and tsc, where there are Node and npm
+#   make lint          ruff, mypy and import-linter alone; Biome and tsc, where there are Node and npm
 #   make fuzz          made-up input for SECONDS (60; 0: no end); see tests/fuzz/README.md
 #   make compat        kafka-python's own integration tests against kcluster
 #   make compare       compare with Apache Kafka 4.4.0, or KAFKA=4.3.1, response by response; writes
@@ -97,6 +97,8 @@ lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
+	@mkdir -p build; $(BIN)/lint-imports --no-logo --cache-dir build/imports > build/imports.txt || \
+	  { cat build/imports.txt; exit 1; }
 	@$(MAKE) --no-print-directory javascript
 
 # With Node and npm: Biome checks all JavaScript, tsc the types of the page's. No user needs them.
