@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from kcluster.broker.coordinator.consumer import change
+from kcluster.broker.coordinator.consumer import heartbeat
 from kcluster.broker.coordinator.consumer.reconcile import reconcile
 from kcluster.broker.coordinator.coordinator import GroupCoordinator
 from kcluster.broker.coordinator.log_shard import LogShard
@@ -188,12 +188,12 @@ def holders_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     def broken(member: Any, to: Any) -> Any:
         return sound(member, structs.replace(to, is_taken=lambda *_: False))
 
-    patch.setattr(change, "reconcile", broken)
+    patch.setattr(heartbeat, "reconcile", broken)
 
 
 def pending_offsets_are_not_waited_for(patch: pytest.MonkeyPatch) -> None:
     """Before KIP-447: whoever takes over begins with the offsets before an open transaction."""
-    patch.setattr(OffsetStore, "is_pending", lambda *_: False)
+    patch.setattr(OffsetStore, "unstable", lambda *_: frozenset())
 
 
 def accepted_records_are_released(patch: pytest.MonkeyPatch) -> None:
@@ -202,14 +202,14 @@ def accepted_records_are_released(patch: pytest.MonkeyPatch) -> None:
 
 def writes_of_old_leaders_are_stored(patch: pytest.MonkeyPatch) -> None:
     """The share coordinator does not compare leader epochs."""
-    sound = ShareStateShard.write
+    sound = ShareStateShard.update
 
-    def write(self: Any, partition: Any, state_epoch: int, leader_epoch: int, *more: Any) -> None:
+    def update(self: Any, partition: Any, state_epoch: int, leader_epoch: int, *more: Any) -> Any:
         entry = self.entries.get(partition)
         newest = leader_epoch if entry is None else max(leader_epoch, entry.leader_epoch)
-        sound(self, partition, state_epoch, newest, *more)
+        return sound(self, partition, state_epoch, newest, *more)
 
-    patch.setattr(ShareStateShard, "write", write)
+    patch.setattr(ShareStateShard, "update", update)
 
 
 def gaps_count_as_acknowledged(patch: pytest.MonkeyPatch) -> None:

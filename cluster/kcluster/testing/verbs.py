@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from kcluster.actions.base import repair_all
 from kcluster.checks.remedies import Remedy, RemedyKind
@@ -20,8 +20,8 @@ from kcluster.config.kafka.spelling import config_name
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.evidence.outside import FROM_THE_START
 from kcluster.evidence.recorder import Recorder
+from kcluster.handle.cluster_verbs import ClusterVerbs
 from kcluster.handle.since import since_ms_of
-from kcluster.handle.verbs import ClusterVerbs
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.perform import do
@@ -69,7 +69,7 @@ class TestVerbs(ReportedRun, ClusterVerbs):
         return self._recorder
 
     def _moment_ms(self, since: str | int | None) -> int | None:
-        return None if since is None else since_ms_of(since, self.driver.now_ms(), self._events)
+        return None if since is None else since_ms_of(since, self.driver.now_ms(), self.kept)
 
     def _judge(self, since_ms: int | None = None) -> Verdict:
         since_ms = self.test_began_ms if since_ms is None else since_ms
@@ -83,7 +83,7 @@ class TestVerbs(ReportedRun, ClusterVerbs):
             late_ms=LATE_MS if self.clock_name == "live" else LATE_VIRTUAL_MS,
         )
 
-    def do(self, verb: str, short: Any = None, **keys: Any) -> Callable[[], None]:
+    def do(self, verb: str, short: object = None, **keys: object) -> Callable[[], None]:
         """Perform an action of scenario files; returns the function that undoes it."""
         return do(self, verb, short, **keys)
 
@@ -101,8 +101,8 @@ class TestVerbs(ReportedRun, ClusterVerbs):
         name: str = "",
         partitions: int = 1,
         replication_factor: int = 0,
-        config: Mapping[str, Any] | None = None,
-        **configs: Any,
+        config: Mapping[str, object] | None = None,
+        **configs: object,
     ) -> str:
         """Create a topic with a unique name; returns the name when all brokers know the topic.
         Configs are keywords with underscores, `min_insync_replicas=2`, or a mapping `config`, with
@@ -133,7 +133,7 @@ class TestVerbs(ReportedRun, ClusterVerbs):
         if problems:
             raise ClusterError("; ".join(problems))
         failure = "not all replicas are in sync again"
-        self._wait(self.verbs.settled.all_in_sync, REPAIR_LIMIT_S, failure)
+        self.wait_until(self.verbs.settled.all_in_sync, REPAIR_LIMIT_S, failure)
 
     def story(self, parent: Path) -> list[str]:
         """The report of a failed test: timeline, verdict, seed, run directory."""

@@ -13,7 +13,7 @@ from kcluster.broker.replication.replicas import Replicas
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
-from kcluster.drivers.virtual import VirtualDriver
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.partition.log.compaction import compact
@@ -116,7 +116,7 @@ def test_write_back__finds_what_an_earlier_life_has_not_written() -> None:
 
 
 def test_changes__each_reader_takes_them_once() -> None:
-    hosted = Replicas(MetadataImage())
+    hosted = Replicas(MetadataImage(), {})
     first, second, third = map(replica_number, (1, 2, 3))
     hosted.add(first)
     early = hosted.read_changes()
@@ -132,7 +132,7 @@ def test_changes__each_reader_takes_them_once() -> None:
 
 
 def test_changes__what_is_hosted_no_longer_is_forgotten() -> None:
-    hosted = Replicas(MetadataImage())
+    hosted = Replicas(MetadataImage(), {})
     first, second = map(replica_number, (1, 2))
     hosted.add(first)
     hosted.add(second)

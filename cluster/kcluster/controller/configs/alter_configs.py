@@ -1,8 +1,8 @@
 """IncrementalAlterConfigs (API 44, v0-1) and AlterConfigs (API 33, v0-2).
 
-Owns: which config changes are accepted, and the records for them.  Never: knows a config's type or
-range (kcluster.config does), makes a broker use it (each does when the record arrives).
-Kafka: ConfigurationControlManager, ControllerApis.handleIncrementalAlterConfigs, and of the broker
+Owns: the acceptance of config changes, and the records for them.  Never: knows a config's type or
+range (kcluster.config does), puts it into effect (each broker does when the record arrives). Kafka:
+ConfigurationControlManager, ControllerApis.handleIncrementalAlterConfigs, and of the broker
 ConfigAdminManager.preprocess, DynamicBrokerConfig.validate (KIP-226, KIP-339, KIP-412, KIP-966).
 
 Each resource succeeds or fails as a whole, independently of the others.  With ELR, the brokers'
@@ -15,9 +15,9 @@ Groups and client metrics need not exist to be configured (KIP-848, KIP-714).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final, Protocol, TypeVar
 
 from kcluster.config.kafka.client_metrics import client_metrics_problem
 from kcluster.config.kafka.definitions import (
@@ -60,10 +60,33 @@ _RESOURCE_TYPES: Final = {
 }
 _OK: Final = ApiError(ErrorCode.NONE)
 
+C = TypeVar("C", covariant=True)
+R = TypeVar("R")
+
+
+class _Resource(Protocol[C]):
+    """A resource of either request, whose configs differ in kind."""
+
+    resource_type: int
+    resource_name: str
+
+    @property
+    def configs(self) -> Sequence[C]: ...
+
+
+class _AlterRequest(Protocol[C]):
+    """Either request."""
+
+    validate_only: bool
+
+    @property
+    def resources(self) -> Sequence[_Resource[C]]: ...
+
+
 _Changes = dict[str, str | None]
 """New values by name; None removes."""
-_Plan = Callable[[tuple[int, str], Mapping[str, str], Any], _Changes | ApiError]
-"""(resource, its current configs, the request) -> the changes, or why they are refused."""
+_Plan = Callable[[tuple[int, str], Mapping[str, str], Sequence[C]], _Changes | ApiError]
+"""(resource, its current configs, the request) -> the changes, or the reason for a refusal."""
 
 
 class Configs:
@@ -74,7 +97,7 @@ class Configs:
         self._partitions = partitions
 
     def handlers(self) -> dict[str, Handler]:
-        """See registry.py."""
+        """The handlers of this part; see registry.py."""
         return {
             "IncrementalAlterConfigsRequest": self.incremental_alter_configs,
             "AlterConfigsRequest": self.alter_configs,
@@ -83,20 +106,26 @@ class Configs:
     def incremental_alter_configs(
         self, request: m.IncrementalAlterConfigsRequest, _now_ms: int
     ) -> m.IncrementalAlterConfigsResponse:
-        """Behaviour: SET, DELETE, APPEND to and SUBTRACT from lists (KIP-339)."""
+        """Change, delete, append to and subtract from configs (KIP-339)."""
         response = m.IncrementalAlterConfigsResponse()
         answer = m.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
-        self._alter_all(request, response, answer, self._incremental)
+        self._alter_all(request, response.responses, answer, self._incremental)
         return response
 
     def alter_configs(self, request: m.AlterConfigsRequest, _now_ms: int) -> m.AlterConfigsResponse:
-        """Behaviour: sets the configs that are named and removes all others."""
+        """Set the named configs and remove all others."""
         response = m.AlterConfigsResponse()
         answer = m.AlterConfigsResponse.AlterConfigsResourceResponse
-        self._alter_all(request, response, answer, _replacing)
+        self._alter_all(request, response.responses, answer, _replacing)
         return response
 
-    def _alter_all(self, request: Any, response: Any, answer: Any, plan: _Plan) -> None:
+    def _alter_all(
+        self,
+        request: _AlterRequest[C],
+        responses: list[R],
+        answer: Callable[..., R],
+        plan: _Plan[C],
+    ) -> None:
         times = Counter(
             (resource.resource_type, resource.resource_name) for resource in request.resources
         )
@@ -109,7 +138,7 @@ class Configs:
                 error = ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
             else:
                 error = self._alter_one(key, resource, plan, request.validate_only)
-            response.responses.append(
+            responses.append(
                 answer(
                     error_code=error.code,
                     error_message=error.message,
@@ -119,7 +148,7 @@ class Configs:
             )
 
     def _alter_one(
-        self, key: tuple[int, str], resource: Any, plan: _Plan, validate_only: bool
+        self, key: tuple[int, str], resource: _Resource[C], plan: _Plan[C], validate_only: bool
     ) -> ApiError:
         current = self._metadata.image.configs.get(key, {})
         changes = plan(key, current, resource.configs)
@@ -134,7 +163,10 @@ class Configs:
     # ---------------------------------------------------------------- what the request asks for
 
     def _incremental(
-        self, key: tuple[int, str], current: Mapping[str, str], configs: Any
+        self,
+        key: tuple[int, str],
+        current: Mapping[str, str],
+        configs: Sequence[m.IncrementalAlterConfigsRequest.AlterableConfig],
     ) -> _Changes | ApiError:
         times = Counter(config.name for config in configs)
         changes: _Changes = {}
@@ -154,7 +186,7 @@ class Configs:
                 operation = _OPERATIONS[config.config_operation]
                 text = f"Can't {operation} to key {config.name} because its type is not LIST."
                 return ApiError(ErrorCode.INVALID_CONFIG, text)
-            members = config.value.split(",")
+            members = (config.value or "").split(",")
             if config.config_operation == _APPEND:
                 items += [item for item in members if item not in items]
             else:
@@ -165,8 +197,8 @@ class Configs:
     def _list_items(
         self, key: tuple[int, str], current: Mapping[str, str], name: str
     ) -> list[str] | None:
-        """The current members of a list config; None if it is not a list that a controller knows:
-        it has no table of the configs of groups and client metrics."""
+        """The present items of a list config; None for any other.  The controller has no table of
+        the configs of groups and client metrics."""
         if key[0] not in (TOPIC_RESOURCE, BROKER_RESOURCE):
             return None
         definitions = TOPIC_CONFIGS if key[0] == TOPIC_RESOURCE else BROKER_CONFIGS
@@ -268,8 +300,8 @@ class Configs:
         changed = {
             config: value
             for config, value in changes.items()
-            # Also unchanged ones of brokers: brokers reload the files that a config names
-            # (KAFKA-14136).
+            # This includes unchanged configs of brokers, because brokers reload the files that a
+            # config names (KAFKA-14136).
             if current.get(config) != value or kind == BROKER_RESOURCE
         }
         if not changed:
@@ -285,7 +317,9 @@ class Configs:
 
 
 def _replacing(
-    _key: tuple[int, str], current: Mapping[str, str], configs: Any
+    _key: tuple[int, str],
+    current: Mapping[str, str],
+    configs: Sequence[m.AlterConfigsRequest.AlterableConfig],
 ) -> _Changes | ApiError:
     changes: _Changes = dict.fromkeys(current)
     for config in configs:
