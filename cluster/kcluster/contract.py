@@ -6,7 +6,7 @@ Kafka: RequestChannel.Request/Response, and raft's Ready/Step contract.
 
 A *node* (a broker or the controller) is a state machine: `step(now_ms, incoming) -> effects`.  It
 does no I/O, reads no clock, draws no global randomness, never waits.  A *driver* (drivers/live.py,
-drivers/virtual.py) owns time, sockets and delivery.
+drivers/virtual_time.py) owns time, sockets and delivery.
 
 What every driver guarantees
   1. At most one step runs at a time in a cluster; a step is never interrupted.
