@@ -40,7 +40,7 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(params=["kcluster", "kafka"])
+@pytest.fixture(params=["kcluster", pytest.param("kafka", marks=pytest.mark.slow)])
 def source(request: pytest.FixtureRequest, spark: SparkSession) -> str:
     name: str = request.param
     if name == "kafka" and not JARS.is_dir():
