@@ -32,7 +32,7 @@ from kcluster.events.network import (
 )
 from kcluster.events.topics import TopicDeleted
 
-_STANDING = frozenset((
+_STANDING: frozenset[type] = frozenset((
     BrokerStarted, BrokerResumed, BrokerPaused, BrokerDown, BrokerFenced, BrokerUnfenced,
     ControllerDown, ControllerElected, NetworkCut, NetworkHealed, LinkCut, LinkHealed,
     NetworkShaped, RuleAdded, RuleRemoved, TopicDeleted,

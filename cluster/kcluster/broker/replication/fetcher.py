@@ -114,7 +114,7 @@ class ReplicaFetcher:
         self._wait_max_ms: Any = config.replica_fetch_wait_max_ms
         self._min_bytes: Any = config.replica_fetch_min_bytes
         self._response_max_bytes: Any = config.replica_fetch_response_max_bytes
-        self._max_bytes: Any = config.replica_fetch_max_bytes
+        self._max_bytes: object = config.replica_fetch_max_bytes
         self._timeout_ms = config.replica_socket_timeout_ms
 
     @property

@@ -7,7 +7,7 @@ committed (partition/replica.py).  Kafka: ReplicaManager.appendRecords, DelayedP
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, final
+from typing import Final, final
 
 from kcluster.broker.purgatory import DelayedOperation
 from kcluster.partition.replica import AckWait, Replica
@@ -25,7 +25,7 @@ class PartitionAppend(AckWait):
 
     __slots__ = ("answer", "delayed", "is_done")
 
-    def __init__(self, delayed: DelayedAppend, required_offset: int, answer: Any) -> None:
+    def __init__(self, delayed: DelayedAppend, required_offset: int, answer: object) -> None:
         super().__init__(required_offset)
         self.delayed = delayed
         self.answer = answer
@@ -45,7 +45,7 @@ class DelayedAppend(DelayedOperation):
         self._waits: list[PartitionAppend] = []
         self._left = 0
 
-    def on_failed(self, answer: Any, error: ErrorCode) -> None:
+    def on_failed(self, answer: object, error: ErrorCode) -> None:
         """One partition's append ended in an error."""
         raise AssertionError("a subclass answers")
 
@@ -53,7 +53,7 @@ class DelayedAppend(DelayedOperation):
         """All partitions are committed or have failed."""
         raise AssertionError("a subclass answers")
 
-    def wait_for(self, replica: Replica, required_offset: int, answer: Any) -> None:
+    def wait_for(self, replica: Replica, required_offset: int, answer: object) -> None:
         """Wait until all before `required_offset` is committed in `replica`."""
         wait = PartitionAppend(self, required_offset, answer)
         self._waits.append(wait)
@@ -95,7 +95,7 @@ class InternalAppend(DelayedAppend):
         self._on_committed = on_committed
         self._error = NONE
 
-    def on_failed(self, answer: Any, error: ErrorCode) -> None:
+    def on_failed(self, answer: object, error: ErrorCode) -> None:
         self._error = error
 
     def on_done(self, now_ms: int) -> None:

@@ -71,7 +71,7 @@ class DelayedProduce(DelayedAppend):
         self._request = request
         self._response = response
 
-    def on_failed(self, answer: Any, error: ErrorCode) -> None:
+    def on_failed(self, answer: object, error: ErrorCode) -> None:
         _fail(answer, error)
 
     def on_done(self, now_ms: int) -> None:
@@ -161,7 +161,7 @@ def _verify_first(broker: Broker, request: Request, now_ms: int) -> registry.Ans
 
     def proceed(verified: VerifiedPartitions, at_ms: int) -> None:
         if verified.has_many_producers:
-            answer: Any = _of_many_producers(request.body)
+            answer: object = _of_many_producers(request.body)
         else:
             answer = produce(broker, request, at_ms, verified)
         if answer is not PARKED:

@@ -45,7 +45,7 @@ Fill = Callable[[Any, ShareState | None], None]
 """Put a state into a row of the answer."""
 
 
-def _fill_nothing(_row: Any, _state: ShareState | None) -> None:
+def _fill_nothing(_row: object, _state: ShareState | None) -> None:
     """The answer of a change has only an error code."""
 
 
@@ -89,13 +89,21 @@ def _write(
 
 
 def _delete(
-    shard: ShareStateShard, partition: SharePartition, _wanted: Any, answer: OnAnswer, now_ms: int
+    shard: ShareStateShard,
+    partition: SharePartition,
+    _wanted: object,
+    answer: OnAnswer,
+    now_ms: int,
 ) -> None:
     shard.delete(partition, answer, now_ms)
 
 
 def _summarize(
-    shard: ShareStateShard, partition: SharePartition, _wanted: Any, answer: OnAnswer, now_ms: int
+    shard: ShareStateShard,
+    partition: SharePartition,
+    _wanted: object,
+    answer: OnAnswer,
+    now_ms: int,
 ) -> None:
     shard.summarize(partition, answer, now_ms)
 
@@ -197,7 +205,7 @@ def read_share_group_state_summary(broker: Broker, request: Request, now_ms: int
 # ----------------------------------------------------------------------------------- all of them
 
 
-def _serve(broker: Broker, request: Request, api: _Api, now_ms: int) -> Any:
+def _serve(broker: Broker, request: Request, api: _Api, now_ms: int) -> object:
     """Have the coordinator decide about each share partition; reply when all are answered."""
     body, response = request.body, api.response()
     if not body.group_id or not all(topic.partitions for topic in body.topics):
