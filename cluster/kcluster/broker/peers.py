@@ -29,7 +29,7 @@ class PeerCall(DelayedOperation):
         self.peer = peer
         self.request_id = -1
 
-    def answered(self, body: object, now_ms: int) -> None:
+    def answered(self, body: Any, now_ms: int) -> None:
         """`body` of the response; None: none came in time, or the peer is gone."""
         raise AssertionError("a subclass handles the answer")
 
@@ -48,7 +48,7 @@ class _Question(PeerCall):
         super().__init__(peer)
         self._on_answer = on_answer
 
-    def answered(self, body: object, now_ms: int) -> None:
+    def answered(self, body: Any, now_ms: int) -> None:
         self._on_answer(body, now_ms)
 
 

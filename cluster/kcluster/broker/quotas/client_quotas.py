@@ -182,7 +182,9 @@ class ClientQuotas:
             body = _without_acquired(body)
         return _with_throttle_time(body, mute_ms)
 
-    def _without_records(self, request: Request, body: Any, mute_ms: int) -> m.FetchResponse:
+    def _without_records(
+        self, request: Request, body: m.FetchResponse, mute_ms: int
+    ) -> m.FetchResponse:
         """The answer in place of one that is too large: an incremental session continues as if
         the fetch had not been made, a full fetch creates no session."""
         sessions = self._sessions

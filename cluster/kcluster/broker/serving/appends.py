@@ -7,7 +7,7 @@ committed (partition/replica.py).  Kafka: ReplicaManager.appendRecords, DelayedP
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, final
+from typing import Any, Final, final
 
 from kcluster.broker.purgatory import DelayedOperation
 from kcluster.partition.replica import AckWait, Replica
@@ -45,7 +45,7 @@ class DelayedAppend(DelayedOperation):
         self._waits: list[PartitionAppend] = []
         self._left = 0
 
-    def on_failed(self, answer: object, error: ErrorCode) -> None:
+    def on_failed(self, answer: Any, error: ErrorCode) -> None:
         """One partition's append ended in an error."""
         raise AssertionError("a subclass answers")
 
@@ -95,7 +95,7 @@ class InternalAppend(DelayedAppend):
         self._on_committed = on_committed
         self._error = NONE
 
-    def on_failed(self, answer: object, error: ErrorCode) -> None:
+    def on_failed(self, answer: Any, error: ErrorCode) -> None:
         self._error = error
 
     def on_done(self, now_ms: int) -> None:

@@ -33,11 +33,12 @@ from kcluster.broker.coordinator.share_state.state import (
     SharePartition,
     ShareState,
 )
-from kcluster.broker.registry import PARKED, handles
+from kcluster.broker.registry import PARKED, Answer, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.messages import Message
 
 Decide = Callable[[ShareStateShard, SharePartition, Any, OnAnswer, int], None]
 """(shard, share partition, the request's row, on_answer, now_ms)."""
@@ -54,9 +55,9 @@ class _Api(Struct, frozen=True):
     `topic_result`, `partition_result`: the classes of the answer."""
 
     action: str
-    response: Any
-    topic_result: Any
-    partition_result: Any
+    response: Callable[..., Message]
+    topic_result: Callable[..., Message]
+    partition_result: Callable[..., Message]
     decide: Decide
     fill: Fill = _fill_nothing
 
@@ -173,31 +174,31 @@ _SUMMARIZE_API: Final = _Api(
 
 
 @handles(ApiKey.INITIALIZE_SHARE_GROUP_STATE, versions=(0, 0))
-def initialize_share_group_state(broker: Broker, request: Request, now_ms: int) -> Any:
+def initialize_share_group_state(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Begin the state of share partitions, with a start offset."""
     return _serve(broker, request, _INITIALIZE_API, now_ms)
 
 
 @handles(ApiKey.READ_SHARE_GROUP_STATE, versions=(0, 0))
-def read_share_group_state(broker: Broker, request: Request, now_ms: int) -> Any:
+def read_share_group_state(broker: Broker, request: Request, now_ms: int) -> Answer:
     """The states, for the leaders of share partitions."""
     return _serve(broker, request, _READ_API, now_ms)
 
 
 @handles(ApiKey.WRITE_SHARE_GROUP_STATE, versions=(0, 1))
-def write_share_group_state(broker: Broker, request: Request, now_ms: int) -> Any:
+def write_share_group_state(broker: Broker, request: Request, now_ms: int) -> Answer:
     """What the leaders of share partitions have changed."""
     return _serve(broker, request, _WRITE_API, now_ms)
 
 
 @handles(ApiKey.DELETE_SHARE_GROUP_STATE, versions=(0, 0))
-def delete_share_group_state(broker: Broker, request: Request, now_ms: int) -> Any:
+def delete_share_group_state(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Forget the states; one that is not there is no error."""
     return _serve(broker, request, _DELETE_API, now_ms)
 
 
 @handles(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions=(0, 1))
-def read_share_group_state_summary(broker: Broker, request: Request, now_ms: int) -> Any:
+def read_share_group_state_summary(broker: Broker, request: Request, now_ms: int) -> Answer:
     """The states without their batches; one that is not there has start offset -1."""
     return _serve(broker, request, _SUMMARIZE_API, now_ms)
 
@@ -205,9 +206,11 @@ def read_share_group_state_summary(broker: Broker, request: Request, now_ms: int
 # ----------------------------------------------------------------------------------- all of them
 
 
-def _serve(broker: Broker, request: Request, api: _Api, now_ms: int) -> object:
+def _serve(broker: Broker, request: Request, api: _Api, now_ms: int) -> Answer:
     """Have the coordinator decide about each share partition; reply when all are answered."""
-    body, response = request.body, api.response()
+    body = request.body
+    results: list[Message] = []
+    response = api.response(results=results)
     if not body.group_id or not all(topic.partitions for topic in body.topics):
         return response
     left = sum(len(topic.partitions) for topic in body.topics)
@@ -228,7 +231,7 @@ def _serve(broker: Broker, request: Request, api: _Api, now_ms: int) -> object:
 
     for topic in body.topics:
         rows = [api.partition_result(wanted.partition) for wanted in topic.partitions]
-        response.results.append(api.topic_result(topic.topic_id, rows))
+        results.append(api.topic_result(topic.topic_id, rows))
         for wanted, row in zip(topic.partitions, rows, strict=True):
             partition = SharePartition(body.group_id, topic.topic_id, wanted.partition)
             shard = broker.share_state.ready_shard(partition.coordinator_key, now_ms)
