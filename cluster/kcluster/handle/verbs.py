@@ -288,7 +288,7 @@ class ClusterVerbs(WaitingVerbs, NetworkVerbs, ClockVerbs, RecordVerbs):
         """Elect the preferred leader (or, `unclean`, any live replica if there is no leader), as
         kafka-leader-election does; returns the leader."""
         name = partition_in(topic, partition)
-        answer: Future[Any] = Future()
+        answer: Future[object] = Future()
         self._do(lambda: self._verbs.elect(*name, unclean, answer.set_result))
         body = self._result(answer, timeout_s, "the controller did not answer")
         self._verbs.check_elected(*name, body)

@@ -37,7 +37,7 @@ class SourceTree(NamedTuple):
     problems: list[Problem]
 
 
-def tree_of_file(path: str | PathLike[str], overrides: Mapping[str, Any]) -> SourceTree:
+def tree_of_file(path: str | PathLike[str], overrides: Mapping[str, object]) -> SourceTree:
     """The tree of a file; TopologyError if it has none."""
     source = str(path)
     try:
@@ -52,7 +52,7 @@ def tree_of_file(path: str | PathLike[str], overrides: Mapping[str, Any]) -> Sou
     return tree_of_text(data, source, overrides)
 
 
-def tree_of_text(text: str | bytes, source: str, overrides: Mapping[str, Any]) -> SourceTree:
+def tree_of_text(text: str | bytes, source: str, overrides: Mapping[str, object]) -> SourceTree:
     """The tree of a YAML text; TopologyError if it has none."""
     if len(text) > MAX_TEXT_BYTES:
         raise _refused(source, f"larger than {MAX_TEXT_BYTES // 1024} KiB: not a topology")
@@ -67,7 +67,7 @@ def tree_of_text(text: str | bytes, source: str, overrides: Mapping[str, Any]) -
     return SourceTree(_with_overrides(node, overrides), source, problems)
 
 
-def tree_of_values(values: Mapping[str, Any]) -> SourceTree:
+def tree_of_values(values: Mapping[str, object]) -> SourceTree:
     """The tree of Python values under a file's keys; None counts as absent."""
     return SourceTree(from_python(_plain(values)), "", [])
 
@@ -120,7 +120,7 @@ def _renumbered(brokers: Items, base_port: int) -> Items:
     return structs.replace(brokers, items=items)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Specs as the mappings that a file would have; absent for None."""
     if isinstance(value, Struct):
         value = structs.asdict(value)
