@@ -135,9 +135,10 @@ def test_decision__has_a_status_and_names_what_replaced_it(decision: Decision) -
 def test_decisions__the_index_lists_each_with_its_status() -> None:
     text = (DECISIONS / "index.md").read_text("utf-8")
     rows = [row for row in text.splitlines() if row.startswith("| [")]
-    assert rows == [
+    expected = [
         f"| [{note.title}]({note.file}) | {note.status.split(':')[0]} |" for note in decisions()
     ]
+    assert rows == expected, "docs/decisions/index.md needs:\n" + "\n".join(expected)
 
 
 @pytest.mark.parametrize("status", ["", "Accepted", "superseded", "superseded by 009"])

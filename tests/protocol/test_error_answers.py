@@ -88,7 +88,9 @@ def only(topic: str, partition: int) -> Any:
 def test_error_answers__answers_to_parts_of_a_request_are_merged() -> None:
     request = produce(0, 1)
     answers = ErrorAnswers(ApiKey.PRODUCE, 9, ERROR, no_name, only("orders", 1))
-    rest = answers.rest(request)
+    rest, errors = answers.rest(request), answers.answer(request)
+    assert rest is not None
+    assert errors is not None
     assert topics_named(ApiKey.PRODUCE, 9, rest, no_name) == [
         ("orders", 0),
         ("bills", 0),
@@ -96,7 +98,8 @@ def test_error_answers__answers_to_parts_of_a_request_are_merged() -> None:
     ]
     assert len(topics_named(ApiKey.PRODUCE, 9, request, no_name)) == 4
     served = ErrorAnswers(ApiKey.PRODUCE, 9, ErrorCode.NONE, no_name).answer(rest)
-    merged = sent(ApiKey.PRODUCE, 9, answers.merged(served, answers.answer(request)))
+    assert served is not None
+    merged = sent(ApiKey.PRODUCE, 9, answers.merged(served, errors))
     assert {
         (topic.name, x.index): x.error_code
         for topic in merged.responses
@@ -126,13 +129,13 @@ def test_error_answers__fetch_errors_are_per_partition_and_session_errors_top_le
     served = kind(
         session_id=5, responses=[kind.FetchableTopicResponse("orders", bytes(16), [data])]
     )
-    answer, _ = ErrorAnswers(ApiKey.FETCH, 12, ERROR, no_name).override(served)
+    answer: Any = ErrorAnswers(ApiKey.FETCH, 12, ERROR, no_name).override(served)[0]
     (found,) = answer.responses[0].partitions
     assert (answer.error_code, answer.session_id, found.error_code) == (0, 5, ERROR)
     assert (found.partition_index, found.high_watermark, found.records) == (3, -1, b"")
     assert data.error_code == 0
     error = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    answer, _ = ErrorAnswers(ApiKey.FETCH, 12, error, no_name).override(served)
+    answer = ErrorAnswers(ApiKey.FETCH, 12, error, no_name).override(served)[0]
     assert (answer.error_code, answer.responses) == (error, [])
 
 
@@ -146,7 +149,7 @@ def test_error_answers__group_errors_are_top_level() -> None:
 def test_error_answers__deleted_topics_by_name_and_directories_by_topic() -> None:
     old = m.DeleteTopicsRequest(topic_names=["orders", "bills"])
     answers = ErrorAnswers(ApiKey.DELETE_TOPICS, 3, ERROR, no_name, only("bills", 0))
-    answer = answers.answer(old)
+    answer: Any = answers.answer(old)
     assert [(x.name, x.error_code) for x in answer.responses] == [("bills", ERROR)]
     kind = m.AlterReplicaLogDirsRequest
     topic = kind.AlterReplicaLogDirTopic(name="orders", partitions=[2])

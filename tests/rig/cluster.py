@@ -84,6 +84,9 @@ class Answer:
     def on_tick(self, now_ms: int) -> None:
         raise AssertionError("it has no deadline")
 
+    def has_come(self) -> bool:
+        return self.body is not None
+
     @property
     def error(self) -> str | None:
         """The name of the error of the one partition asked for; None while unanswered."""
@@ -196,8 +199,12 @@ class Rig(ABC):
     @property
     def leader_id(self) -> int:
         """The leader of `orders`-0."""
-        leader = self.state.leader
-        assert leader is not None, "the partition is offline"
+        return self.leader_of(TOPIC)
+
+    def leader_of(self, topic: str) -> int:
+        """The leader of a topic's first partition."""
+        leader = self.partition(topic).leader
+        assert leader is not None, f"{topic}-0 is offline"
         return leader
 
     @property
@@ -312,7 +319,7 @@ class VirtualRig(Rig, VirtualDriver):
         """Send a request; its answer, after as much time as it takes."""
         answer = self.ask(broker, api_key, version, body)
         if answer.body is None:
-            self.wait(lambda: answer.body is not None, f"answer to {api_key.name}")
+            self.wait(answer.has_come, f"answer to {api_key.name}")
         return answer.body
 
     def create_topic(self, name: str, assignment: list[list[int]]) -> Answer:
@@ -378,7 +385,7 @@ class SettledRig(VirtualRig):
 
     def ask(self, broker: int, api_key: ApiKey, version: int, body: Any) -> Answer:
         answer = super().ask(broker, api_key, version, body)
-        self.wait(lambda: answer.body is not None, "answer")
+        self.wait(answer.has_come, "answer")
         return answer
 
     def wait(

@@ -27,23 +27,23 @@ class ClientBase:
         self.is_done = False
 
     def start(self, wire: Wire, now_ms: int) -> None:
-        """Begin: the application starts."""
+        """Begin the application."""
         self.network.start(wire, now_ms)
         self._start_application(now_ms)
         self._turn(now_ms)
 
     def on_reply(self, broker_id: int, correlation_id: int, body: Message, now_ms: int) -> None:
-        """A response has arrived."""
+        """Handle a response."""
         self.network.on_reply(broker_id, correlation_id, body, now_ms)
         self._turn(now_ms)
 
     def on_disconnected(self, broker_id: int, now_ms: int) -> None:
-        """A connection broke."""
+        """Handle the end of a connection."""
         self.network.on_disconnected(broker_id, now_ms)
         self._turn(now_ms)
 
     def on_tick(self, now_ms: int) -> None:
-        """`deadline_ms` has come."""
+        """Take a turn, because `deadline_ms` has come."""
         self._turn(now_ms)
 
     def _start_application(self, now_ms: int) -> None:

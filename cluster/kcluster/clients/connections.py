@@ -43,7 +43,8 @@ _SUPPORTED: Final = {
 
 
 def _newest_common(api_keys: Any) -> int:
-    """The newest version of ApiVersions that an older broker has too; 0 if it does not say so."""
+    """The newest version of ApiVersions that an older broker also knows; 0 if its response does not
+    say."""
     newest = (one.max_version for one in api_keys if one.api_key == _API_VERSIONS)
     return min(next(newest, 0), API_VERSIONS_VERSION)
 
@@ -113,7 +114,7 @@ class ConnectionState:
         self.throttled_until_ms = 0
 
     def set_versions(self, api_keys: Any) -> None:
-        """Take the versions that the broker serves from `ApiVersionsResponse.api_keys`."""
+        """Record the versions that the broker serves, from `ApiVersionsResponse.api_keys`."""
         self.versions = {}
         for entry in api_keys:
             low, high = _SUPPORTED.get(entry.api_key, (0, -1))
@@ -140,9 +141,10 @@ class NetworkClient:
         self._wake_ms = NEVER_MS
         self._is_metadata_in_flight = False
         self._metadata_hold_ms = 0
-        """No broker was ready for a Metadata request: do not wake up for it before this."""
+        """The end of a backoff because no broker was ready for a Metadata request."""
         self._no_metadata_since_ms = -1
-        """When metadata was first needed after the last successful response; for rebootstrap."""
+        """The time at which metadata was first needed after the last successful response; for
+        rebootstrap."""
 
     def start(self, wire: Wire, now_ms: int) -> None:
         """Attach to a wire.  Nothing is sent before `poll`."""
@@ -195,14 +197,14 @@ class NetworkClient:
         )
 
     def wake_at(self, at_ms: int) -> None:
-        """Make sure that the client gets a turn at this time."""
+        """Give the client a turn at this time at the latest."""
         self._wake_ms = min(self._wake_ms, at_ms)
 
     # --------------------------------------------------------------------------- sending
 
     def is_ready(self, broker_id: int, now_ms: int) -> bool:
-        """Whether a request can be sent to a broker now.  If not, start connecting as soon as the
-        backoff allows; the client gets a turn when that may have changed.  Kafka: ready."""
+        """Whether a request can be sent to a broker now.  If not, connect as soon as the backoff
+        allows; the client gets a turn when the result may have changed.  Kafka: ready."""
         connection = self._connections.get(broker_id)
         if connection is not None and connection.is_ready:
             if connection.throttled_until_ms > now_ms:
@@ -213,7 +215,7 @@ class NetworkClient:
         return False
 
     def connection_failed(self, broker_id: int) -> bool:
-        """Whether the last connection to a broker ended, and no new one has been started."""
+        """Whether the last connection to a broker has ended and no new one was started."""
         connection = self._connections.get(broker_id)
         return connection is not None and not connection.is_up and connection.failures > 0
 
@@ -223,7 +225,8 @@ class NetworkClient:
         return 0 if connection is None else len(connection.in_flight)
 
     def version(self, broker_id: int, api_key: int) -> int:
-        """The highest version that a ready broker and this client support; -1 if there is none."""
+        """The highest version that both a ready broker and this client support; -1 if there is
+        none."""
         return self._connections[broker_id].versions.get(api_key, -1)
 
     def send(
@@ -242,7 +245,7 @@ class NetworkClient:
         """Send a request to a broker that `is_ready`.  `on_response` is called exactly once, unless
         `answered` is False or the client is closed first.
 
-        `version`: by default the highest that both support.  `timeout_ms`: by default
+        `version`: by default the highest that both sides support.  `timeout_ms`: by default
         request.timeout.ms.
         """
         connection = self._connections[broker_id]
@@ -311,7 +314,7 @@ class NetworkClient:
     # ------------------------------------------------------------------------- responses
 
     def on_reply(self, broker_id: int, correlation_id: int, body: Message, now_ms: int) -> None:
-        """A response has arrived: forwarded by the client."""
+        """Handle a response, which the client forwards."""
         connection = self._connections.get(broker_id)
         if connection is None or not connection.in_flight:
             return
@@ -328,7 +331,7 @@ class NetworkClient:
         request.on_response(request, body, "", now_ms)
 
     def on_disconnected(self, broker_id: int, now_ms: int) -> None:
-        """A connection broke: forwarded by the client."""
+        """Handle the end of a connection, which the client forwards."""
         connection = self._connections.get(broker_id)
         if connection is not None and connection.is_up:
             self._close_connection(connection, DISCONNECTED, now_ms, hang_up=False)
@@ -336,7 +339,7 @@ class NetworkClient:
     # ----------------------------------------------------------------------- connections
 
     def _connect(self, broker_id: int, now_ms: int) -> None:
-        """Start connecting, unless that has been done or must wait for the backoff."""
+        """Start connecting, unless a connection exists or its backoff has not ended."""
         connection = self._connections.get(broker_id)
         if connection is None:
             connection = self._connections[broker_id] = ConnectionState(broker_id)
@@ -369,7 +372,8 @@ class NetworkClient:
         )
 
     def _api_versions_request(self, broker_id: int) -> m.ApiVersionsRequest:
-        """It names the cluster, once known, and the broker that should be at this address."""
+        """The request with the cluster's id, once known, and the id of the broker that should be at
+        this address."""
         body = m.ApiVersionsRequest(client_software_name="kcluster", client_software_version="1")
         if self.settings.cluster_check and self.metadata.cluster_id is not None:
             body.cluster_id = self.metadata.cluster_id
@@ -385,7 +389,7 @@ class NetworkClient:
             self.record_error(now_ms, _API_VERSIONS, failure)
             return
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and request.version > 0:
-            # An older broker: it answers in version 0 with the versions it has (KIP-511).
+            # An older broker answers in version 0 with its own versions (KIP-511).
             self.send(
                 request.broker_id,
                 _API_VERSIONS,
@@ -452,7 +456,7 @@ class NetworkClient:
             self.metadata.rebootstrap(self.wire.broker_ids)
             broker_id = self.least_loaded(now_ms)
         if broker_id == NO_BROKER or not self.is_ready(broker_id, now_ms):
-            # If a connection becomes ready earlier, that response triggers a turn of the client.
+            # If a connection becomes ready earlier, its response triggers a turn of the client.
             self._metadata_hold_ms = now_ms + self.settings.reconnect_backoff_ms
             return
         self._is_metadata_in_flight = True

@@ -1,4 +1,4 @@
-"""A run as its clients saw it: records sent and read, commits, and errors.
+"""A run from its clients' view: records sent and read, commits, and errors.
 
 Owns: the values of a run's ledger.  Never: judges them (checks/), looks into a node.
 Kafka: no counterpart; the three outcomes of a send are Jepsen's.
@@ -21,7 +21,7 @@ Partition = tuple[str, int]
 
 
 class Outcome(StrEnum):
-    """What a producer knows about a send."""
+    """A producer's knowledge of a send."""
 
     ACKED = "acked"
     FAILED = "failed"
@@ -33,19 +33,19 @@ _NOT_STORED: Final = ("INVALID_RECORD_STATE", "INVALID_REQUEST")
 
 
 class TransactionOutcome(StrEnum):
-    """What a producer knows about a transaction."""
+    """A producer's knowledge of a transaction."""
 
     OPEN = "open"
     COMMITTED = "committed"
     ABORTED = "aborted"
-    """It was aborted, or a commit was never requested."""
+    """The transaction was aborted, or no commit was requested."""
     UNKNOWN = "unknown"
-    """A commit was requested, and no answer came."""
+    """A commit was requested, and no answer arrived."""
 
 
 class TransactionOffsets(Struct, frozen=True):
     """Offsets that are committed with a transaction: (offset, leader epoch) by partition.
-    `generation`: or the epoch of a member of a consumer group."""
+    `generation`: of a classic group, or the member's epoch in a consumer group."""
 
     group: str
     offsets: dict[Partition, tuple[int, int]]
@@ -55,8 +55,8 @@ class TransactionOffsets(Struct, frozen=True):
 
 
 class ClientTransaction(Struct):
-    """One transaction of an application.  `number`: of the producer's, from 1.  `version`: of the
-    protocol.  `error`: why it was not committed, by Kafka's name."""
+    """One transaction of an application.  `number`: its place among the producer's transactions,
+    from 1.  `version`: the protocol's.  `error`: why it was not committed, by Kafka's name."""
 
     producer: str
     transactional_id: str
@@ -90,11 +90,12 @@ class SentRecord(Struct):
     error: str = ""
     transaction: ClientTransaction | None = None
     source: tuple[Partition, int] | None = None
-    """The record that it was made from, in a processor."""
+    """The input record from which a processor made it."""
 
     @property
     def is_promised(self) -> bool:
-        """Whether the client may rely on it: acked, and its transaction, if any, is committed."""
+        """Whether the client may rely on the record: acked, and its transaction, if any,
+        committed."""
         transaction = self.transaction
         return self.outcome is Outcome.ACKED and (
             transaction is None or transaction.outcome is TransactionOutcome.COMMITTED
@@ -102,7 +103,7 @@ class SentRecord(Struct):
 
     @property
     def is_refused(self) -> bool:
-        """Whether the client knows that nobody may read it."""
+        """Whether the client knows that no consumer may read it."""
         transaction = self.transaction
         return self.outcome is Outcome.FAILED or (
             transaction is not None and transaction.outcome is TransactionOutcome.ABORTED
@@ -124,8 +125,8 @@ class ReadRecord(Struct, frozen=True):
 class SharedRecord(Struct):
     """One record that a share consumer's application received.  `count`: the delivery count that
     the leader gave.  `is_accepted`: the application accepts it; else it releases it.
-    `is_acknowledged`: the leader has answered that it took the acceptance.  `ended_ms`: when the
-    acknowledgement was answered, -1 for never."""
+    `is_acknowledged`: whether the leader confirmed the acceptance.  `ended_ms`: the time of the
+    answer to the acknowledgement, -1 for none."""
 
     group: str
     consumer: str
@@ -138,39 +139,40 @@ class SharedRecord(Struct):
     is_acknowledged: bool = False
     ended_ms: int = -1
     is_sent: bool = False
-    """Its acknowledgement was sent, whether it arrived or not."""
+    """Whether its acknowledgement was sent, even if it did not arrive."""
     broker: int = -1
-    """The leader that gave it, and that gets the acknowledgement."""
+    """The leader that delivered it, and receives its acknowledgement."""
     asked_ms: int = -1
     asked: int = 0
-    """When the fetch was sent that brought it; as a step of the ledger, which orders what happened
-    within a millisecond."""
+    """The step of the ledger at which the fetch that brought it was sent; steps order events of one
+    millisecond."""
     sent: int = 0
-    """When its acknowledgement was sent, as a step of the ledger."""
+    """The step of the ledger at which its acknowledgement was sent."""
     ended: int = 0
-    """When the acknowledgement was answered, as a step of the ledger."""
+    """The step of the ledger at which its acknowledgement was answered."""
     error: str = ""
     """Kafka's name of the error with which the acknowledgement was refused."""
 
     @property
     def may_be_acknowledged(self) -> bool:
-        """An acceptance was sent that may have been stored: it has no answer, or an error that does
-        not exclude it."""
+        """Whether an acceptance may have been stored: one was sent, and it has no answer, or an
+        error that does not exclude it."""
         return self.is_accepted and self.is_sent and self.error not in _NOT_STORED
 
     def is_behind(self, settled: SharedRecord) -> bool:
-        """Whether the leader had settled that delivery of the record before it made this one: the
-        fetch was sent after the answer, or brought the acknowledgement itself."""
+        """Whether the leader had settled that delivery of the record before it made this one: this
+        fetch was sent after the answer, or carried the acknowledgement itself."""
         return settled.ended < self.asked or settled.sent == self.asked
 
     @property
     def is_released(self) -> bool:
-        """The leader has answered that it took the release."""
+        """Whether the leader confirmed the release."""
         return not self.is_accepted and self.ended_ms >= 0 and not self.error
 
 
 class ShareLeadership(NamedTuple):
-    """A broker leads a partition for a share group from now on, in this leader epoch."""
+    """The beginning of a broker's leadership of a partition for a share group, in this leader
+    epoch."""
 
     group: str
     partition: Partition
@@ -180,9 +182,9 @@ class ShareLeadership(NamedTuple):
 
 
 class GroupOffset(NamedTuple):
-    """An offset of a group as a client knows it: an acked commit, or the answer to an OffsetFetch
+    """A group's offset in a client's view: an acked commit, or the answer to an OffsetFetch
     (`offset` -1: there is none).  `known`: the offset of the last commit that had been acked when
-    the fetch was sent, -1 for none: commits that were acked later may be in the answer or not."""
+    the fetch was sent, -1 for none; the answer may include later commits or not."""
 
     group: str
     partition: Partition
@@ -192,8 +194,8 @@ class GroupOffset(NamedTuple):
 
 
 class ClientError(Struct, frozen=True):
-    """An error that a client received: `api` and `error` are Kafka's names.  If no response came,
-    the client's own `DISCONNECTED` or `REQUEST_TIMED_OUT`."""
+    """An error that a client received: `api` and `error` are Kafka's names.  Without a response it
+    is the client's own `DISCONNECTED` or `REQUEST_TIMED_OUT`."""
 
     at_ms: int
     client: str
@@ -203,7 +205,7 @@ class ClientError(Struct, frozen=True):
 
 
 class DeliveryLimits(NamedTuple):
-    """How often a record may be delivered to a share group: the lowest and the highest limit that
+    """The limits on the deliveries of a record to a share group: the lowest and the highest that
     were in force during the run (share.delivery.count.limit)."""
 
     lowest: int = 5
@@ -222,34 +224,34 @@ class Ledger:
         self.commits: list[GroupOffset] = []
         """Acked commits and fetched offsets; `add_commit` and `add_fetched` append to it."""
         self._acked: dict[tuple[str, Partition], int] = {}
-        """By group and partition, the offset of the last acked commit."""
+        """The offset of the last acked commit, by group and partition."""
         self.transactions: list[ClientTransaction] = []
         self.read_committed: dict[str, None] = {}
         """The consumers with isolation level read_committed."""
         self.deliveries: list[SharedRecord] = []
-        """What share consumers received, in order."""
+        """The deliveries to share consumers, in order."""
         self.delivery_limits: dict[str, DeliveryLimits] = {}
-        """By share group."""
+        """The limits by share group."""
         self.lock_duration_ms = 30_000
-        """How long a member of a share group may keep a record."""
+        """How long a member of a share group may hold a record."""
         self.share_leaderships: list[ShareLeadership] = []
-        """Those of all share groups, in order of time."""
+        """The share leaderships of all groups, in order of time."""
         self.present_share_groups: dict[str, None] = {}
-        """Share groups that had members when the run should have come to rest."""
+        """The share groups that had members at the time when the run should have settled."""
         self.unowned: list[tuple[str, Partition]] = []
-        """(group, partition) that no member of the group owned when the run should have come to
-        rest."""
+        """(group, partition) that no member of the group owned at the time when the run should have
+        settled."""
         self.errors: list[ClientError] = []
         """Errors that clients received."""
         self._step = 0
 
     def next_step(self) -> int:
-        """Number what happens now, behind all that happened before."""
+        """The number of the next step, greater than all before."""
         self._step += 1
         return self._step
 
     def add_commit(self, group: str, partition: Partition, offset: int) -> None:
-        """A commit was acked."""
+        """Add an acked commit."""
         self._acked[group, partition] = offset
         self.commits.append(GroupOffset(group, partition, offset, True))
 
@@ -258,11 +260,11 @@ class Ledger:
         return self._acked.get((group, partition), -1)
 
     def add_fetched(self, group: str, partition: Partition, offset: int, known: int) -> None:
-        """An OffsetFetch was answered; `known`: `acked_offset` when it was sent."""
+        """Add the answer to an OffsetFetch; `known`: `acked_offset` when it was sent."""
         self.commits.append(GroupOffset(group, partition, offset, False, known))
 
     def without_records(self) -> Ledger:
-        """A ledger of the same clients and transactions, without what they sent and read."""
+        """A ledger of the same clients and transactions, without sends and reads."""
         other = Ledger()
         other.transactions = self.transactions
         other.read_committed = dict(self.read_committed)

@@ -1,10 +1,9 @@
 """A client's view of the cluster: brokers, topics, partitions, leaders and their epochs.
 
-Owns: that view, when it must be refreshed, and which of two responses is newer.
-Never: sends (connections.py does), retries a client's operations.
-Kafka: org.apache.kafka.clients.Metadata and MetadataSnapshot; KIP-320 (never back to an older
-leader epoch), KIP-516 (topic ids), KIP-899 and KIP-1102 (rebootstrap), KIP-951 (errors that name
-the leader).
+Owns: that view, the times of its refreshes, and the choice of the newer of two responses. Never:
+sends (connections.py does), retries a client's operations. Kafka: org.apache.kafka.clients.Metadata
+and MetadataSnapshot; KIP-320 (never back to an older leader epoch), KIP-516 (topic ids), KIP-899
+and KIP-1102 (rebootstrap), KIP-951 (errors that name the leader).
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ def is_stale_metadata(error: ErrorCode) -> bool:
 
 
 def backoff_ms(attempts: int, first_ms: int, max_ms: int, rng: Rng) -> int:
-    """How long to wait after a failure that follows `attempts` earlier ones: doubled each time,
-    plus or minus 20 %.  Kafka: ExponentialBackoff."""
+    """The wait after a failure that follows `attempts` earlier ones: doubled for each, plus or
+    minus 20 %.  Kafka: ExponentialBackoff."""
     if first_ms >= max_ms:
         return max_ms
     factor = 1 - _JITTER + 2 * _JITTER * rng.random()
@@ -55,9 +54,9 @@ def backoff_ms(attempts: int, first_ms: int, max_ms: int, rng: Rng) -> int:
 
 
 def at_once_ms(sent_ms: int, now_ms: int) -> int:
-    """When to repeat, without a backoff, a request of `sent_ms` that was answered now: at once; or
-    in a millisecond if the answer took no time.  Virtual links may have no latency, and the same
-    answer would come for ever."""
+    """The time at which to repeat, without a backoff, a request of `sent_ms` that was answered now:
+    at once, or a millisecond later if the answer took no time.  Over virtual links without latency
+    a client could repeat for ever."""
     return max(now_ms, sent_ms + 1)
 
 
@@ -72,7 +71,7 @@ class MetadataSettings(Struct, frozen=True):
 
 
 class PartitionView(Struct):
-    """A partition in the last response.  `leader` NO_BROKER: none, or one whose broker is not in
+    """A partition in the last response.  `leader` NO_BROKER: there is none, or its broker is not in
     the response."""
 
     index: int
@@ -111,10 +110,10 @@ class Metadata:
         self.version = 0
         self.controller = NO_BROKER
         self.cluster_id: str | None = None
-        """None before the first response, and after a rebootstrap."""
+        """The cluster's id; None before the first response, and after a rebootstrap."""
         self._names: dict[bytes, str] = {}
         self._epochs: dict[Partition, int] = {}
-        """The newest leader epoch seen.  Kafka: Metadata.lastSeenLeaderEpochs."""
+        """The newest leader epoch of each partition.  Kafka: Metadata.lastSeenLeaderEpochs."""
         self._topic_ids: dict[str, bytes] = {}
         self._needs_update = True
         self._refreshed_ms = -settings.retry_backoff_max_ms
@@ -168,7 +167,7 @@ class Metadata:
             self._schedule()
 
     def request_update(self) -> None:
-        """The view may be outdated: refresh as soon as the backoff allows."""
+        """Refresh as soon as the backoff allows, because the view may be outdated."""
         if not self._needs_update:
             self._needs_update = True
             self._schedule()
@@ -190,13 +189,14 @@ class Metadata:
         return self._request_version
 
     def update_failed(self, now_ms: int) -> None:
-        """There was no response, or one without brokers."""
+        """Handle a missing response, or one without brokers."""
         self._failures += 1
         self._refreshed_ms = now_ms
         self._schedule()
 
     def rebootstrap(self, bootstrap: tuple[int, ...]) -> None:
-        """No known broker is reachable: start again from the bootstrap servers, without topics."""
+        """Start again from the bootstrap servers, without topics, because no known broker is
+        reachable."""
         self.brokers = bootstrap
         self.cluster_id = None
         self.topics = {}
@@ -209,7 +209,7 @@ class Metadata:
     def update(
         self, body: Any, request_version: int, now_ms: int
     ) -> list[tuple[str, int, ErrorCode]]:
-        """Take a MetadataResponse.  Returns the errors in it: (topic, partition or -1, error)."""
+        """Apply a MetadataResponse.  Returns the errors in it: (topic, partition or -1, error)."""
         if not body.brokers:
             self.update_failed(now_ms)
             return []
@@ -284,8 +284,8 @@ class Metadata:
         )
 
     def update_leader(self, topic: str, partition: int, leader: int, leader_epoch: int) -> bool:
-        """An error response named the leader (KIP-951).  Returns whether it is newer than the view.
-        Kafka: Metadata.updatePartitionLeadership."""
+        """Apply an error response that names the leader (KIP-951).  Returns whether it is newer
+        than the view. Kafka: Metadata.updatePartitionLeadership."""
         view = self.topics.get(topic)
         known = self._epochs.get((topic, partition), NO_EPOCH)
         if view is None or partition >= len(view.partitions) or leader_epoch <= known or leader < 0:
@@ -301,7 +301,7 @@ class Metadata:
     # ------------------------------------------------------------------------------ time
 
     def _schedule(self) -> None:
-        """Set `due_ms`, after a change of anything that it depends on."""
+        """Set `due_ms`, after a change of any value that it depends on."""
         rng = self._rng
         if rng is None:
             return

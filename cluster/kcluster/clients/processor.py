@@ -7,8 +7,8 @@ Kafka: an application with KafkaConsumer and KafkaProducer as in KIP-447; Kafka 
 exactly_once_v2 does the same.
 
 After an abort the application reads again from the committed offsets.  After a fatal error it ends.
-DIFFERS: after an abort because of an error it waits for retry.backoff.ms first.  With Kafka's
-clients each try takes time anyway.
+DIFFERS: after an abort because of an error it waits for retry.backoff.ms first.  Each attempt of
+Kafka's clients takes time anyway.
 """
 
 from __future__ import annotations
@@ -44,21 +44,23 @@ from kcluster.protocol.records.records import Record
 from kcluster.timers import NEVER_MS
 
 BUSY_US: Final = NEVER_MS * 1_000
-"""The application is in a transaction: it does not call poll()."""
+"""The busy time of an application in a transaction: endless, as it does not call poll() before the
+end."""
 
 _MEMBERSHIP_ERRORS: Final = (
     ErrorCode.UNKNOWN_MEMBER_ID.name,
     ErrorCode.ILLEGAL_GENERATION.name,
     ErrorCode.FENCED_INSTANCE_ID.name,
 )
-"""Errors by which a group says that the member is none, or was one of an older generation."""
+"""Errors with which a group refuses a member that it does not know, or that has an older
+generation."""
 
 Input = tuple[Partition, int, int]
 """(partition, offset, leader epoch) of a record to be processed."""
 
 
 class ProducerWire:
-    """The wire of a processor's producer: the processor's, with connections of its own."""
+    """The wire of a processor's producer: the processor's own, with separate connections."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -108,7 +110,7 @@ class ProcessorConsumer(Consumer):
             self._busy_until_us = BUSY_US
 
     def continue_polling(self, ended: ClientTransaction, now_ms: int) -> None:
-        """The transaction is over.  If it was not committed: read again from the committed
+        """Go on after a transaction.  If it was not committed, read again from the committed
         offsets."""
         self._busy_until_us = 0
         if ended.outcome is not TransactionOutcome.COMMITTED:
@@ -121,7 +123,7 @@ class ProcessorConsumer(Consumer):
         self._turn(now_ms)
 
     def _on_failed(self, ended: ClientTransaction, now_ms: int) -> None:
-        """The transaction was aborted because of an error.  If the group refused the offsets, the
+        """Go on after a transaction that an error aborted.  If the group refused the offsets, the
         member joins again, as after a refused OffsetCommit.  Kafka Streams: TaskMigratedException,
         after which it subscribes again."""
         self._busy_until_us = (now_ms + self.settings.retry_backoff_ms) * 1_000
@@ -131,7 +133,7 @@ class ProcessorConsumer(Consumer):
             self.commits.refused(ErrorCode[error], generation, now_ms)
 
     def offsets_of(self, inputs: list[Input]) -> TransactionOffsets:
-        """The offsets after these records, as a member of the group commits them."""
+        """The offsets after these records, for the commit of a member of the group."""
         offsets: dict[Partition, tuple[int, int]] = {}
         for partition, offset, epoch in inputs:
             offsets[partition] = (offset + 1, epoch)
@@ -144,7 +146,8 @@ class ProcessorConsumer(Consumer):
 
 
 class ProcessorApplication(TransactionalApplication):
-    """Makes one record of each input.  `on_ended(transaction)`: it is over."""
+    """Makes one record of each input.  `on_ended(transaction)`: called at the end of each
+    transaction."""
 
     def __init__(
         self,
@@ -240,7 +243,7 @@ class Processor:
         application.on_ended = self._on_ended
         self.plan, self.settings = reads
         self._ended: ClientTransaction | None = None
-        """The last transaction, until the consumer knows that it is over."""
+        """The last transaction, until the consumer has been told of its end."""
 
     # ------------------------------------------------------------------------- callbacks
 
@@ -265,13 +268,13 @@ class Processor:
         return self.consumer.failed or (transactions.error if transactions.is_fatal else "")
 
     def start(self, wire: Wire, now_ms: int) -> None:
-        """Begin: the application starts both clients."""
+        """Start the application, which starts both clients."""
         self.producer.start(ProducerWire(wire), now_ms)
         self.consumer.start(wire, now_ms)
         self._hand_over(now_ms)
 
     def on_reply(self, broker_id: int, correlation_id: int, body: Message, now_ms: int) -> None:
-        """A response has arrived."""
+        """Handle a response."""
         if broker_id & PRODUCER_CONNECTION:
             name = broker_id - PRODUCER_CONNECTION
             self.producer.on_reply(name, correlation_id, body, now_ms)
@@ -280,7 +283,7 @@ class Processor:
         self._hand_over(now_ms)
 
     def on_disconnected(self, broker_id: int, now_ms: int) -> None:
-        """A connection broke."""
+        """Handle the end of a connection."""
         if broker_id & PRODUCER_CONNECTION:
             self.producer.on_disconnected(broker_id - PRODUCER_CONNECTION, now_ms)
         else:
@@ -288,7 +291,7 @@ class Processor:
         self._hand_over(now_ms)
 
     def on_tick(self, now_ms: int) -> None:
-        """`deadline_ms` has come."""
+        """Take a turn, because `deadline_ms` has come."""
         for client in (self.producer, self.consumer):
             if client.deadline_ms is not None and client.deadline_ms <= now_ms:
                 client.on_tick(now_ms)
@@ -302,7 +305,7 @@ class Processor:
         self._hand_over(now_ms)
 
     def abort(self, now_ms: int) -> None:
-        """The process dies: nothing more is sent."""
+        """Die with the process: send nothing more."""
         self.producer.abort(now_ms)
         self.consumer.abort(now_ms)
 
@@ -321,7 +324,7 @@ class Processor:
         self._ended = ended
 
     def _hand_over(self, now_ms: int) -> None:
-        """Pass records from the consumer to the producer, and the end of the transaction back."""
+        """Pass records from the consumer to the producer, and ends of transactions back."""
         consumer, producer, application = self.consumer, self.producer, self.application
         while True:
             if self._ended is not None and not producer.transactions.is_busy:

@@ -1,11 +1,11 @@
 """The project's own share consumer, which behaves as Kafka's Java share consumer does.
 
 Owns: a member of a share group (ShareGroupHeartbeat), its share sessions with the leaders
-(ShareFetch, ShareAcknowledge), and its application: a loop of poll() that accepts or releases
-what it got.  Never: decides which member gets a record (the leaders do).
-Kafka: KafkaShareConsumer with implicit acknowledgement, ShareConsumeRequestManager; KIP-932.
+(ShareFetch, ShareAcknowledge), and its application: a loop of poll() that accepts or releases the
+records.  Never: decides which member gets a record (the leaders do). Kafka: KafkaShareConsumer with
+implicit acknowledgement, ShareConsumeRequestManager; KIP-932.
 
-What a poll returned is acknowledged with the next fetch of the same broker.
+The records of a poll are acknowledged with the next fetch from their broker.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RELEASE: Final = 2
 LEAVE_EPOCH: Final = -1
 FINAL_EPOCH: Final = -1
 CLOSE_LIMIT_MS: Final = 1_000
-"""How long the last acknowledgements may take.  DIFFERS: Kafka waits up to 30 s in close()."""
+"""The time limit of the last acknowledgements.  DIFFERS: Kafka waits up to 30 s in close()."""
 _HEARTBEAT: Final = int(ApiKey.SHARE_GROUP_HEARTBEAT)
 _FETCH: Final = int(ApiKey.SHARE_FETCH)
 _ACKNOWLEDGE: Final = int(ApiKey.SHARE_ACKNOWLEDGE)
@@ -49,24 +49,24 @@ class SessionOfMember:
     def __init__(self) -> None:
         self.epoch = 0
         self.partitions: dict[Partition, bytes] = {}
-        """Those that the broker knows of, each with the id of its topic."""
+        """The partitions that the broker knows of, each with the id of its topic."""
         self.acks: dict[Partition, list[SharedRecord]] = {}
-        """To be sent with the next fetch."""
+        """The acknowledgements for the next fetch."""
         self.is_in_flight = False
         self.fetch_at_ms = 0
         self.answered_ms = -1
-        """When the last fetch was sent that was answered; -1 after an error, of a partition too."""
+        """The time at which the last answered fetch was sent; -1 after an error, even of one
+        partition."""
 
     def reset(self) -> None:
-        """The session is over: what was not acknowledged will be delivered again."""
+        """End the session: records without an acknowledgement will be delivered again."""
         self.epoch = 0
         self.partitions = {}
         self.acks = {}
 
 
 class _AskContext(NamedTuple):
-    """A request of a session: its acknowledgements, when it was sent, also as a step of the
-    ledger."""
+    """A request of a session: its acknowledgements, and its time, also as a step of the ledger."""
 
     session: SessionOfMember
     acks: dict[Partition, list[SharedRecord]]
@@ -95,7 +95,7 @@ class ShareConsumer(ClientBase):
         self.settings = settings
         self.failed = ""
         self.active_ms = 0
-        """When it last received or acknowledged a record."""
+        """The time at which it last received or acknowledged a record."""
         self._release_share = release_share
         self._delivered = 0
         self._coordinator = Coordinator(settings, self.metadata, self.network)
@@ -106,7 +106,8 @@ class ShareConsumer(ClientBase):
         self._is_heartbeat_in_flight = False
         self._failures = 0
         self._sends_all = True
-        """The next heartbeat has every field: it joins, or the last one had no good answer."""
+        """Whether the next heartbeat has every field: it joins, or the last one had no good
+        answer."""
         self._assigned: list[tuple[bytes, list[int]]] = []
         self._sessions: dict[int, SessionOfMember] = {}
         self._start_ms = 0
@@ -128,18 +129,18 @@ class ShareConsumer(ClientBase):
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that it received is acknowledged."""
+        """Whether it has acknowledged everything that it received."""
         return not any(session.acks or session.is_in_flight for session in self._sessions.values())
 
     def has_asked_since(self, since_ms: int) -> bool:
-        """Whether the leaders of all its partitions have answered a fetch that it sent then or
-        later: as far as it knows, none of them was replaced since."""
+        """Whether the leaders of all its partitions have answered a fetch that it sent at this time
+        or later, so that none of them was replaced since, as far as it knows."""
         leaders = {self.metadata.leader(*one): None for one in self.assignment}
         sessions = [self._sessions.get(leader) for leader in leaders]
         return all(one is not None and one.answered_ms >= since_ms for one in sessions)
 
     def position(self, topic: str, partition: int) -> int:
-        """A share consumer has none: the group's leaders do."""
+        """Always -1: positions are the group's, at the leaders."""
         return -1
 
     def stop(self, now_ms: int) -> None:
@@ -149,7 +150,7 @@ class ShareConsumer(ClientBase):
         self._turn(now_ms)
 
     def abort(self, now_ms: int) -> None:
-        """The process dies: nothing more is sent."""
+        """Die with the process: send nothing more."""
         self._close()
 
     # ---------------------------------------------------------------------------- a turn
@@ -249,8 +250,8 @@ class ShareConsumer(ClientBase):
                     for topic in response.assignment.topic_partitions
                 ]
             return
-        # An assignment in an answer that was lost comes again in the answer to a full request.
-        # Kafka: AbstractHeartbeatRequestManager.resetHeartbeatState.
+        # The answer to a full request repeats an assignment whose first answer was lost. Kafka:
+        # AbstractHeartbeatRequestManager.resetHeartbeatState.
         self._sends_all = True
         if not failure:
             self.network.record_error(now_ms, _HEARTBEAT, error.name)
@@ -275,7 +276,8 @@ class ShareConsumer(ClientBase):
     # -------------------------------------------------------------------------- sessions
 
     def _fetch_all(self, now_ms: int) -> int:
-        """Send a fetch to each leader without one in flight.  Returns when to try again."""
+        """Send a fetch to each leader without one in flight.  Returns the time of the next
+        attempt."""
         by_leader: dict[int, dict[Partition, None]] = {}
         for topic, number in self.assignment:
             leader = self.metadata.leader(topic, number)
@@ -338,7 +340,7 @@ class ShareConsumer(ClientBase):
         self.network.send(leader, _FETCH, body, now_ms, self._on_fetched, context=context)
 
     def _acknowledge(self, broker_id: int, session: SessionOfMember, now_ms: int) -> None:
-        """The last acknowledgements of a session, which ends it."""
+        """Send the last acknowledgements of a session, which ends it."""
         acks, session.acks = session.acks, {}
         step = self.ledger.next_step()
         kind = m.ShareAcknowledgeRequest
@@ -404,7 +406,7 @@ class ShareConsumer(ClientBase):
         key: Partition,
         now_ms: int,
     ) -> None:
-        """The answer to acknowledgements."""
+        """Handle the answer to acknowledgements."""
         if error and deliveries:
             self.network.record_error(now_ms, api_key, error.name, key)
         for delivery in deliveries:
@@ -414,7 +416,7 @@ class ShareConsumer(ClientBase):
             self.active_ms = now_ms
 
     def _take(self, asked: _AskContext, key: Partition, data: Any, now_ms: int) -> bool:
-        """Deliver what was acquired to the application.  Returns whether there was any."""
+        """Deliver acquired records to the application.  Returns whether there were any."""
         session = asked.session
         error = error_of(data.error_code)
         if error:
@@ -483,7 +485,8 @@ class ShareConsumer(ClientBase):
 
 
 def _batches(kind: Any, deliveries: list[SharedRecord], step: int) -> list[Any]:
-    """To be sent: one acknowledgement batch for each run of offsets, with a type for each."""
+    """The acknowledgement batches to send: one for each run of offsets, with a type for each
+    offset."""
     batches: list[Any] = []
     for delivery in sorted(deliveries, key=lambda one: one.offset):
         delivery.is_sent, delivery.sent = True, step

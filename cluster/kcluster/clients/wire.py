@@ -1,4 +1,4 @@
-"""The interface between a client and its driver; the same on both clocks.
+"""The interface between a client and its driver, on both clocks.
 
 Owns: the protocols `ClientStateMachine` (called by the driver) and `Wire` (called by the client).
 Never: moves bytes (drivers/wires/virtual.py carries messages as objects, drivers/wires/tcp.py
@@ -14,7 +14,7 @@ from kcluster.contract import Rng
 from kcluster.protocol.messages import Message
 
 SECOND_CONNECTION: Final = 1 << 30
-"""Added to a broker's id to name a second connection to that broker.  A consumer has a separate
+"""Added to a broker's id to mean a second connection to that broker.  A consumer has a separate
 connection to its group coordinator, so that heartbeats and commits do not wait behind a fetch.
 Kafka: for this, AbstractCoordinator subtracts the coordinator's node id from Integer.MAX_VALUE."""
 PRODUCER_CONNECTION: Final = 1 << 29
@@ -44,7 +44,7 @@ class Wire(Protocol):
 
     @property
     def rng(self) -> Rng:
-        """The client's own random numbers, seeded."""
+        """The client's own seeded random numbers."""
 
     def send(
         self,
@@ -66,16 +66,16 @@ class ClientStateMachine(Protocol):
 
     @property
     def deadline_ms(self) -> int | None:
-        """When `on_tick` is to be called; None for never."""
+        """The time at which `on_tick` must be called; None for never."""
 
     def start(self, wire: Wire, now_ms: int) -> None:
-        """Begin.  Called once, before any other callback."""
+        """Begin; called once, before any other callback."""
 
     def on_reply(self, broker_id: int, correlation_id: int, body: Message, now_ms: int) -> None:
-        """A response has arrived.  A Produce request with acks=0 gets none."""
+        """Take a response.  A Produce request with acks=0 has none."""
 
     def on_disconnected(self, broker_id: int, now_ms: int) -> None:
-        """A connection broke or was refused; its requests in flight get no response."""
+        """Take the end, or the refusal, of a connection; its requests in flight get no response."""
 
     def on_tick(self, now_ms: int) -> None:
-        """`deadline_ms` has come."""
+        """Take a turn, because `deadline_ms` has come."""

@@ -1,11 +1,11 @@
 """The topology's topics: created as soon as the brokers that should host them are available.
 
-Owns: when a topic of the topology is created.  Never: how (topics/topics.py).
+Owns: the moment at which a topic of the topology is created.  Never: creates it (topics/topics.py).
 Kafka: no counterpart; an operator waits for the brokers, then creates topics.
 
 As soon as all expected brokers are unfenced, all topics are created.  If a session timeout passes
-before, each topic is created as soon as the available brokers can host it.  A topic that is refused
-stays pending, with the reason: whoever starts the cluster reports it (operations/settled.py).
+before that, each topic is created as soon as the available brokers can host it.  A refused topic
+stays pending, with the reason, which the start of the cluster reports (operations/settled.py).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Bootstrap:
         self._pending = metadata.log.pending_topics
 
     def start(self, now_ms: int) -> None:
-        """Do not wait for missing brokers longer than a session timeout."""
+        """Begin to wait for missing brokers, for a session timeout at most."""
 
         def time_out(at_ms: int) -> None:
             self._pending.timed_out = True
@@ -58,7 +58,7 @@ class Bootstrap:
             self._metadata.timers.set(_TIMER, now_ms + timeout_ms, time_out)
 
     def on_broker_unfenced(self, now_ms: int) -> None:
-        """A broker has become active."""
+        """Create the topics that a broker that has become active makes possible."""
         pending, is_active = self._pending, self._metadata.image.is_active
         if pending.topics and (pending.timed_out or all(map(is_active, pending.expected_brokers))):
             self._create(now_ms)
@@ -75,8 +75,8 @@ class Bootstrap:
             self._metadata.timers.cancel(_TIMER)
 
     def _create_topic(self, spec: TopicSpec, now_ms: int) -> ApiError:
-        """As an operator does it who keeps to the limit of a request: one request per topic, and
-        for a very large topic further ones that add partitions."""
+        """Create a topic as an operator would who keeps to the limit of a request: one request per
+        topic, and for a very large topic further ones that add partitions."""
         topic = creatable_topic(spec)
         assignments = topic.assignments
         count = len(assignments) or spec.partitions

@@ -1,8 +1,9 @@
-"""What outlives a controller's process: the metadata log, its leader epoch, the pending topics.
+"""The state that outlives a controller's process: the metadata log, its leader epoch, the pending
+topics.
 
-Owns: the records, the leader epoch, the voters, which topics of the topology are still to be
-created.  Never: applies a record (node.py does), replicates one.
-Kafka: __cluster_metadata, KafkaRaftClient's quorum state; KIP-595.
+Owns: the records, the leader epoch, the voters, the topics of the topology that do not exist yet.
+Never: applies a record (node.py does), replicates one. Kafka: __cluster_metadata, KafkaRaftClient's
+quorum state; KIP-595.
 
 # DIFFERS: the voters share one log, and the fabric has one controller node: the active voter's
 # process runs there (docs/decisions/005).
@@ -24,14 +25,14 @@ VOTERS: Final = (CONTROLLER_ID, CONTROLLER_ID + 1, CONTROLLER_ID + 2)
 
 
 MAX_FETCHED_RECORDS: Final = 2_000
-"""A broker that is behind reads no more in one fetch, so that no step of a broker takes long.
+"""The most records that a broker reads in one fetch, so that no step of a broker takes long.
 Kafka's bound is in bytes: KafkaRaftClient.MAX_FETCH_SIZE_BYTES."""
 
 
 class PendingTopics:
-    """The topology's topics that are still to be created, and the brokers to wait for.
+    """The topology's topics that do not exist yet, and the brokers to wait for.
 
-    `refused`: by topic, why it could not be created with the brokers that were active then.
+    `refused`: by topic, the error of its creation with the brokers that were active then.
     """
 
     __slots__ = ("expected_brokers", "refused", "timed_out", "topics")
@@ -41,7 +42,8 @@ class PendingTopics:
         self.expected_brokers = expected_brokers
         self.refused: dict[str, ApiError] = {}
         self.timed_out = False
-        """The first session timeout has passed: missing brokers are not waited for any more."""
+        """Whether the first session timeout has passed, so that missing brokers are not waited for
+        any more."""
 
 
 class MetadataLog:
@@ -52,15 +54,16 @@ class MetadataLog:
     def __init__(self) -> None:
         self.records: list[MetadataRecord] = []
         self._batch_ends: list[int] = []
-        """The end offset of each batch.  What was committed together is seen together."""
+        """The end offset of each batch.  Records that were committed together are fetched
+        together."""
         self.epoch = 0
         self.note_count = 0
-        """How many notes all controllers have made, so that no two of them share an id."""
+        """The number of notes of all controllers, so that no two notes share an id."""
         self.pending_topics: PendingTopics | None = None
         """None before the first controller's start."""
 
     def end_batch(self) -> None:
-        """The records appended since the last call are one batch."""
+        """End the batch of the records appended since the last call."""
         self._batch_ends.append(len(self.records))
 
     def fetch_end(self, offset: int) -> int:

@@ -1,13 +1,13 @@
 """The controller as one node: inputs in, effects out; all metadata changes pass through here.
 
-Owns: the metadata log's image, which brokers wait for more of the log, the controller's parts.
-Never: decides (its parts do); does I/O, reads a clock, draws randomness except from its rng.
-Kafka: QuorumController, ControllerApis.  One node is active at a time: when its process dies, the
-next one takes over the metadata log, which outlives it (metadata_log.py, docs/decisions/005).
+Owns: the metadata log's image, the brokers that wait for new records, the controller's parts.
+Never: decides (its parts do); does I/O, reads a clock, draws randomness except from its rng. Kafka:
+QuorumController, ControllerApis.  One node is active at a time: when its process dies, the next one
+takes over the metadata log, which outlives it (metadata_log.py, docs/decisions/005).
 
-What a step returns, in this order: notes as they were made, then the new records for every broker
-that waits for metadata, then the answers.  So a broker that asked for a change over a link without
-delay has seen the change when it gets the answer.
+A step returns its notes, then the new records for every broker that waits for metadata, then the
+answers.  So a broker that requested a change over a link without delay has applied the change when
+it gets the answer.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ from kcluster.protocol.releases import Release, latest
 from kcluster.timers import NEVER_MS, Timers
 
 DELTAS_KEPT: Final = 8
-"""Brokers are mostly at one offset, or at two."""
+"""The number of deltas that are kept: brokers are mostly at one offset, or at two."""
 
 
 class _WaitingFetch(Struct, gc=False):
-    """A broker's MetadataFetch that found nothing new."""
+    """A broker's MetadataFetch that waits, because there was nothing new."""
 
     request_id: int
     offset: int
@@ -109,9 +109,11 @@ class ControllerNode:
         self._log: list[MetadataRecord] = self.log.records
         self._waiting: dict[int, _WaitingFetch] = {}
         self._news_end = 0
-        """End of the log when its news were last sent: who still waits has all before it."""
+        """The end of the log when new records were last sent: waiting brokers have all records
+        before it."""
         self._deltas: dict[tuple[int, int], MetadataDelta] = {}
-        """By first and end offset: the newest that were sent, the same object to all brokers."""
+        """The newest deltas that were sent, by first and end offset; one object serves all
+        brokers."""
         self._effects: list[Effect] = []
         self._answers: list[Effect] = []
         self._now_ms = 0
@@ -148,7 +150,7 @@ class ControllerNode:
         return next_ms if next_ms < NEVER_MS else None
 
     def step(self, now_ms: int, incoming: Input) -> Sequence[Effect]:
-        """Take one input; return what is to be done, in order."""
+        """Take one input; return the effects, in order."""
         self._now_ms = now_ms
         match incoming:
             case PeerRequest(body=MetadataFetch() as fetch):
@@ -162,11 +164,11 @@ class ControllerNode:
             case MoveLeader():
                 self.leader_elections.move(incoming)
             case PeerDisconnected(peer=peer):
-                # Its process is gone, so no answer is needed.  Its session will expire.
+                # The process is gone, so no answer is needed.  Its session will expire.
                 self._stop_waiting(peer)
             case _:
-                # PeerResponse: the controller asks nothing.  Request: it has no clients.  Shutdown:
-                # its process is killed, never shut down.
+                # PeerResponse: the controller sends no requests.  Request: it has no clients.
+                # Shutdown: its process is killed, never shut down.
                 pass
         if self._waiting and self._news_end != len(self._log):
             self._send_news()
@@ -192,7 +194,7 @@ class ControllerNode:
             message = message.body
         handler = self._handlers.get(type(message).__name__)
         if handler is None:
-            return  # not a message to a controller: its sender's timeout expires
+            return  # no message for a controller: the sender's timeout expires
         body = handler(message, now_ms)
         if message is not request.body:
             self.mutation_quotas.end(body)
@@ -241,7 +243,7 @@ class ControllerNode:
         return self.config.override(dynamic)
 
     def _fetch_metadata(self, request: PeerRequest, fetch: MetadataFetch, now_ms: int) -> None:
-        """A broker that asks from `offset` on has all records before it."""
+        """Answer a broker's fetch from `offset` on; the broker has all records before it."""
         self.quorum.record_fetch(request.source, fetch.offset, now_ms)
         self.membership.on_metadata_applied(request.source, fetch.offset - 1)
         self._stop_waiting(request.source)
@@ -275,9 +277,9 @@ class ControllerNode:
         self._effects.append(Send(broker_id, PeerResponse(self.node_id, waiting.request_id, body)))
 
     def _fetch_end(self, broker_id: int, offset: int) -> int:
-        """Where the answer to a broker's fetch ends.  It gets the records up to its registration at
-        once: roles that it had before must not take effect.  Kafka: MetadataLoader, which publishes
-        nothing until it has caught up."""
+        """The end of the answer to a broker's fetch.  A broker gets all records up to its
+        registration at once, because roles from before it must not take effect.  Kafka:
+        MetadataLoader, which publishes nothing until it has caught up."""
         session = self.membership.sessions.get(broker_id)
         if session is not None and offset <= session.registration_offset:
             return len(self._log)
@@ -299,7 +301,7 @@ class ControllerNode:
     # ------------------------------------------------------------------------------- notes
 
     def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
-        """Report what was decided; the result names the note as a cause of others."""
+        """Report a decision; the result identifies the note, as the cause of other notes."""
         self.log.note_count += 1
         note_id = (self.node_id, self.log.note_count)
         self._effects.append(Note(note_id, self._now_ms, event, cause))

@@ -1,9 +1,9 @@
-"""What the controller's parts see of it: the metadata, one way to change it, one way to report why;
-and what membership sees of the partitions.
+"""The controller's interfaces to its parts: the metadata, a method to change it, and one to report
+reasons; and the interface of the partitions to membership.
 
 Owns: the ports' shapes.  Never: holds state: each part (Membership, Partitions, Topics, Configs, …)
-owns its own and is given its ports by its constructor.
-Kafka: what QuorumController passes to its managers, and ControllerResult, by which they answer.
+owns its own and gets its ports from its constructor. Kafka: QuorumController's arguments to its
+managers, and their results (ControllerResult).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class MetadataPort(Protocol):
 
     @property
     def image(self) -> MetadataImage:
-        """The metadata as of the last record, always the same object.  Only `commit` changes it."""
+        """The metadata after the last record, always as one object, which only `commit` changes."""
 
     @property
     def log(self) -> MetadataLog:
-        """Who leads the log, in which epoch."""
+        """The leader of the log, and its epoch."""
 
     @property
     def end_offset(self) -> int:
@@ -46,7 +46,7 @@ class MetadataPort(Protocol):
 
     @property
     def release(self) -> Release:
-        """The controller's own: it knows the configs that this release has."""
+        """The controller's own release, whose configs it knows."""
 
     @property
     def cluster_id(self) -> str:
@@ -58,13 +58,13 @@ class MetadataPort(Protocol):
 
     @property
     def timers(self) -> Timers:
-        """The controller's deadlines.  Each part sets keys of its own."""
+        """The controller's deadlines.  Each part has keys of its own."""
 
     def commit(self, records: Sequence[MetadataRecord]) -> None:
         """Append records to the log and apply them."""
 
     def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
-        """Report what was decided; the result names the note as a cause of others."""
+        """Report a decision; the result identifies the note, as the cause of other notes."""
 
 
 PartitionKey = tuple[bytes, int]
@@ -72,16 +72,16 @@ PartitionKey = tuple[bytes, int]
 
 
 class PartitionsOfBrokers(Protocol):
-    """What becomes of partitions when a broker comes or goes.  Partitions implements it.
+    """The changes of partitions when a broker comes or goes.  Partitions implements it.
 
     The caller commits the records that these methods return.
     """
 
     def led_by(self, broker_id: int) -> int:
-        """How many partitions a broker leads."""
+        """The number of partitions that a broker leads."""
 
     def in_sync_on(self, broker_id: int) -> list[PartitionKey]:
-        """The partitions whose ISR a broker is in, by topic and number."""
+        """The partitions whose ISR includes a broker, by topic and number."""
 
     def on_broker_leaving(
         self,
@@ -96,4 +96,5 @@ class PartitionsOfBrokers(Protocol):
         restart, out of ELRs."""
 
     def on_broker_unfenced(self, reason: Unfenced, cause: NoteId | None) -> list[MetadataRecord]:
-        """The records that elect leaders where there is none and this broker may lead."""
+        """The records that elect leaders for the leaderless partitions that this broker may
+        lead."""

@@ -1,14 +1,13 @@
 """The quorum: DescribeQuorum 55 (v0-2), AddRaftVoter 80 (v0-1), RemoveRaftVoter 81 (v0),
 UnregisterController 94 (v0).
 
-Owns: how far each broker has read the metadata log, and when.  Never: replicates the log, which the
-voters share (metadata_log.py).
-Kafka: KafkaRaftClient.handleDescribeQuorumRequest, LeaderState, AddVoterHandler,
-RemoveVoterHandler, QuorumController.unregisterController; KIP-595, KIP-836,
+Owns: each broker's place in the metadata log, with its times.  Never: replicates the log, which the
+voters share (metadata_log.py). Kafka: KafkaRaftClient.handleDescribeQuorumRequest, LeaderState,
+AddVoterHandler, RemoveVoterHandler, QuorumController.unregisterController; KIP-595, KIP-836,
 KIP-853, KIP-1312.
 
-DIFFERS: all brokers are observers, as none is a controller; the controller has no listener, so the
-answer names no endpoints.
+DIFFERS: all brokers are observers, because none is a controller; the controller has no listener, so
+the answer has no endpoints.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from kcluster.protocol.names import CLUSTER_METADATA_TOPIC
 
 CONTROLLER_LISTENER: Final = "CONTROLLER"
 OBSERVER_SESSION_MS: Final = 300_000
-"""A broker that has not fetched for this long is forgotten.
-Kafka: LeaderState.OBSERVER_SESSION_TIMEOUT_MS."""
+"""The time after which a broker that does not fetch is forgotten. Kafka:
+LeaderState.OBSERVER_SESSION_TIMEOUT_MS."""
 
 FIRST_WITH_UNREGISTRATION: Final = 33
 """The metadata.version (4.4-IV2) from which on controllers can be unregistered."""
@@ -37,13 +36,13 @@ NO_DIRECTORY: Final = bytes(16)
 
 
 class Observer(Struct):
-    """How far a broker has read the metadata log."""
+    """A broker's place in the metadata log."""
 
     log_end_offset: int
     last_fetch_ms: int
     last_caught_up_ms: int = -1
     leader_end_offset: int = -1
-    """End of the log when it last fetched."""
+    """The end of the log at its last fetch."""
 
 
 class Quorum:
@@ -51,13 +50,13 @@ class Quorum:
 
     def __init__(self, metadata: MetadataPort) -> None:
         self.observers: dict[int, Observer] = {}
-        """By broker id: who has fetched the metadata log."""
+        """The brokers that have fetched the metadata log, by id."""
         self._metadata = metadata
         self._log = metadata.log
         self._records = metadata.log.records
 
     def handlers(self) -> dict[str, Handler]:
-        """See registry.py."""
+        """The handlers of this part; see registry.py."""
         return {
             "DescribeQuorumRequest": self.describe_quorum,
             "AddRaftVoterRequest": self.add_voter,
@@ -66,14 +65,14 @@ class Quorum:
         }
 
     def record_fetch(self, broker_id: int, offset: int, now_ms: int) -> None:
-        """A broker that fetches from `offset` on has all records before it."""
+        """Record a broker's fetch from `offset` on: it has all records before it."""
         observer = self.observers.get(broker_id)
         if observer is None:
             observer = self.observers[broker_id] = Observer(offset, now_ms)
         if offset >= len(self._records):
             observer.last_caught_up_ms = now_ms
         elif 0 < observer.leader_end_offset <= offset:
-            # It has all records that the log had when it last fetched.
+            # It has all records that the log had at its previous fetch.
             observer.last_caught_up_ms = max(observer.last_caught_up_ms, observer.last_fetch_ms)
         observer.log_end_offset, observer.last_fetch_ms = offset, now_ms
         observer.leader_end_offset = len(self._records)
@@ -83,10 +82,9 @@ class Quorum:
     def describe_quorum(
         self, request: m.DescribeQuorumRequest, now_ms: int
     ) -> m.DescribeQuorumResponse:
-        """Behaviour: answers a request for partition 0 of __cluster_metadata alone.  In any other
-        request each partition is unknown.
-        Versions: v1 when a replica last fetched and last was caught up (KIP-836), v2 directory ids
-        and endpoints (KIP-853)."""
+        """Answer a request for partition 0 of __cluster_metadata alone.  In any other request each
+        partition is unknown. Versions: v1 the times of a replica's last fetch and of its being
+        caught up (KIP-836), v2 directory ids and endpoints (KIP-853)."""
         requested = [
             (topic.topic_name, p.partition_index)
             for topic in request.topics
@@ -142,7 +140,7 @@ class Quorum:
         )
 
     def _voter_directory(self, voter: int) -> bytes:
-        """A fixed quorum (kraft.version 0) does not know its voters' directories."""
+        """The directory id of a voter; unknown in a fixed quorum (kraft.version 0)."""
         return self._directory(voter) if self._is_reconfigurable() else NO_DIRECTORY
 
     def _directory(self, node_id: int) -> bytes:
@@ -159,8 +157,8 @@ class Quorum:
     # ------------------------------------------------------------------------------------- voters
 
     def add_voter(self, request: m.AddRaftVoterRequest, _now_ms: int) -> m.AddRaftVoterResponse:
-        """Behaviour: refused, with the reasons of 4.4.0 in their order.  A new voter cannot be
-        reached, as no other controller runs."""
+        """Refuse, with the reasons of 4.4.0 in their order.  A new voter cannot be reached, as no
+        other controller runs."""
         error, message = self._voter_problem(request, "Add")
         if error is ErrorCode.NONE and CONTROLLER_LISTENER not in [
             x.name for x in request.listeners
@@ -184,7 +182,7 @@ class Quorum:
     def remove_voter(
         self, request: m.RemoveRaftVoterRequest, _now_ms: int
     ) -> m.RemoveRaftVoterResponse:
-        """Behaviour: refused, with the reasons of 4.4.0 in their order; no voter is found."""
+        """Refuse, with the reasons of 4.4.0 in their order: no voter is found."""
         error, message = self._voter_problem(request, "Remove")
         if error is ErrorCode.NONE and not self._is_reconfigurable():
             error = ErrorCode.UNSUPPORTED_VERSION
@@ -199,9 +197,9 @@ class Quorum:
     def unregister_controller(
         self, request: m.UnregisterControllerRequest, _now_ms: int
     ) -> m.UnregisterControllerResponse:
-        """Behaviour: refused for the active controller, at a metadata.version without the record,
-        and for a controller that is not registered.  The other voters run, so they register again
-        at once, as in Kafka, and nothing changes."""
+        """Refuse for the active controller, at a metadata.version without the record, and for a
+        controller that is not registered.  The other voters run, so they register again at once, as
+        in Kafka; nothing changes."""
         error, message = ErrorCode.NONE, None
         if request.controller_id == self._log.leader:
             error = ErrorCode.INVALID_REQUEST

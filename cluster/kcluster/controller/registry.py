@@ -1,8 +1,8 @@
-"""Which messages the controller answers: the handlers of all its parts in one table.
+"""The messages that the controller answers: the handlers of all its parts in one table.
 
-Owns: how a part lists its handlers, and the table message name -> handler.  Never: a switch.
-Names, not classes, so that a message class is only built when one arrives.
-Kafka: ControllerApis.handle, but as a table.
+Owns: the form in which a part lists its handlers, and the table message name -> handler.  Never: a
+switch. Names, not classes, so that a message class is only built when one arrives. Kafka:
+ControllerApis.handle, as a table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Part(Protocol):
     """A part of the controller that answers messages."""
 
     def handlers(self) -> Mapping[str, Handler]:
-        """By `<Api>Request`."""
+        """The handlers by the names of their messages, `<Api>Request`."""
 
 
 def handlers_of(parts: Iterable[Part]) -> dict[str, Handler]:

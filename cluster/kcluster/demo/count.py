@@ -1,6 +1,6 @@
 """The demo's ledger: the lines that were sent, acked and read, for an exact count.
 
-Owns: the outcome of every line, and where it was read.  Never: talks to a cluster.
+Owns: the outcome of every line, and the places at which it was read.  Never: talks to a cluster.
 Kafka: VerifiableProducer and VerifiableConsumer; Jepsen's words (acked, failed, lost, duplicated).
 
 A line's number is its record's key.  Client threads call the `on_…` methods, each method from one
@@ -20,8 +20,8 @@ class DemoCount(Struct, frozen=True):
     `lost`: lines acked and never read.  `duplicated`: lines that are in the log more than once.
     `read_again`: deliveries of a record that had been delivered before, after a rebalance without a
     commit; that is at-least-once, not a fault of the log.  `failed`: sends that ended in an error.
-    `failed_but_read`: failed sends whose line is in the log.  `changed`: lines that were read
-    differently from how they were sent.
+    `failed_but_read`: failed sends whose line is in the log.  `changed`: lines whose text differs
+    between sending and reading.
     """
 
     sent: int
@@ -70,7 +70,7 @@ class DemoLedger:
         self.failed[number] = error
 
     def on_read(self, key: bytes, value: bytes, partition: int, offset: int) -> None:
-        """A record was read from the log; its key is `key(number)`."""
+        """Record that a record was read from the log; its key is `key(number)`."""
         number = int(key)
         if self.lines[number].encode() != value:
             self.changed.add(number)

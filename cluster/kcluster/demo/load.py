@@ -1,7 +1,7 @@
 """The demo's clients: a kafka-python idempotent producer and a consumer group, each in a thread.
 
-Owns: their settings, the pace, what they report to the ledger.  Never: reaches the cluster except
-over TCP.  Kafka: a producer with acks=all and enable.idempotence, a consumer with a group.id.
+Owns: their settings, the pace, the reports to the ledger.  Never: reaches the cluster except over
+TCP.  Kafka: a producer with acks=all and enable.idempotence, a consumer with a group.id.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ CONSUMER_ID: Final = "demo-consumer"
 GROUP: Final = "demo"
 
 UNANSWERED_MAX: Final = 2_000
-"""Lines without an ack at which sending pauses, so that a big file does not fill the producer's
-buffers."""
+"""The number of lines without an ack at which sending pauses, so that a big file does not fill the
+producer's buffers."""
 
 PACE_S: Final = 0.01
 """The time between two bursts of lines."""
 
 JOIN_POLL_MS: Final = 10_000
-"""How long a poll may wait while the group forms.  If metadata arrives while it joins, kafka-python
-3.0 starts again, and forgets the outcome if the poll that started the join has ended."""
+"""How long a poll may wait while the group forms.  If metadata arrives during a join, kafka-python
+3.0 starts again, and forgets the outcome if the poll that began the join has ended."""
 
 ABANDON_S: Final = 0.2
-"""How long a demo that was interrupted waits for its clients; a poll cannot be ended."""
+"""How long an interrupted demo waits for its clients, whose polls cannot be ended."""
 
 GIVE_UP_S: Final = 60.0
-"""Without a new ack or record for this time the clients stop, and the count is final."""
+"""The time without a new ack or record after which the clients stop and the count is final."""
 
 
 def require_clients() -> Any:
@@ -58,7 +58,8 @@ class Producing(threading.Thread):
         self._topic, self._ledger, self._burst = topic, ledger, burst
         self.allowed = 0
         self.trickle = False
-        """One line at a time: enough for an ack to be seen, and lines are left for later."""
+        """Whether lines go one at a time, so that an ack is noticed and lines are left for
+        later."""
         self.stopping = threading.Event()
         self._producer = require_clients().KafkaProducer(
             bootstrap_servers=bootstrap.split(","),

@@ -1,4 +1,4 @@
-"""Twenty thousand orders of a café, as readable JSON lines; the same in every run.
+"""Twenty thousand orders of a café, as readable JSON lines; every run has identical ones.
 
 Owns: the demo's default input, and reading a text file instead.  Never: sends anything.
 """

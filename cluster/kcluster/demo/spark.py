@@ -38,8 +38,8 @@ _COUNTED: Final = ("sent", "acked", "lost", "duplicated", "reordered")
 
 
 class Audited(Struct, frozen=True):
-    """What Spark found.  `rows`: of the table; `sent` and below: records, as the audit counts
-    them."""
+    """Spark's findings.  `rows`: the number of rows in the table; `sent` and the following: numbers
+    of records in the audit."""
 
     version: str
     table: str
@@ -61,10 +61,10 @@ class SparkPart:
         from kcluster.pipeline.session import SMALL, open_session
 
         self.spark = open_session("local[2]", SMALL)
-        self._place = Path(mkdtemp(prefix="kcluster-demo-"))  # kept: the result names it
+        self._place = Path(mkdtemp(prefix="kcluster-demo-"))  # the result names it
 
     def attach(self, cluster: Cluster) -> None:
-        """Record what the cluster does; called before it starts."""
+        """Record the cluster's behaviour; called before it starts."""
         self._cluster = cluster
         self._recorder = Recorder(cluster.driver.dispatcher, cluster.plan)
 
@@ -91,7 +91,7 @@ class SparkPart:
         return self._audited(ingested, self._keep_run(), lines)
 
     def _keep_run(self) -> Path:
-        """Write the demo as a run directory, its clients as the brokers saw them."""
+        """Write the demo as a run directory, with its clients in the brokers' view."""
         recorder, ledger = self._recorder, Ledger()
         began_ms = recorder.notes[0].at_ms
 
@@ -159,7 +159,7 @@ class Ingesting(threading.Thread):
             self._failure = str(error)
 
     def wait_for_rows(self) -> None:
-        """See SparkPart."""
+        """Return when the table has its first rows; ClusterError if it gets none."""
         if not self._has_rows.wait(BEGIN_TIMEOUT_S):
             raise ClusterError(f"Spark has read nothing: {self._failure}")
 
@@ -180,7 +180,7 @@ class Ingesting(threading.Thread):
 
 
 def _contents(records: DataFrame, run: str, lines: Sequence[str]) -> DataFrame:
-    """The table in the form that the audit reads.  Equal lines are numbered, as in the run."""
+    """The table in the form that the audit reads.  Equal lines are numbered as in the run."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

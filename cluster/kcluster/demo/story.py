@@ -1,12 +1,12 @@
 """The demo's story: a leader is killed under load, comes back, and gets its leadership back.
 
-Owns: what happens to the cluster and when, how many lines may be sent meanwhile.  Never: counts
-(demo/count.py), sends (demo/load.py), prints.  Kafka: the failover of every introduction.
+Owns: the changes of the cluster, their times, and the lines that may be sent meanwhile.  Never:
+counts (demo/count.py), sends (demo/load.py), prints.  Kafka: the failover of every introduction.
 
-It has two acts for this reason.  A killed process refuses connections, so a client whose leader
-dies sees no error code; it looks for another broker.  NOT_LEADER_OR_FOLLOWER comes from a broker
-that is alive but no longer the leader.  So in the second act the old leader is started again and,
-once it is back in the ISR, elected while clients still send to its successor.
+The second act shows an error code.  In the first one a killed process refuses connections, and a
+client looks for another broker.  NOT_LEADER_OR_FOLLOWER comes from a broker that is alive but no
+longer the leader.  So the old leader is started again and, once it is back in the ISR, elected
+while clients still send to its successor.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class DemoStory:
         self._topic = watch.topic
 
     def play(self) -> list[Moment]:
-        """From the consumer joining its group until the last line may be sent; the timeline."""
+        """Play the story, from the consumer's joining to the last line that may be sent; returns
+        the timeline."""
         total = len(self._ledger.lines)
         self._stage("the consumer joins its group")
         self._consuming.start()
@@ -73,7 +74,7 @@ class DemoStory:
         return in_order(moments)
 
     def _kill(self, partition: int, leader: int, total: int) -> list[Moment]:
-        """First act: the leader dies, another takes over."""
+        """Play the first act: the leader dies, and another broker takes over."""
         name = f"{self._topic}-{partition}"
         acked = self._ledger.acked_of_partition.get(partition, 0)
         self._stage(f"broker {leader}, leader of {name}, is killed")
@@ -106,7 +107,8 @@ class DemoStory:
         return moments
 
     def _return(self, partition: int, leader: int, total: int) -> list[Moment]:
-        """Second act: the old leader returns, catches up, and is elected again under load."""
+        """Play the second act: the old leader returns, catches up, and is elected again under
+        load."""
         name = f"{self._topic}-{partition}"
         self._stage(f"producing without broker {leader}")
         self._producing.trickle = False
@@ -159,7 +161,7 @@ class DemoStory:
     def _note_moment(
         self, wanted: type[BrokerEvent], broker_id: int, label: str, since: int, text: str | None
     ) -> Moment:
-        """The first event of this type about the broker; `text` None: the event's own words."""
+        """Add the first event of this type about the broker; `text` None: the event's own words."""
         moment = self._watch.first_event(wanted, lambda event: event.broker == broker_id, since)
         if moment is None:
             return Moment(None, label, text or f"broker {broker_id}: not seen")
@@ -177,7 +179,7 @@ class DemoStory:
         return Moment(moment[0], label, sentence_of(moment[1]))
 
     def _all_answered(self) -> bool:
-        """Whether all lines that may be sent have an outcome, so nothing more will happen."""
+        """Whether all lines that may be sent have an outcome, so that nothing more will happen."""
         ledger = self._ledger
         answered = len(ledger.acked) + len(ledger.failed)
         return ledger.sent >= self._producing.allowed and answered >= ledger.sent

@@ -27,7 +27,8 @@ ANSWERS_MAX: Final = 200_000
 class ObservedAnswer(Struct, gc=False):
     """A broker's answer to a client about the observed partition.
 
-    `error_code`: the partition's, in Produce and Fetch.  `leader`: as Metadata names it, else -1.
+    `error_code`: the partition's, in Produce and Fetch.  `leader`: the leader that a Metadata
+    answer names, else -1.
     """
 
     at_ms: int
@@ -39,7 +40,8 @@ class ObservedAnswer(Struct, gc=False):
 
 
 class FailoverWatch:
-    """Collects notes, and answers once it is armed; its callbacks run in the cluster's thread."""
+    """Collects notes, and also answers once it is armed; its callbacks run in the cluster's
+    thread."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -143,8 +145,8 @@ def is_refresh_to(broker_id: int, client_id: str) -> Callable[[ObservedAnswer], 
 def took_over(
     watch: FailoverWatch, leader: int, clients: tuple[str, ...], note_since: int, answer_since: int
 ) -> list[Moment]:
-    """The moments of one change of leader, those of them that were observed: elected, refused,
-    refreshed, first ack.  Notes and answers count from these indexes on."""
+    """The observed moments of one change of leader: elected, refused, refreshed, first ack.  Notes
+    and answers count from these indexes on."""
     moments = []
     name = f"{watch.topic}-{watch.partition}"
     elected = watch.first_event(

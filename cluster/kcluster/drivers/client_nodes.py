@@ -1,8 +1,7 @@
-"""Clients whose code is not the project's as nodes of the network: by client.id or address.
+"""Foreign clients as nodes of the network, by client.id or address.
 
-Owns: their node ids, and which of these a client has.  Never: carries a message (outside.py,
-memory/network.py), decides how it passes over a link (network/transit.py).
-Kafka: the machines of clients.
+Owns: their node ids, and the ids of each client.  Never: carries a message (outside.py,
+memory/network.py), decides its fate on a link (network/transit.py). Kafka: the machines of clients.
 """
 
 from __future__ import annotations
@@ -18,24 +17,24 @@ MAX_REMEMBERED: Final = 10_000
 
 
 class ClientNodes:
-    """One node for each pattern.  `changes`: how many there are, so that users of `matching` know
-    when to ask again."""
+    """One node for each pattern.  `changes`: the number of nodes; when it grows, results of
+    `matching` are outdated."""
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
         self.ids: dict[tuple[bool, str], int] = {}
         """Node id by (whether the pattern matches addresses, pattern)."""
         self._found: dict[tuple[str | None, str], tuple[int, ...]] = {}
-        """By client.id and address: the nodes whose patterns match."""
+        """The nodes whose patterns match, by client.id and address."""
 
     @property
     def changes(self) -> int:
-        """Grows when a pattern is added."""
+        """The number of nodes, which grows when a pattern is added."""
         return len(self.ids)
 
     def find(self, pattern: str, by_host: bool, broker_ids: Iterable[int]) -> int:
-        """The node of all clients whose client.id, or address, matches a pattern.  A new node adds
-        no latency to its links."""
+        """The node of all clients whose client.id or address matches a pattern.  A new node adds no
+        latency to its links."""
         node = self.ids.get((by_host, pattern))
         if node is None:
             node = self.add(pattern, by_host)
@@ -46,7 +45,7 @@ class ClientNodes:
         return node
 
     def add(self, pattern: str, by_host: bool) -> int:
-        """A new node, which the fabric lists among the clients once it has been asked for."""
+        """Add a node, which the fabric lists among the clients from its first use on."""
         node = self.ids[by_host, pattern] = FIRST_OUTSIDE_ID + len(self.ids)
         self._found.clear()
         return node

@@ -5,16 +5,16 @@ Never: yields inside a step; patches the standard library, so clients in the sam
 affected.  Kafka: the machines that brokers run on.
 
 Time is the wall clock at the start plus the progress of a monotonic clock since then: it never goes
-back, and record timestamps are real.  A loop that is late ages nobody.  What has arrived is read
-before what is due happens.  What is due happens at its own time and in order (Dispatcher.at).  And
-time in which this process got no CPU is no time of the cluster: its clock falls behind
-(live_clock.counted_us).  So on a busy machine no broker is fenced, no ISR shrinks and no consumer
-loses its partitions because the simulator was late.
+back, and record timestamps are real.  A late loop expires no session: arrived bytes are read before
+due timers run; timers run at their own times and in order (Dispatcher.at); and while this process
+gets no CPU the cluster's clock stands still (live_clock.counted_us).  So on a busy machine no
+broker is fenced, no ISR shrinks and no consumer loses its partitions because the simulator was
+late.
 
-While no client waits for an answer the loop sleeps up to `SLACK_US` longer than the nodes asked for
-and then does the work of several wake-ups at once, each part at its own time: a wake-up costs more
-than what an idle cluster does in it.  A client's bytes or a command end that sleep, and find done
-what was due before they came (docs/decisions/028).
+While no client waits for an answer, the loop sleeps up to `SLACK_US` longer than the nodes asked
+for, and then does the work of several wake-ups at once, each event at its own time: a wake-up costs
+more than the work of an idle cluster.  Bytes of a client, or a command, end that sleep; everything
+due before them happens first (docs/decisions/028).
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ AFTER_SOCKETS: Final = -1
 """The priority of the timer's watcher: in a turn of the loop, sockets come first."""
 
 TURN_NS: Final = 50_000_000
-"""How long one dispatch may take before sockets are read again."""
+"""The time after which a dispatch is interrupted to read sockets."""
 
 MAX_TURNS_CUT: Final = 100
-"""After so many, one takes as long as it needs."""
+"""The number of interrupted turns after which one takes as long as it needs."""
 
 SLACK_US: Final = 20_000
 """How much longer the loop sleeps while no client waits.  Under profile `fast` that is the time
@@ -60,10 +60,10 @@ from one heartbeat to the next; events come this much later in real time, not in
 
 LONGEST_SLEEP_S: Final = 3600.0
 IDLE_SWEEPS: Final = 8
-"""How many times per connections.max.idle.ms idle connections are checked for."""
+"""The number of checks for idle connections within connections.max.idle.ms."""
 LONGEST_SWEEP_S: Final = 1.0
-"""Excess connections are closed within this time after max.connections was lowered.  In Kafka
-a network thread does that when it next wakes."""
+"""The time within which excess connections are closed after max.connections was lowered.  In Kafka
+a network thread closes them when it next wakes."""
 
 
 class LiveDriver(SocketDriver):
@@ -78,11 +78,12 @@ class LiveDriver(SocketDriver):
         self._outside = Outside(self)
         self.clock = LiveClock((time.time_ns() - time.monotonic_ns()) // 1000)
         self.clock_sinks: tuple[Callable[[], object], ...] = ()
-        """Called when the clock was paused, resumed, or has another speed: timers are set again."""
+        """Called when the clock is paused, is resumed or changes its speed, so that timers are set
+        again."""
         self._held: list[Callable[[], object]] = []
-        """What sockets do once the clock is resumed."""
+        """Actions of sockets that wait until the clock is resumed."""
         self._step: tuple[Callable[[Note], bool], Future[Note]] | None = None
-        """The event at which the clock is to stop, while somebody waits for one."""
+        """The event at which the clock is to stop, while a step waits for one."""
         self._connection_ids = 0
         self._settle_is_due = False
         self._is_called_before_waiting = False
@@ -101,10 +102,10 @@ class LiveDriver(SocketDriver):
         self._computed_us = 0
         """CPU time of the driver's thread when deadlines were last passed."""
         self._turn_ends_ns = 0
-        """When the dispatcher is to stop, so that sockets are read, commands taken and signals
-        obeyed whatever there is to do."""
+        """The time at which the dispatcher stops, even with work left, so that sockets are read,
+        commands are taken and signals are obeyed."""
         self._turns_cut = 0
-        """How many turns in a row it was stopped."""
+        """The number of consecutive turns that were interrupted."""
         self._stopped: Event | None = None
         self.thread_id: int | None = None
 
@@ -134,7 +135,7 @@ class LiveDriver(SocketDriver):
             self.wake()
             self.dispatcher.start_all()
             self.settle()
-            self.dispatcher.is_time_up = self._is_turn_over  # no client waits before
+            self.dispatcher.is_time_up = self._is_turn_over  # no client waits before this
             with self._commands_lock:
                 self._accepts_commands = True
             self._run_commands()
@@ -216,16 +217,16 @@ class LiveDriver(SocketDriver):
     # ------------------------------------------------------------------------ time and dispatch
 
     def clock_ms(self) -> int:
-        """The cluster's clock at this moment, whatever the last dispatch; from any thread.  While
-        the loop is late, it shows when something was due."""
+        """The cluster's clock at this moment, not at the last dispatch; from any thread.  While the
+        loop is late, it stands at the time of the due event."""
         dispatcher = self.dispatcher
         reached_us = max(dispatcher.now_us, dispatcher.quiet_until_us)
         return min(self.clock.at(time.monotonic_ns() // 1000), reached_us) // 1000
 
     def wake(self) -> None:
-        """Bring the clock up to date, after bytes or a command have arrived.  What is due by now
-        waits for the timer: bytes of others may have arrived too, and are read first.  What was
-        put off while nobody waited happens now."""
+        """Bring the clock up to date, after bytes or a command have arrived.  Due events wait for
+        the timer, because other clients' bytes may have arrived too, and are read first; events
+        that were put off while no client waited happen now."""
         clock, dispatcher = self.clock, self.dispatcher
         now_us = time.monotonic_ns() // 1000 + clock.offset_us
         if clock.is_steered:
@@ -242,11 +243,11 @@ class LiveDriver(SocketDriver):
         dispatcher.at(now_us if now_us < due_us else due_us - 1)
 
     def pass_deadlines(self) -> None:
-        """Bring the clock up to date, and let everything happen that is due by then."""
+        """Bring the clock up to date, and let everything happen that is due by now."""
         dispatcher = self.dispatcher
         now_us = self.clock.at(time.monotonic_ns() // 1000)
         computed_us = time.thread_time_ns() // 1000
-        # A broker that is resumed has deadlines long past, which nobody was late for.
+        # A resumed broker has deadlines in the past, which are not the loop's delay.
         late_us = now_us - max(dispatcher.quiet_until_us + self._slack_us, dispatcher.now_us)
         if (lost_us := late_us - counted_us(late_us, computed_us - self._computed_us)) > 0:
             self.clock.fall_behind(lost_us)
@@ -258,7 +259,7 @@ class LiveDriver(SocketDriver):
             self._advance_stepwise(now_us)
 
     def _advance_stepwise(self, now_us: int) -> None:
-        """Set the time, and go no further than the moment at which the clock was paused."""
+        """Set the time, but no further than the moment at which the clock was paused."""
         dispatcher = self.dispatcher
         while not self.clock.is_paused:
             due_us = min(now_us, max(dispatcher.quiet_until_us, dispatcher.now_us))
@@ -269,7 +270,7 @@ class LiveDriver(SocketDriver):
     def _is_turn_over(self) -> bool:
         if time.monotonic_ns() <= self._turn_ends_ns:
             return False
-        # Clients must not add for ever to what is left: then the time would stand still.
+        # Clients must not add work for ever, because time would stand still.
         return self._turns_cut < MAX_TURNS_CUT
 
     def _begin_turn(self) -> None:
@@ -287,7 +288,7 @@ class LiveDriver(SocketDriver):
                 gevent.get_hub().loop.run_callback(self._before_waiting)
 
     def _before_waiting(self) -> None:
-        """The loop has called back for all sockets that were ready, and is about to wait."""
+        """Called when the loop has called back for all ready sockets and is about to wait."""
         if self._settle_is_due:
             self._settle_is_due = False
             self.settle()
@@ -350,7 +351,7 @@ class LiveDriver(SocketDriver):
 
     def pause_clock(self) -> None:
         """Stop the clock at this moment: no timer runs, nothing is read from a socket or accepted,
-        so clients see a stall.  Commands still act, at this moment and one after the other."""
+        so clients see a stall.  Commands still act, at this moment, one after the other."""
         if not self.clock.is_paused:
             self.clock.pause(time.monotonic_ns() // 1000, self.dispatcher.now_us)
             self.is_clock_paused = True
@@ -373,8 +374,8 @@ class LiveDriver(SocketDriver):
         self._clock_changed()
 
     def pause_at(self, is_wanted: Callable[[Note], bool]) -> Future[Note]:
-        """Let the clock run until the next such event, and pause it at that moment: what follows
-        from the event later has not happened yet.  The future has the event."""
+        """Let the clock run until the next matching event, and pause it at that moment, before any
+        later consequence of the event.  The future gets the event."""
         future: Future[Note] = Future()
         self.forget_step()
         self._step = (is_wanted, future)
@@ -383,7 +384,7 @@ class LiveDriver(SocketDriver):
         return future
 
     def forget_step(self) -> None:
-        """Wait for no event any more."""
+        """Cancel the wait for an event."""
         if self._step is not None:
             _, future = self._step
             self._step = None
@@ -404,7 +405,7 @@ class LiveDriver(SocketDriver):
         self._held.append(callback)
 
     def delay_s(self, at_us: int) -> float:
-        """How long it takes on the machine until this time of the cluster."""
+        """How long the machine takes until this time of the cluster."""
         clock = self.clock
         left_us = at_us - clock.at(time.monotonic_ns() // 1000)
         return max(0.0, clock.wait_us(left_us) / 1e6)

@@ -1,11 +1,11 @@
 """The clock of a live cluster: the machine's, slowed down or paused on demand.
 
-Owns: what time it is in the cluster at a time of the machine's monotonic clock, and how much of a
-delay of the loop counts as time.  Never: reads a clock, arms a timer (live.py does).
-Kafka: System.nanoTime, which nobody can stop.
+Owns: the cluster's time at each time of the machine's monotonic clock, and the part of a delay of
+the loop that counts as time.  Never: reads a clock, arms a timer (live.py does). Kafka:
+System.nanoTime, which cannot be stopped.
 
 For nodes, time never goes back and never jumps: after a pause it continues where it stood.  While
-the process gets no CPU the clock stands still, as nobody's heartbeat could be read meanwhile
+the process gets no CPU the clock stands still, because no heartbeat can be read
 (docs/decisions/017).
 """
 
@@ -17,17 +17,18 @@ SLOWEST: Final = 0.01
 """The lowest speed: a second of the cluster then takes a hundred seconds."""
 
 GRACE_US: Final = 5_000
-"""A loop may be this late on any machine: the grain of timers, a thread that holds the GIL.  It is
-small beside the shortest timeout of a client, 450 ms for a session under profile `fast`."""
+"""A delay of the loop that is normal on any machine, from the grain of timers or a thread that
+holds the GIL.  It is small compared with the shortest timeout of a client, 450 ms for a session
+under profile `fast`."""
 
 MAX_COMPUTED_US: Final = 100_000
-"""Time that the loop spent computing passes for the cluster too, up to this: beyond it, clients
-would be judged by more time than there was to read their requests in."""
+"""The longest computing time that passes for the cluster, too.  Beyond it, clients would be judged
+by more time than their requests had to be read in."""
 
 
 def counted_us(late_us: int, computed_us: int) -> int:
-    """How much time has passed in the cluster since something was due, if the loop comes `late_us`
-    after it and has computed for `computed_us` since it last set the time."""
+    """The time that has passed in the cluster since an event was due, if the loop comes to it
+    `late_us` late and has computed for `computed_us` since it last set the time."""
     return min(late_us, GRACE_US + min(computed_us, MAX_COMPUTED_US))
 
 
@@ -47,8 +48,8 @@ class LiveClock:
         self.is_paused = False
         self.speed = 1.0
         self._pace: tuple[int, int, float] = (0, offset_us, 1.0)
-        """(machine_us, the cluster's time then, speed since then).  One value, so that other
-        threads read it as a whole."""
+        """(machine_us, the cluster's time at that moment, the speed since then), as one value, so
+        that other threads read it as a whole."""
 
     def at(self, machine_us: int) -> int:
         """The cluster's time; from any thread."""
@@ -58,7 +59,7 @@ class LiveClock:
         return us + int((machine_us - since_us) * speed)
 
     def wait_us(self, duration_us: int) -> int:
-        """How long this duration of the cluster takes, at the present speed, on the machine."""
+        """How long this duration of the cluster takes on the machine, at the present speed."""
         return duration_us if self.speed == 1.0 else int(duration_us / self.speed)
 
     def pause(self, machine_us: int, now_us: int) -> None:
@@ -67,18 +68,18 @@ class LiveClock:
         self._set_pace(machine_us, now_us, 0.0)
 
     def resume(self, machine_us: int) -> None:
-        """Continue from where it stands, at `speed`."""
+        """Continue from the time at which it stands, at `speed`."""
         self.is_paused = False
         self._set_pace(machine_us, self.at(machine_us), self.speed)
 
     def set_speed(self, machine_us: int, speed: float) -> None:
-        """Run at this speed from now on or, if it is paused, once it is resumed."""
+        """Run at this speed from now on, or from the end of the pause."""
         now_us = self.at(machine_us)
         self.speed = speed
         self._set_pace(machine_us, now_us, 0.0 if self.is_paused else speed)
 
     def fall_behind(self, by_us: int) -> None:
-        """The program got no CPU: the cluster's clock stood still for that long."""
+        """Stand still for a time in which the program got no CPU."""
         since_us, us, speed = self._pace
         self._pace = (since_us, us - by_us, speed)
         self.offset_us -= by_us

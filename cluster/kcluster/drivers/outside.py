@@ -1,18 +1,17 @@
-"""Clients from outside as nodes of the network, by client.id or address, so links can be cut.
+"""Clients from outside as nodes of the network, by client.id or address, so that their links can be
+cut.
 
-Owns: their requests and replies while these are delayed.  Never: reads a socket
-(drivers/sockets/connection.py), decides how a message passes over a link (network/transit.py),
-gives them their node ids (client_nodes.py).
-Kafka: iptables and tc on the machines of clients.
+Owns: their delayed requests and replies.  Never: reads a socket (drivers/sockets/connection.py),
+decides a message's fate on a link (network/transit.py), assigns node ids (client_nodes.py). Kafka:
+iptables and tc on the machines of clients.
 
-A request names its client, so it is read from the socket first and then withheld from the broker
-for as long as the link would have taken.  A reply is withheld from its client in the same way.  A
-broken connection is closed, as with the project's own clients.
-# DIFFERS: a connection can be made across a cut, and only its first request is lost.
-# DIFFERS: pipelined requests on a slow link arrive one at a time, each after the reply to the one
-#   before it.
-# DIFFERS: the end of a connection is neither delayed nor lost in a cut: a client learns at once
-#   that its broker has died, and a reply that is under way then is lost.
+Only a request names its client, so it is read from the socket first, and then withheld from the
+broker for the time that the link would have taken.  Replies are withheld from clients in this way,
+too.  A broken connection is closed, as with the project's own clients. # DIFFERS: a connection can
+be made across a cut, and only its first request is lost. # DIFFERS: pipelined requests on a slow
+link arrive one at a time, each after the reply to its #   predecessor. # DIFFERS: the end of a
+connection is neither delayed nor lost in a cut: a client learns at once #   that its broker has
+died, and a reply that is under way then is lost.
 """
 
 from __future__ import annotations
@@ -29,10 +28,11 @@ from kcluster.runtime.dispatch import Dispatcher
 
 
 class OutsideHost(Protocol):
-    """What this needs from the live driver."""
+    """The part of the live driver that this needs."""
 
     outside: Outside | None
-    """Sees every request and reply; None while no link of such clients is cut or shaped."""
+    """The observer of every request and reply; None while no link of outside clients is cut or
+    shaped."""
 
     @property
     def dispatcher(self) -> Dispatcher:
@@ -70,13 +70,13 @@ class Outside:
         self._dispatcher.heal_sinks = (*self._dispatcher.heal_sinks, self._transit.link_healed)
 
     def find(self, pattern: str, by_host: bool) -> int:
-        """The node of all clients whose client.id, or address, matches a pattern."""
+        """The node of all clients whose client.id or address matches a pattern."""
         # TCP itself adds the real latency.
         return self._clients.find(pattern, by_host, self._dispatcher.processes)
 
     def takes_request(self, node_id: int, request: Request) -> bool:
-        """Whether this takes over a request: it travels over a link, and the driver must not
-        deliver it."""
+        """Whether this takes over a request, because it travels over a link; then the driver must
+        not deliver it."""
         if self._seen_changes != self._fabric.changes:
             self._check_links()
         nodes = self._nodes(request)
@@ -85,8 +85,8 @@ class Outside:
         return bool(nodes)
 
     def takes_reply(self, node_id: int, reply: Reply) -> bool:
-        """Whether this takes over a reply: it travels over a link, and the driver must not write
-        it."""
+        """Whether this takes over a reply, because it travels over a link; then the driver must not
+        write it."""
         nodes = self._nodes(reply.request)
         if nodes:
             self._transit.to_client(self._connection(node_id, reply.request, nodes), reply)
@@ -118,7 +118,7 @@ class Outside:
     # ------------------------------------------------------------- the ends of connections
 
     def at_broker(self, connection: OutsideConnection, message: Request) -> bool:
-        """Ends: a request has arrived."""
+        """Ends: deliver a request that has arrived."""
         node_id = connection.broker_id
         if self._dispatcher.processes[node_id].life != connection.life:
             return False
@@ -128,12 +128,12 @@ class Outside:
         return True
 
     def at_client(self, connection: OutsideConnection, message: Reply) -> None:
-        """Ends: a reply has arrived."""
+        """Ends: write a reply that has arrived."""
         if self._dispatcher.processes[connection.broker_id].life == connection.life:
             self._driver.write_reply(connection.broker_id, message)
 
     def close_at_broker(self, connection: OutsideConnection) -> None:
-        """Ends: the connection is broken."""
+        """Ends: close a broken connection."""
         if self._dispatcher.processes[connection.broker_id].life == connection.life:
             reason = "a message was lost on the network"
             self._dispatcher.outlet.close_connection(
@@ -141,7 +141,7 @@ class Outside:
             )
 
     def close_at_client(self, connection: OutsideConnection) -> None:
-        """Ends: nothing to do, since both ends are one socket."""
+        """Ends: do nothing, since both ends are one socket."""
 
     def _on_lost(self, link: Link, at_us: int) -> None:
         self._dispatcher.on_lost(link, at_us)
@@ -168,7 +168,7 @@ class Outside:
         return self._clients.matching(request.client_id, request.client_host)
 
     def _is_ours(self, request: Request) -> bool:
-        """Whether this is one of the project's own clients: they have their own nodes, over TCP
+        """Whether this is one of the project's own clients, which have their own nodes, over TCP
         too."""
         name, _, number = (request.client_id or "").partition("client-")
         if name or not number.isdecimal():

@@ -1,9 +1,9 @@
-"""What both drivers that serve clients' bytes share: listeners, connections, settling, conditions.
+"""The common part of the drivers that serve clients' bytes: listeners, connections, settling,
+conditions.
 
-Owns: the listeners of brokers that are up, what connections still have to do before the driver is
-quiet, the conditions that somebody waits for.  Never: reads a clock, waits, touches gevent or a
-socket (live.py and memory/driver.py do).
-Kafka: SocketServer, between its Processors and KafkaApis.
+Owns: the listeners of brokers that are up, the open work of connections before the driver is quiet,
+the conditions that are waited for.  Never: reads a clock, waits, touches gevent or a socket
+(live.py and memory/driver.py do). Kafka: SocketServer, between its Processors and KafkaApis.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 class SocketDriver(ABC):
     """A driver of a plan's nodes whose clients send bytes.  The dispatcher's outlet is this driver,
-    or passes on to it what concerns connections that are not its own."""
+    or passes connections that are not its own on to it."""
 
     def __init__(self, plan: Plan, log: Callable[[str], None] | None) -> None:
         self.plan = plan
@@ -41,7 +41,7 @@ class SocketDriver(ABC):
         """Exceptions raised by steps.  Each is a bug in the simulator, so the test that hit it must
         fail."""
         self.is_clock_paused = False
-        """Sockets are to be left alone; each that is ready looks here."""
+        """Whether the clock is paused, which each ready socket checks, and then does nothing."""
         self._log = log
         self._dirty: deque[BrokerConnection] = deque()
         self._unflushed: list[BrokerConnection] = []
@@ -49,22 +49,22 @@ class SocketDriver(ABC):
         self._settling = False
         self._conditions: list[tuple[Callable[[], bool], Future[None]]] = []
         self._armed_us = 0
-        """Until this time no timer is needed: the one that runs ends then."""
+        """The time of the running timer; nothing before it needs another one."""
         self.dispatcher: Dispatcher = self._make_dispatcher()
 
     # ------------------------------------------------------------------ what the drivers differ in
 
     @abstractmethod
     def _make_dispatcher(self) -> Dispatcher:
-        """The nodes, with an outlet that leads here."""
+        """The nodes, with an outlet that leads to this driver."""
 
     @abstractmethod
     def _acceptor(self, node_id: int) -> Acceptor:
-        """What accepts connections on a broker's port; it does not listen yet."""
+        """The acceptor of a broker's port; it does not listen yet."""
 
     @abstractmethod
     def _arm(self) -> None:
-        """The nodes want to be woken earlier than at `_armed_us`."""
+        """Set the timer, because the nodes want to wake earlier than `_armed_us`."""
 
     @abstractmethod
     def wake(self) -> None:
@@ -147,7 +147,7 @@ class SocketDriver(ABC):
                     self._flush()
                 if dispatcher.is_cut_short:
                     self._flush()
-                    self._arm()  # to continue after other sockets were read
+                    self._arm()  # continues after other sockets were read
                     return
         finally:
             self._settling = False
@@ -192,7 +192,7 @@ class SocketDriver(ABC):
             self._log(line)
 
     def reply(self, node_id: int, reply: Reply) -> None:
-        """Outlet: a broker has answered."""
+        """Outlet: send a broker's reply."""
         if self.outside is None or not self.outside.takes_reply(node_id, reply):
             self.write_reply(node_id, reply)
 
@@ -203,7 +203,7 @@ class SocketDriver(ABC):
             connection.take_reply(reply)
 
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
-        """Outlet: a broker closes a client's connection."""
+        """Outlet: close a client's connection for a broker."""
         connection = self.listeners[node_id].connections.get(connection_id)
         if connection is not None:
             connection.close(reason)

@@ -109,14 +109,14 @@ class VirtualDriver(NetworkVerbs):
         reached."""
         return self.run_until_condition(self.time.is_idle, limit_ms)
 
-    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
+    def at(self, at_ms: int, callback: Callable[[], object]) -> None:
         """Call `callback` at this time."""
         self.time.at(at_ms * 1000, callback)
 
     # ------------------------------------------------------------------------------- operations
 
     def find(self, nodes: Nodes) -> tuple[int, ...]:
-        """The ids of the nodes that are meant now; see NetworkVerbs."""
+        """The ids of the nodes that the words mean now; see NetworkVerbs."""
         return self._finder.nodes(nodes)
 
     def kill(self, brokers: Nodes, how: str = "kill") -> None:
@@ -145,7 +145,7 @@ class VirtualDriver(NetworkVerbs):
         )
 
     def rolling_restart(self, brokers: Nodes = "all", how: str = "clean") -> None:
-        """Restart brokers one after the other, each when the one before is in sync again."""
+        """Restart brokers one after the other, each when its predecessor is in sync again."""
         found = self.find(brokers)
         several = self.verbs.choose(StateVerb.RESTART, found).nodes
         for broker_id in found if len(found) == 1 else several:
@@ -212,14 +212,14 @@ class VirtualDriver(NetworkVerbs):
         self._do(self.verbs.clear_rules)
 
     def rules(self) -> tuple[RuleStatus, ...]:
-        """The rules in force, and how often each has applied."""
+        """The rules in force, with their numbers of calls and hits."""
         return self.verbs.rules()
 
     def _on_network(self, operation: Callable[[NetworkControl], T]) -> T:
         return self._do(lambda: operation(self.verbs.network))
 
     def _do(self, operation: Callable[[], T]) -> T:
-        """Change the cluster, and run everything that follows at this moment."""
+        """Change the cluster, and run all consequences at this moment."""
         result = operation()
         self.time.settle()
         return result
@@ -262,7 +262,7 @@ def start_client(
     time: VirtualTime, plan: Plan, client: ClientStateMachine, kafka_id: str = ""
 ) -> ClientWire:
     """Start a client; returns its wire, whose `client_id` names its links.  `kafka_id`: its
-    client.id; without it, one that shows that the client keeps a ledger."""
+    client.id; without it, an id that marks a client with a ledger."""
     client_id = FIRST_CLIENT_ID + len(time.clients)
     rng = Random(f"{plan.seed}/{client_id}")
     wire = ClientWire(time, client_id, tuple(plan.addresses), rng, kafka_id)

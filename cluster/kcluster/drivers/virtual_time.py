@@ -1,12 +1,12 @@
 """The event loop of virtual time: messages and deadlines of clients and brokers, in order.
 
-Owns: the order of everything that is to happen, the connections of simulated clients.
-Never: reads a clock, opens a socket, encodes a message (they are passed as objects); decides how a
-message passes over a link (network/transit.py); is called by users (virtual.py is).
-Kafka: no counterpart; FoundationDB's simulation is the model.
+Owns: the order of all future events, the connections of simulated clients. Never: reads a clock,
+opens a socket, encodes a message (messages are passed as objects); decides a message's fate on a
+link (network/transit.py); is called by users (virtual.py is). Kafka: no counterpart; FoundationDB's
+simulation is the model.
 
-A *pass* moves to the next time at which something is due and runs all of it: first brokers'
-deadlines and messages between them, then what is scheduled, then clients' deadlines.
+A *pass* moves to the next time with due events and runs all of them: first brokers' deadlines and
+messages between them, then scheduled callbacks, then clients' deadlines.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class VirtualTime:
         self.dispatcher.heal_sinks = (self._on_link_healed,)
         self.clients: dict[int, ClientStateMachine] = {}
         self.beside: Outlet | None = None
-        """Who has the connections that are not of simulated clients, if somebody does."""
+        """The driver of connections other than those of simulated clients, if there is one."""
         self._transit: Transit[ClientConnection] = Transit(fabric, self, self, self._on_lost)
         self._addresses = addresses
         self._trace = trace
@@ -61,7 +61,7 @@ class VirtualTime:
         self._now: deque[Callback] = deque()
         """Callbacks for the current time; they run after those on the heap."""
         self._connections: dict[int, ClientConnection] = {}
-        """By id, those whose broker's end is open."""
+        """The connections whose broker's end is open, by id."""
         self._connection_ids = 0
         self._ready: list[ClientConnection] = []
         """Connections whose broker may take the next request."""
@@ -177,7 +177,7 @@ class VirtualTime:
     # ------------------------------------------------------------------ the ends of connections
 
     def at_broker(self, connection: ClientConnection, message: Request) -> bool:
-        """Ends: a request has arrived."""
+        """Ends: deliver a request that has arrived."""
         if self.dispatcher.processes[connection.broker_id].node is None:
             self._connections.pop(connection.connection_id, None)
             return False
@@ -188,21 +188,21 @@ class VirtualTime:
         return True
 
     def at_client(self, connection: ClientConnection, message: Reply) -> None:
-        """Ends: a reply has arrived."""
+        """Ends: deliver a reply that has arrived."""
         connection.unanswered -= 1
         self.clients[connection.client_id].on_reply(
             connection.name, message.request.correlation_id, message.body, self.now_ms
         )
 
     def close_at_broker(self, connection: ClientConnection) -> None:
-        """Ends: the client has closed the connection, or it is broken."""
+        """Ends: close the broker's end."""
         self._connections.pop(connection.connection_id, None)
         if connection.is_accepted:
             closed = ConnectionClosed(connection.connection_id)
             self.dispatcher.deliver(connection.broker_id, closed)
 
     def close_at_client(self, connection: ClientConnection) -> None:
-        """Ends: the end of the connection has arrived."""
+        """Ends: tell the client that the connection has ended."""
         self.clients[connection.client_id].on_disconnected(connection.name, self.now_ms)
 
     def _close_from_broker(self, connection: ClientConnection) -> None:
@@ -218,7 +218,7 @@ class VirtualTime:
     # ----------------------------------------------------------------------------- as an Outlet
 
     def reply(self, node_id: int, reply: Reply) -> None:
-        """Outlet: a broker has answered."""
+        """Outlet: send a broker's reply."""
         connection = self._connections.get(reply.request.connection_id)
         if connection is None:
             if self.beside is not None:
@@ -231,7 +231,7 @@ class VirtualTime:
             self._transit.to_client(connection, reply)
 
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
-        """Outlet: a broker closes a client's connection."""
+        """Outlet: close a client's connection for a broker."""
         connection = self._connections.get(connection_id)
         if connection is not None:
             self._trace.append(f"broker {node_id} closes connection {connection_id}: {reason}")
@@ -249,11 +249,11 @@ class VirtualTime:
         return max(port for _, port in self._addresses.values()) + 1
 
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
-        """Outlet: there are none, unless they connect beside the simulated clients."""
+        """Outlet: None, unless outside clients connect beside the simulated ones."""
         return () if self.beside is None else self.beside.outside_clients(pattern, by_host)
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
-        """Outlet: the connections of a process end with it."""
+        """Outlet: end the connections of a process that has ended."""
         if process.state is _DOWN:
             for connection in tuple(self._connections.values()):
                 if connection.broker_id == process.node_id and connection.is_accepted:
@@ -263,6 +263,7 @@ class VirtualTime:
 
 
 def virtual_ports(topology: Topology) -> dict[int, int]:
-    """By broker id: the port of the topology, or one that does not depend on the machine."""
+    """The port of each broker, by id: the topology's, or one that does not depend on the
+    machine."""
     specs = sorted(topology.brokers, key=lambda spec: spec.id)
     return {spec.id: spec.port or FIRST_VIRTUAL_PORT + at for at, spec in enumerate(specs)}

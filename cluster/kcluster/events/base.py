@@ -29,7 +29,7 @@ class TaggedEvent(Struct, frozen=True, gc=False, tag_field="kind", tag=kind_of):
 
     @property
     def subject(self) -> str:
-        """What it happened to: `orders-0`, `broker 2`."""
+        """The name of its subject: `orders-0`, `broker 2`."""
         return self.kind
 
     @property

@@ -43,7 +43,7 @@ class BrokerDown(BrokerEvent, frozen=True):
 
 
 class BrokerReaddressed(BrokerEvent, frozen=True):
-    """It will listen on another address from its next start."""
+    """It will listen at another address from its next start on."""
 
     host: str
     port: int
@@ -63,7 +63,8 @@ class BrokerResumed(BrokerEvent, frozen=True):
 
 class BrokerRegistered(BrokerEvent, frozen=True):
     """The controller registered its new process.  `previous_epoch`: the broker epoch of the
-    previous process, None for the first; `clean`: that process stopped cleanly (KIP-966)."""
+    previous process, None for the first; `clean`: whether that process stopped cleanly
+    (KIP-966)."""
 
     previous_epoch: int | None
     clean: bool
@@ -78,15 +79,16 @@ class RegistrationRefused(BrokerEvent, frozen=True):
 
 
 class BrokerFenced(BrokerEvent, frozen=True):
-    """It may not lead or be in an ISR.  `silent_ms`: the time without a heartbeat, if that is the
-    reason."""
+    """The controller fenced it: it may not lead or be in an ISR.  `silent_ms`: the time without a
+    heartbeat, if that is the reason."""
 
     fencing: Fencing
     silent_ms: int = 0
 
 
 class BrokerUnfenced(BrokerEvent, frozen=True):
-    """It may lead again: it has applied the metadata log up to its registration."""
+    """The controller unfenced it, because it has applied the metadata log up to its registration;
+    it may lead again."""
 
     registration_offset: int
 
@@ -108,7 +110,8 @@ class LostRange(Struct, frozen=True, gc=False):
 
 
 class RecordsLost(BrokerEvent, frozen=True):
-    """Power was lost with `records` unflushed in all its logs, in these `ranges`."""
+    """Power was lost while `records` records in all its logs were unflushed; `ranges` lists their
+    offsets."""
 
     records: int
     ranges: tuple[LostRange, ...] = ()
@@ -127,7 +130,7 @@ class ControllerDown(ControllerEvent, frozen=True):
 
 
 class ControllerElected(ControllerEvent, frozen=True):
-    """A controller is active."""
+    """A controller became active."""
 
     leader: int
     epoch: int

@@ -56,7 +56,7 @@ class GroupEvent(TaggedEvent, frozen=True):
 
 
 class GroupRebalanced(GroupEvent, frozen=True):
-    """A rebalance is complete.  `trigger`: why it began."""
+    """A rebalance is complete.  `trigger`: the reason for which it began."""
 
     generation: int
     members: tuple[str, ...]
@@ -65,7 +65,7 @@ class GroupRebalanced(GroupEvent, frozen=True):
 
 class GroupMemberJoined(GroupEvent, frozen=True):
     """A member was added.  It has partitions once the rebalance that follows is complete.
-    `client_reason`: what the client gave as its reason (KIP-800), empty if nothing."""
+    `client_reason`: the reason that the client gave (KIP-800), empty if none."""
 
     member: str
     client_id: str
@@ -74,10 +74,10 @@ class GroupMemberJoined(GroupEvent, frozen=True):
 
 
 class Departure(StrEnum):
-    """Why a member is no longer in its group, if its session did not expire."""
+    """The reason why a member left its group, other than an expired session."""
 
     LEFT = "left"
-    """LeaveGroup: by itself, or by an administrator."""
+    """By a LeaveGroup, of its own or of an administrator."""
     NOT_JOINED = "not_joined"
     """It sent no JoinGroup within the rebalance timeout."""
     NOT_SYNCED = "not_synced"
@@ -89,7 +89,7 @@ class Departure(StrEnum):
 
 
 class GroupMemberLeft(GroupEvent, frozen=True):
-    """A member was removed.  `client_reason`: that of the client if it left by itself, empty if it
+    """A member was removed.  `client_reason`: the client's reason if it left by itself, empty if it
     gave none."""
 
     member: str
@@ -105,7 +105,7 @@ class GroupMemberExpired(GroupEvent, frozen=True):
 
 
 class AssignedPartitions(Struct, frozen=True, gc=False):
-    """Partitions of one topic that a member was assigned."""
+    """The partitions of one topic that a member was assigned."""
 
     member: str
     topic: str
@@ -113,9 +113,9 @@ class AssignedPartitions(Struct, frozen=True, gc=False):
 
 
 class GroupAssigned(GroupEvent, frozen=True):
-    """The assignment of a generation is stored, and its members get it.  Empty if their protocol is
-    not that of consumers.  In a group of KIP-848 the generation is the epoch of the target
-    assignment, towards which its members go step by step."""
+    """The assignment of a generation is stored, and its members get it.  The assignment is empty if
+    the members' protocol is not that of consumers.  In a group of KIP-848 the generation is the
+    epoch of the target assignment, which its members reach step by step."""
 
     generation: int
     assignments: tuple[AssignedPartitions, ...]

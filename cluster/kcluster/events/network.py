@@ -17,7 +17,7 @@ from kcluster.events.rule_effects import AnyEffect
 
 Nodes = tuple[int, ...]
 Links = tuple[tuple[int, int], ...]
-"""(source, destination) each."""
+"""Links as (source, destination)."""
 
 ANY_CLIENT: Final = "*"
 """The name of the node for outside clients that have no node of their own."""
@@ -47,7 +47,7 @@ class LinkReset(LinkEvent, frozen=True):
 
 
 class NetworkEvent(TaggedEvent, frozen=True):
-    """Something happened to many links at once.  `links`: which; `clients`: names by node id."""
+    """Many links changed at once.  `links`: these links; `clients`: names of clients by node id."""
 
     links: Links
     clients: dict[int, str]
@@ -58,7 +58,7 @@ class NetworkEvent(TaggedEvent, frozen=True):
 
 
 class _SidesChanged(NetworkEvent, frozen=True):
-    """`sides`: sets of nodes that reach each other; only one if no link is cut.  `joint`: nodes
+    """`sides`: sets of nodes that reach each other; a single set if no link is cut.  `joint`: nodes
     that reach all sides; `astride`: clients that reach more than one."""
 
     sides: tuple[Nodes, ...]
@@ -67,8 +67,8 @@ class _SidesChanged(NetworkEvent, frozen=True):
 
 
 class NetworkCut(_SidesChanged, frozen=True):
-    """No message passes from `nodes` to `others` nor, unless `one_way`, back.  `links`: those that
-    were not cut before."""
+    """No message passes from `nodes` to `others` nor, unless `one_way`, back.  `links`: the links
+    that this cut; the others were cut before."""
 
     nodes: Nodes
     others: Nodes
@@ -81,8 +81,9 @@ class NetworkHealed(_SidesChanged, frozen=True):
 
 class NetworkShaped(NetworkEvent, frozen=True):
     """Latency, jitter, loss or a bandwidth limit were added to links (see network/shapes.py); or,
-    with `undone`, removed.  `of_disk`: it simulates a slow disk of `nodes`.  `remaining`: those of
-    `links` that are still shaped; `restored`: no link of the cluster is shaped any more."""
+    with `undone`, removed.  `of_disk`: it simulates a slow disk of `nodes`.  `remaining`: the links
+    among them that are still shaped; `restored`: whether no link of the cluster is shaped any
+    more."""
 
     nodes: Nodes = ()
     others: Nodes = ()
@@ -109,8 +110,8 @@ class RuleEvent(TaggedEvent, frozen=True):
 
 
 class RuleCalls(Struct, frozen=True, gc=False):
-    """Which of the matching requests a rule applies to, as in `faults.rules.Rule`.  `versions`: the
-    lowest and the highest version of the API, or empty."""
+    """The choice among the matching requests, as in `faults.rules.Rule`.  `versions`: the lowest
+    and the highest version of the API, or empty."""
 
     versions: tuple[int, ...]
     nth: int
@@ -123,7 +124,7 @@ class RuleCalls(Struct, frozen=True, gc=False):
 class RuleAdded(RuleEvent, frozen=True):
     """A rule is in force.  It applies to requests of these `apis` to these `brokers` (empty: any),
     for partitions that match `topic` and `partitions` (None: any request), from clients that match
-    the pattern `client`.  `applies_to`: to which of these; None: to all."""
+    the pattern `client`.  `applies_to`: the choice among these requests; None: all."""
 
     effect: AnyEffect
     apis: tuple[str, ...]
@@ -135,8 +136,8 @@ class RuleAdded(RuleEvent, frozen=True):
 
 
 class RuleHit(RuleEvent, frozen=True):
-    """It applied to a request, for the `hit`-th time.  `is_last_noted`: further hits are counted
-    but not noted."""
+    """A rule applied to a request, for the `hit`-th time.  `is_last_noted`: whether further hits
+    are counted but not noted."""
 
     broker: int
     api: str
@@ -149,7 +150,7 @@ class RuleHit(RuleEvent, frozen=True):
 
 
 class RuleRemoved(RuleEvent, frozen=True):
-    """It is no longer in force; it matched `calls` requests and applied to `hits` of them."""
+    """A rule is no longer in force; it matched `calls` requests and applied to `hits` of them."""
 
     hits: int
     calls: int

@@ -25,7 +25,7 @@ class PartitionEvent(TaggedEvent, frozen=True):
 
 class LeaderChange(PartitionEvent, frozen=True):
     """The controller gave a partition another leader, or none.  `old_leader`, `new_leader`: -1 for
-    none; `clean` false: the leader, or the next one, may lack committed records, which are then
+    none; `clean` false: this leader, or the next, may lack committed records, which are then
     lost."""
 
     old_leader: int
@@ -36,8 +36,8 @@ class LeaderChange(PartitionEvent, frozen=True):
 
     @property
     def is_allowed_by_setting(self) -> bool:
-        """Whether only unclean.leader.election.enable=true allows it.  The operator may request it
-        without."""
+        """Whether nothing but unclean.leader.election.enable=true allows it; an operator's request
+        needs no setting."""
         return not self.clean and not self.is_requested_unclean
 
     @property
@@ -53,8 +53,8 @@ class LeaderElected(LeaderChange, frozen=True):
 
     @property
     def is_allowed_by_setting(self) -> bool:
-        """Whether only unclean.leader.election.enable=true allows it.  The last known leader may be
-        elected without it (KIP-966)."""
+        """Whether nothing but unclean.leader.election.enable=true allows it; the election of the
+        last known leader needs no setting (KIP-966)."""
         by_setting = not self.clean and not self.is_requested_unclean
         return by_setting and self.election is not ElectionKind.LAST_KNOWN_LEADER
 
@@ -67,7 +67,8 @@ class PartitionOffline(LeaderChange, frozen=True):
 
 
 class IsrChange(PartitionEvent, frozen=True):
-    """The in-sync replicas changed.  `elr`: the eligible leader replicas now (KIP-966)."""
+    """The in-sync replicas changed.  `elr`: the eligible leader replicas after the change
+    (KIP-966)."""
 
     old_isr: Brokers
     isr: Brokers
@@ -116,7 +117,8 @@ class ReassignmentCancelled(ReassignmentEvent, frozen=True):
 
 
 class BecameLeader(PartitionEvent, frozen=True):
-    """A broker has learned that it leads.  `start_offset`: its log end at that time."""
+    """A broker has learned that it leads a partition.  `start_offset`: its log end at that
+    moment."""
 
     broker: int
     leader_epoch: int
@@ -124,7 +126,7 @@ class BecameLeader(PartitionEvent, frozen=True):
 
 
 class BecameFollower(PartitionEvent, frozen=True):
-    """A broker has learned that it no longer leads."""
+    """A broker has learned that it no longer leads a partition."""
 
     broker: int
     leader: int
@@ -132,9 +134,9 @@ class BecameFollower(PartitionEvent, frozen=True):
 
 
 class LogTruncated(PartitionEvent, frozen=True):
-    """A follower dropped offsets `to_offset` to `from_offset` - 1, which its leader does not have.
-    `diverging_epoch`: the epoch that ends at `leader_end_offset` at the leader (KIP-279); None:
-    its whole log ends there."""
+    """A follower dropped the offsets from `to_offset` up to, but not including, `from_offset`,
+    because its leader does not have them. `diverging_epoch`: the epoch that ends at
+    `leader_end_offset` in the leader's log (KIP-279); None: the leader's whole log ends there."""
 
     broker: int
     from_offset: int
@@ -146,5 +148,5 @@ class LogTruncated(PartitionEvent, frozen=True):
 
     @property
     def is_below_high_watermark(self) -> bool:
-        """Whether the dropped records include some that this replica considered committed."""
+        """Whether the dropped records include any that this replica considered committed."""
         return self.to_offset < self.high_watermark

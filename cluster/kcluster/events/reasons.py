@@ -14,7 +14,7 @@ from kcluster.events.base import kind_of
 
 
 class Fencing(StrEnum):
-    """Why the controller fenced a broker."""
+    """The reasons for which the controller fences a broker."""
 
     SESSION_EXPIRED = "session_expired"
     """No heartbeat for broker.session.timeout.ms."""
@@ -26,26 +26,28 @@ class Fencing(StrEnum):
 
 
 class ElectionKind(StrEnum):
-    """The rule by which a leader was chosen; leaders by the last two may lack committed records."""
+    """The rule by which a leader was chosen; under the last two rules it may lack committed
+    records."""
 
     NONE = "none"
     """The leader did not change, or no replica can lead."""
     REQUESTED = "requested"
-    """The operator named it; it is in the ISR."""
+    """The replica that the operator named, in the ISR."""
     PREFERRED = "preferred"
-    """The first of the replicas, in sync."""
+    """The first of the replicas, in the ISR."""
     IN_SYNC = "in_sync"
     """The first active replica in the ISR."""
     ELIGIBLE = "eligible"
-    """The ISR is empty: the first active eligible leader replica (ELR, KIP-966)."""
+    """The first active eligible leader replica (ELR, KIP-966), because the ISR is empty."""
     LAST_KNOWN_LEADER = "last_known_leader"
-    """ISR and ELR are empty: the last leader, whatever unclean.leader.election.enable says."""
+    """The last leader, because ISR and ELR are empty; independent of
+    unclean.leader.election.enable."""
     UNCLEAN = "unclean"
-    """Any active replica: only unclean.leader.election.enable=true allows it."""
+    """Any active replica, which only unclean.leader.election.enable=true allows."""
 
 
 class Reason(Struct, frozen=True, gc=False, tag_field="kind", tag=kind_of):
-    """Why a partition changed."""
+    """The reason for a change of a partition."""
 
 
 class Fenced(Reason, frozen=True):
@@ -63,8 +65,9 @@ class Unfenced(Reason, frozen=True):
 
 
 class Restarted(Reason, frozen=True):
-    """A new process of a broker registered.  `clean`: the previous one stopped cleanly, so no
-    log lost records at its end; `previous_epoch`: its broker epoch, if the controller knows it."""
+    """A new process of a broker registered.  `clean`: whether the previous one stopped cleanly, so
+    that no log lost records at its end; `previous_epoch`: its broker epoch, if the controller knows
+    it."""
 
     broker: int
     previous_epoch: int | None
@@ -98,7 +101,8 @@ class Recovered(Reason, frozen=True):
 
 
 class Requested(Reason, frozen=True):
-    """The operator requested it.  `election`: `preferred` or `unclean`; empty for others."""
+    """The operator requested it.  `election`: `preferred` or `unclean`; empty for other
+    requests."""
 
     election: str = ""
 

@@ -1,10 +1,10 @@
-"""Why a group rebalanced, as values.
+"""The reasons for rebalances, as values.
 
 Owns: the reasons that GroupRebalanced carries.  Never: words for them (words/).
 Kafka: the reason in `Preparing to rebalance group`, in the log of GroupMetadataManager; KIP-800 for
 clients' own reasons.
 
-`client_reason` is what a member wrote into its request; empty if it gave none.
+`client_reason` is the text that a member gave in its request; empty if none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kcluster.events.base import kind_of
 
 
 class RebalanceReason(Struct, frozen=True, gc=False, tag_field="kind", tag=kind_of):
-    """Why a rebalance began."""
+    """The reason for which a rebalance began."""
 
 
 class MemberAdded(RebalanceReason, frozen=True):
@@ -27,17 +27,17 @@ class MemberAdded(RebalanceReason, frozen=True):
 
 
 class LeaderRejoined(RebalanceReason, frozen=True):
-    """The leader of a stable group joined again, whatever its metadata: topics that it consumes may
-    have changed.  Kafka: `Leader ... re-joining group`."""
+    """The leader of a stable group joined again; even with equal metadata, since the topics that it
+    consumes may have changed.  Kafka: `Leader ... re-joining group`."""
 
     member: str
     client_reason: str = ""
 
 
 class MetadataUpdated(RebalanceReason, frozen=True):
-    """A member joined again with other protocols or another subscription; or a static member is
-    back under a new id while the leader assigns.  `instance_id`: of the latter.
-    Kafka: `Updating metadata for member`, `Updating metadata for static member`."""
+    """A member joined again with other protocols or another subscription; or a static member
+    returned under a new id while the leader assigns.  `instance_id`: the static member's. Kafka:
+    `Updating metadata for member`, `Updating metadata for static member`."""
 
     member: str
     instance_id: str | None = None
@@ -45,8 +45,8 @@ class MetadataUpdated(RebalanceReason, frozen=True):
 
 
 class ProtocolChanged(RebalanceReason, frozen=True):
-    """A static member is back, and the group's protocol changes with it.
-    Kafka: `Group's selectedProtocol will change because static member ...`."""
+    """A static member returned, which changes the group's protocol. Kafka: `Group's
+    selectedProtocol will change because static member ...`."""
 
     member: str
     instance_id: str
@@ -54,7 +54,8 @@ class ProtocolChanged(RebalanceReason, frozen=True):
 
 
 class Leaver(Struct, frozen=True, gc=False):
-    """A member that left.  `member`: its id, or its instance id if it was named by that."""
+    """A member that left.  `member`: its member id, or its instance id if the request named
+    that."""
 
     member: str
     client_reason: str = ""

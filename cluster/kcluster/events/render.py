@@ -47,23 +47,25 @@ FOLD_FROM: Final = 4
 """From this number on, equal changes of one topic with one cause share a line."""
 
 KIND_WIDTH: Final = 22
-"""Of the column of kinds: as wide as the longest, reassignment_completed."""
+"""The width of the column of kinds: the longest is reassignment_completed."""
 
 _ERRORS: Final[dict[int, ErrorCode]] = {int(error): error for error in ErrorCode}
 _TOPIC_LISTS: Final = frozenset({"topics", "topic_data", "responses"})
-"""Fields whose items call the topic `name`; elsewhere `name` is that of a config or a feature."""
+"""Fields whose items name the topic in `name`; in other fields `name` belongs to a config or a
+feature."""
 _TOPIC_FIELDS: Final = ("topic", "topic_name")
 _PARTITION_FIELDS: Final = ("partition", "partition_index", "index", "partition_id")
 _PARTITION_LISTS: Final = frozenset({"partitions", "partition_indexes"})
 _NAME_LISTS: Final = frozenset({"topic_names", "groups", "groups_names", "coordinator_keys"})
 _NOT_ASKED: Final = frozenset({"forgotten_topics_data"})
-"""Partitions that are to be removed from a fetch session."""
+"""Fields with the partitions that a request removes from its fetch session."""
 _OTHER_SUBJECTS: Final = ("group_id", "transactional_id", "key", "resource_name")
 
 
 class Mention(Struct, gc=False):
     """A reference in a message to a partition, a topic (`partition` None), or something else by
-    name.  `error_code`: None if the message has no such field there; `size_bytes`: of records."""
+    name.  `error_code`: None if the message has no such field there; `size_bytes`: the size of its
+    records."""
 
     subject: str
     partition: int | None
@@ -97,7 +99,7 @@ def note_line(note: Note, origin_ms: int = 0) -> str:
 
 
 def event_line(at_ms: int, origin_ms: int, kind: str, subject: str, text: str) -> str:
-    """A line in the columns of events, also for what is no event of ours."""
+    """A line in the columns of events, also for moments of other kinds, such as a test's calls."""
     at = offset_text(at_ms, origin_ms)
     return one_line(f"{at}  {kind:<{KIND_WIDTH}} {subject:<12} {text}")
 
@@ -118,7 +120,7 @@ def note_values(note: Note) -> JsonObject:
 
 
 ECHOES: Final = (BecameLeader, BecameFollower, BrokerRegistered, LinkCut, LinkHealed)
-"""Events that repeat, for each broker, what another event has said."""
+"""Events that repeat, for each broker, another event."""
 
 
 def fold(notes: Iterable[Note]) -> list[Note | FoldedNotes]:
@@ -204,7 +206,7 @@ def request_values(
     ended_ms: int,
     topic_names: Mapping[bytes, str] | None = None,
 ) -> dict[str, object]:
-    """The same as `request_line`, for JSON."""
+    """A request and its response for JSON, with the content of `request_line`."""
     names = topic_names or {}
     asked = list(mentions(request.body, names))
     answered = [] if reply is None else list(mentions(reply, names))
@@ -230,9 +232,9 @@ def request_values(
 def mentions(
     message: Struct, topic_names: Mapping[bytes, str], subject: str = "", inside: str = ""
 ) -> Iterator[Mention]:
-    """What `message` refers to, in order: one mention per partition and per named thing, and one
-    wherever there is an error code.  `topic_names` resolves topic ids; `inside`: the field that
-    contains the message."""
+    """The mentions in `message`, in order: one per partition and per named thing, and one for each
+    further error code.  `topic_names` resolves topic ids; `inside`: the field that contains the
+    message."""
     subject = _subject_of(message, topic_names, inside) or subject
     partition = _first_int(message, _PARTITION_FIELDS) if subject else None
     error_code = getattr(message, "error_code", None)
@@ -301,7 +303,7 @@ def _records_size(records: Any) -> int:
 
 
 def subjects_text(found: Sequence[Mention]) -> str:
-    """`orders-0,2,5 audit-1`; a name without partition as it is; `-` for none."""
+    """`orders-0,2,5 audit-1`; a name without a partition stays as it is; `-` for none."""
     by_subject: dict[str, list[int]] = {}
     for mention in found:
         if mention.subject:
@@ -372,7 +374,7 @@ def one_line(text: str) -> str:
 
 
 def plain(value: object) -> Any:
-    """`value` with tuples as lists and bytes as hex, as JSON wants it."""
+    """`value` in types of JSON: tuples as lists, bytes as hex."""
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).hex()
     if isinstance(value, Mapping):

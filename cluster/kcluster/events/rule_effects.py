@@ -1,8 +1,7 @@
-"""What a rule does to a request or to its reply, as values.
+"""The effects of a rule on a request or its reply, as values.
 
-Owns: the effects, as rules hold them and as events carry them.  Never: carries them out
-(runtime/gate.py), words for them (words/).
-Kafka: no counterpart; toxiproxy's toxics, but they know the protocol.
+Owns: the effects, in rules and in events.  Never: carries them out (runtime/gate.py), words for
+them (words/). Kafka: no counterpart; toxiproxy's toxics, but they know the protocol.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class CloseTime(StrEnum):
 
 
 class RuleEffect(Struct, frozen=True, gc=False, tag_field="kind", tag=kind_of):
-    """What a rule does."""
+    """The effect of a rule."""
 
 
 class AnswerError(RuleEffect, frozen=True):
@@ -58,9 +57,9 @@ class Delay(RuleEffect, frozen=True):
 
 class Drop(RuleEffect, frozen=True):
     """Lose a request before the broker sees it, or, with `of=Half.REPLY`, the reply after the
-    broker has served it, which is how duplicates come about.  No later reply reaches the client
-    over this connection, since replies come in order.  With `close` the connection is closed at
-    once, and the client need not wait for its timeout."""
+    broker has served it: a common origin of duplicates.  No later reply reaches the client over
+    this connection, since replies come in order.  With `close` the connection is closed at once,
+    and the client need not wait for its timeout."""
 
     of: Half = Half.REQUEST
     close: bool = False

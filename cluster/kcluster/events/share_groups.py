@@ -1,8 +1,7 @@
 """Events of share groups, as the leaders of their share partitions see them.
 
-Owns: their facts.  Never: words for them (words/groups.py); what is delivered and acknowledged
-(every answer says it, and the ledger of the share consumers).
-Kafka: the log of SharePartition.
+Owns: their facts.  Never: words for them (words/groups.py); deliveries and acknowledgements, which
+are in every answer and in the ledger of the share consumers. Kafka: the log of SharePartition.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ class SharePartitionEvent(TaggedEvent, frozen=True):
 
 
 class SharePartitionLoaded(SharePartitionEvent, frozen=True):
-    """A leader goes on from what was stored.  `in_flight_records`: behind the start offset, those
-    about which anything was stored."""
+    """A leader continues from the stored state.  `in_flight_records`: the number of records after
+    the start offset that have a stored state."""
 
     leader_epoch: int
     start_offset: int
@@ -44,7 +43,7 @@ class ShareLocksExpired(SharePartitionEvent, frozen=True):
 
 class DeadLettersWritten(SharePartitionEvent, frozen=True):
     """Records that the group does not deliver again are in its dead letter queue (KIP-1191).
-    `first_offset` to `last_offset`: of the records, in their own partition."""
+    `first_offset` to `last_offset`: the records' offsets in their own partition."""
 
     first_offset: int
     last_offset: int
@@ -53,10 +52,10 @@ class DeadLettersWritten(SharePartitionEvent, frozen=True):
 
 
 class DeadLetterProblem(StrEnum):
-    """Why records do not get into the dead letter queue."""
+    """The reasons for which records do not reach the dead letter queue."""
 
     NO_QUEUE = "no queue"
-    """The group's config was removed meanwhile."""
+    """The group's config was removed in the meantime."""
     RESERVED_NAME = "reserved name"
     WRONG_PREFIX = "wrong prefix"
     """errors.deadletterqueue.topic.name.prefix."""
@@ -69,7 +68,7 @@ class DeadLetterProblem(StrEnum):
 
 
 class DeadLettersDropped(SharePartitionEvent, frozen=True):
-    """Records are archived without a dead letter.  `error`: Kafka's name of it, or empty."""
+    """Records are archived without a dead letter.  `error`: Kafka's name of the error, or empty."""
 
     first_offset: int
     last_offset: int

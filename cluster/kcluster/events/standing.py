@@ -1,8 +1,8 @@
-"""Where a replica stands beside the leader of its partition, and the words for it.
+"""A replica compared with the leader of its partition, and the words for the result.
 
-Owns: the decision (in the ISR or not, running or not, ahead or behind), the label made of it.
-Never: finds these facts (a run's record, or a cluster's status, has them).
-Kafka: `kafka-topics --describe` shows the ISR and the ELR; it does not show who is ahead.
+Owns: the comparison (in the ISR or not, running or not, ahead or behind), and its label. Never:
+finds these facts (a run's record, or a cluster's status, has them). Kafka: `kafka-topics
+--describe` shows the ISR and the ELR; it does not show which replica is ahead.
 
 `down, 50 ahead`: the process is down, and its log ends 50 offsets after the leader's.  The leader
 lacks these records, and the replica drops them when it follows this leader.
@@ -20,7 +20,7 @@ from kcluster.deaths import ProcessState
 
 
 class IsrMembership(StrEnum):
-    """What the controller has registered for a replica."""
+    """A replica's membership according to the controller."""
 
     LEADER = "leader"
     IN_SYNC = "isr"
@@ -58,8 +58,8 @@ BASE_LABELS: Final[dict[ProcessState, dict[IsrMembership, str]]] = {
         IsrMembership.OUT: "down",
     },
 }
-"""The label without the difference of the logs.  The page of a run has this table too, and
-completes it with the same two words."""
+"""The label without the difference of the logs.  The page of a run has a copy of this table, and
+adds `ahead` or `behind` to it."""
 AHEAD: Final = "ahead"
 BEHIND: Final = "behind"
 
@@ -74,8 +74,8 @@ def standing_of(
     log_end_offset: int | None,
     leader_end_offset: int | None,
 ) -> Standing:
-    """Where the replica on `broker` stands.  `leader`, `isr`, `elr`: as the controller has them,
-    -1 for no leader.  A log end offset is None if it is unknown."""
+    """The standing of the replica on `broker`.  `leader` (-1 for none), `isr`, `elr`: the
+    controller's.  A log end offset is None if it is unknown."""
     if broker == leader:
         return Standing(IsrMembership.LEADER, process)
     membership = (

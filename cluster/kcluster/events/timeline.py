@@ -24,7 +24,8 @@ class Moment(Struct, frozen=True):
 
 
 def timeline_lines(moments: Iterable[Moment], origin_ms: int | None = None) -> list[str]:
-    """The lines, in the order given.  Times count from `origin_ms`, by default the first moment."""
+    """The lines, in the given order.  Times count from `origin_ms`, by default from the first
+    moment."""
     shown = list(moments)
     times = [moment.at_ms for moment in shown if moment.at_ms is not None]
     origin = origin_ms if origin_ms is not None else (times[0] if times else 0)
@@ -37,7 +38,7 @@ def timeline_lines(moments: Iterable[Moment], origin_ms: int | None = None) -> l
 
 
 def in_order(moments: Iterable[Moment]) -> list[Moment]:
-    """Sorted by time, stable; moments that did not happen come last."""
+    """The moments in order of time, stable; moments that did not happen come last."""
     shown = list(moments)
     happened = [moment for moment in shown if moment.at_ms is not None]
     happened.sort(key=lambda moment: moment.at_ms or 0)

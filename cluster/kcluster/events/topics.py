@@ -28,7 +28,7 @@ class TopicCreated(TopicEvent, frozen=True):
 
 
 class TopicDeleted(TopicEvent, frozen=True):
-    """Its records are gone with it."""
+    """The topic was deleted, with its records."""
 
 
 class PartitionsAdded(TopicEvent, frozen=True):
@@ -39,7 +39,7 @@ class PartitionsAdded(TopicEvent, frozen=True):
 
 
 class ResourceType(StrEnum):
-    """The type of a resource: Kafka's ConfigResource types, and quota entities and users."""
+    """The type of a resource: one of Kafka's ConfigResource types, quota entities, or users."""
 
     TOPIC = "topic"
     BROKER = "broker"
@@ -50,7 +50,7 @@ class ResourceType(StrEnum):
 
 
 class ConfigChanged(TaggedEvent, frozen=True):
-    """Configs, quotas or credentials were set or, with null, removed.  `resource` is empty for
+    """Configs, quotas or credentials were set or, with null, removed.  An empty `resource` means
     all brokers; for quotas it names the entity."""
 
     resource_type: ResourceType

@@ -12,8 +12,8 @@ from kcluster.events.base import TaggedEvent
 
 
 class AbortReason(StrEnum):
-    """Why a transaction was aborted: its producer did; it was open for longer than its timeout; a
-    new producer has the same transactional id."""
+    """The reason for which a transaction was aborted: its producer requested it; it was open for
+    longer than its timeout; a new producer has its transactional id."""
 
     PRODUCER = "producer"
     TIMEOUT = "timeout"
@@ -21,7 +21,7 @@ class AbortReason(StrEnum):
 
 
 class TransactionEvent(TaggedEvent, frozen=True):
-    """Something happened to a transaction.  `producer_epoch`: that of its markers."""
+    """Something happened to a transaction.  `producer_epoch`: its markers'."""
 
     transactional_id: str
     producer_id: int
@@ -40,6 +40,6 @@ class TransactionEnded(TransactionEvent, frozen=True):
 
 
 class TransactionCompleted(TransactionEvent, frozen=True):
-    """Each of its partitions has its marker.  `marked_partitions`: how many."""
+    """Each partition of a transaction has its marker.  `marked_partitions`: their number."""
 
     marked_partitions: int = 0

@@ -23,7 +23,7 @@ from kcluster.evidence.contents import Contents
 from kcluster.evidence.coordinator_states import CHANGING_APIS, CoordinatorStates
 from kcluster.evidence.exchanges import AppendEnds, Exchanges
 from kcluster.evidence.history import FinalLog
-from kcluster.evidence.rows import ExchangeRow
+from kcluster.evidence.rows import ExchangeRow, SendAnomalies
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.livelock import StepsAtOnce
 from kcluster.invariants.observed import ObservedPartition, PartitionKey
@@ -106,11 +106,13 @@ class Missing(Struct, frozen=True):
 
 class Judged(Struct):
     """What a verdict was made from: the ledger of all clients (outside ones included), the final
-    logs, and by batch the names of outside clients' records."""
+    logs, and by batch the names of outside clients' records.  `anomalies`: what it says of each
+    send."""
 
     ledger: Ledger
     logs: Mapping[Partition, FinalLog]
     names: Mapping[Batch, list[bytes]]
+    anomalies: SendAnomalies = {}
 
 
 class Recorder(Watch):

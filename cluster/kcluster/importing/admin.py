@@ -1,7 +1,7 @@
 """Reads a running cluster with kafka-python's admin client.
 
 Owns: which requests are sent, all of them Describe or Metadata; the client's answers as values.
-Never: changes anything in the cluster, decides what can be taken over (topology_draft.py).
+Never: changes anything in the cluster, decides what a topology takes over (topology_draft.py).
 Kafka: Admin.describeCluster, describeTopics, describeConfigs.
 """
 

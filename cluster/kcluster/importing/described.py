@@ -1,8 +1,7 @@
-"""A real cluster as it was described: brokers, topics, configs with their sources.
+"""The description of a real cluster: brokers, topics, configs with their sources.
 
-Owns: these types.  Never: reads anything (tool_output.py, admin.py), decides what can be taken over
-(topology_draft.py).
-Kafka: Cluster, TopicDescription, ConfigEntry with its ConfigSource.
+Owns: these types.  Never: reads anything (tool_output.py, admin.py), decides what a topology takes
+over (topology_draft.py). Kafka: Cluster, TopicDescription, ConfigEntry with its ConfigSource.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ TOPIC_SOURCE: Final = "DYNAMIC_TOPIC_CONFIG"
 
 
 class DescribedConfig(Struct, frozen=True):
-    """One config as it was described."""
+    """A described config."""
 
     name: str
     value: str | None
-    """None: sensitive, or not set."""
+    """None if the config is sensitive or not set."""
     source: str = ""
     """Kafka's name: STATIC_BROKER_CONFIG, DYNAMIC_TOPIC_CONFIG, DEFAULT_CONFIG, ...; empty if the
     output does not show it."""
@@ -41,7 +40,7 @@ class DescribedPartition(Struct, frozen=True):
 
     number: int
     leader: int
-    """-1: none."""
+    """The leader's broker id; -1 if there is none."""
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
 
@@ -55,10 +54,10 @@ class DescribedTopic(Struct, frozen=True):
 
 
 class LeftOut(Struct, frozen=True):
-    """Something that could not be taken over, or not as it was."""
+    """A part of the description that is not taken over, or only changed."""
 
     subject: str
-    """`config ssl.keystore.location`, `topic payments`, `topics.txt:3:1`."""
+    """The part's name: `config ssl.keystore.location`, `topic payments`, `topics.txt:3:1`."""
     reason: str
 
     def __str__(self) -> str:
@@ -66,17 +65,17 @@ class LeftOut(Struct, frozen=True):
 
 
 class DescribedCluster(Struct, frozen=True):
-    """All that was described."""
+    """The whole description."""
 
     origin: str
-    """Where it was read, for the head of the topology file."""
+    """The source of the description, for the head of the topology file."""
     brokers: tuple[DescribedBroker, ...] = ()
     topics: tuple[DescribedTopic, ...] = ()
     broker_configs: dict[int, tuple[DescribedConfig, ...]] = {}
-    """By broker id."""
+    """The configs of each broker, by broker id."""
     default_configs: tuple[DescribedConfig, ...] = ()
     """The dynamic defaults of all brokers."""
     topic_configs: dict[str, tuple[DescribedConfig, ...]] = {}
-    """By topic, with their sources; they win over what a topic's own line shows."""
+    """The configs by topic, with their sources; they override the configs in a topic's own line."""
     left_out: tuple[LeftOut, ...] = ()
-    """What was not understood, or not shown."""
+    """Parts that were not understood, or not shown."""

@@ -1,6 +1,6 @@
-"""The cluster as its logs show it, when no better description is given.
+"""A cluster described from its logs, for lack of a better description.
 
-Owns: which topics the scenario starts with.  Never: reads a line (log_lines.py).
+Owns: the choice of the topics with which the scenario starts.  Never: reads a line (log_lines.py).
 Kafka: no counterpart.
 """
 
@@ -33,7 +33,7 @@ from kcluster.importing.log_lines import (
 
 
 def cluster_of_log(facts: Sequence[tuple[LogPlace, LogFact]], origin: str) -> DescribedCluster:
-    """The brokers that the log names, and the topics that there were before its first failure."""
+    """The brokers that the log names, and the topics that existed before its first failure."""
     first_ms = min((place.at_ms for place, fact in facts if _is_failure(fact)), default=None)
     brokers: dict[int, str | None] = {}
     made: dict[str, TopicMade] = {}

@@ -1,13 +1,12 @@
 """Lines of a 4.x controller.log, state-change.log or server.log, read as values.
 
-Owns: the wording of Kafka 4.3.1's log lines.  Never: opens a file, decides what becomes a step
-(log_steps.py).
-Kafka: BrokerHeartbeatManager, ClusterControlManager, ReplicationControlManager,
+Owns: the wording of Kafka 4.3.1's log lines.  Never: opens a file, decides on the steps
+(log_steps.py). Kafka: BrokerHeartbeatManager, ClusterControlManager, ReplicationControlManager,
 state.change.logger, Partition.
 
-A controller that starts logs all of its metadata log as `Replayed ...`, with the time of its start.
-So what happened is read from the lines of the active controller's decisions; from replayed lines
-only what does not depend on the time: racks and replicas.
+A starting controller logs its whole metadata log as `Replayed ...`, with the time of its start. So
+events are read from the lines of the active controller's decisions; replayed lines give only facts
+without a time: racks and replicas.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from kcluster.config.files.problems import Problem
 
 UNKNOWN_AGE_MS: Final = -1
 _QUARTER_MS: Final = 900_000
-"""Offsets of time zones are multiples of it."""
+"""A quarter of an hour in ms: offsets of time zones are multiples of it."""
 
 
 class LogPlace(Struct, frozen=True, order=True):
-    """Where a line stands.  Ordered by time; lines of the same time as they were read."""
+    """The place of a line.  Places are ordered by time, then by the order of reading."""
 
     at_ms: int
-    """As the log's clock shows it; the log does not name its time zone."""
+    """The time on the log's clock; the log does not name its time zone."""
     source: str
     line: int
     message: str
-    """Without time, level and logger."""
+    """The line without time, level and logger."""
 
 
 class SessionExpired(Struct, frozen=True):
@@ -44,7 +43,7 @@ class SessionExpired(Struct, frozen=True):
 
 
 class ShutdownStarted(Struct, frozen=True):
-    """A broker shuts down as it should."""
+    """A broker begins a controlled shutdown."""
 
     broker: int
 
@@ -54,7 +53,7 @@ class LoggedRegistration(Struct, frozen=True):
 
     broker: int
     is_first: bool
-    """The controller had not seen the broker before."""
+    """Whether the controller had not seen the broker before."""
 
 
 class LoggedUnfencing(Struct, frozen=True):
@@ -64,7 +63,7 @@ class LoggedUnfencing(Struct, frozen=True):
 
 
 class BrokerSeen(Struct, frozen=True):
-    """What a registration shows of a broker, whenever it was."""
+    """A registration's facts about a broker that have no time."""
 
     broker: int
     rack: str | None
@@ -85,7 +84,8 @@ class LeaderStarted(Struct, frozen=True):
     number: int
     leader: int
     previous: int | None
-    """-1: nobody led; None: the broker has just started and does not know."""
+    """The previous leader; -1: there was none; None: the broker has just started and does not
+    know."""
 
 
 class IsrShrank(Struct, frozen=True):
@@ -96,7 +96,8 @@ class IsrShrank(Struct, frozen=True):
     leader: int
     out: tuple[int, ...]
     age_ms: int
-    """How long before this line the first of them was last caught up; -1: not shown."""
+    """How long before this line the first of them was last caught up; -1 if the line does not show
+    it."""
 
 
 class IsrBecame(Struct, frozen=True):
@@ -113,9 +114,9 @@ class TopicMade(Struct, frozen=True):
 
     name: str
     partitions: int
-    """-1: not shown."""
+    """The number of partitions; -1 if the line does not show it."""
     replication_factor: int
-    """-1: not shown."""
+    """The replication factor; -1 if the line does not show it."""
     config: dict[str, str] = {}
 
 
@@ -136,7 +137,7 @@ class AssignmentReplayed(Struct, frozen=True):
 
 
 class ReassignmentAccepted(Struct, frozen=True):
-    """An administrator's reassignment; what is reassigned follows as AssignmentReplayed."""
+    """An administrator's reassignment; its partitions follow as AssignmentReplayed."""
 
 
 class ControllerActive(Struct, frozen=True):
@@ -168,9 +169,9 @@ class LogReading(Struct):
 
     facts: list[tuple[LogPlace, LogFact]] = field(default_factory=list)
     unknown: list[LogPlace] = field(default_factory=list)
-    """Lines that are not understood, without the lines of stack traces."""
+    """The lines that are not understood, without lines of stack traces."""
     lines: int = 0
-    """How many have a time."""
+    """The number of lines that have a time."""
     empty: list[str] = field(default_factory=list)
     """Files without any line: each node creates all of its logs, and some stay empty."""
     problems: list[Problem] = field(default_factory=list)
@@ -201,7 +202,7 @@ def _broker(found: re.Match[str]) -> int:
 
 
 Maker = Callable[[re.Match[str], int], Iterable[LogFact]]
-"""Makes the facts of a line; it is given the line's time in ms."""
+"""Makes the facts of a line, from its match and its time in ms."""
 
 
 def _leader(found: re.Match[str], _at_ms: int) -> Iterable[LogFact]:
@@ -354,14 +355,14 @@ _CONSEQUENCES: Final = re.compile(
     r"|Skipped the become-"
     r"|Deleting \d+ partition|The topic partition \S+ was marked as RECOVER"
 )
-"""What follows from the facts above by itself, or is routine: understood, and no step."""
+"""Lines that follow from other facts, or are routine: understood, and no step."""
 _SPEAKER: Final = re.compile(
     r"\[(QuorumController id|Broker id|Partition \S+ broker|ControllerServer id)=\d+\] "
 )
 
 
 def read_log(source: str, text: str, into: LogReading) -> None:
-    """Add the lines of one file; a problem if it has some, but none with a time."""
+    """Add the lines of one file, and a problem if it has lines but none with a time."""
     lines = text.split("\n")
     first = next((number for number, line in enumerate(lines, 1) if line.strip()), 0)
     if not first:
@@ -371,7 +372,7 @@ def read_log(source: str, text: str, into: LogReading) -> None:
     for number, line in enumerate(lines, 1):
         found = _LINE.match(line.rstrip("\r"))
         if found is None:
-            continue  # of a stack trace, or of a message with several lines
+            continue  # part of a stack trace, or of a message with several lines
         into.lines += 1
         at_ms = _time_ms(found["time"])
         if at_ms is None:
@@ -391,7 +392,7 @@ def read_log(source: str, text: str, into: LogReading) -> None:
 
 
 def in_order(reading: LogReading) -> list[tuple[LogPlace, LogFact]]:
-    """The facts of all files in order of time; those of one time as their files have them."""
+    """The facts of all files in order of time; facts of one time stay in the order of the files."""
     return sorted(reading.facts, key=lambda one: one[0].at_ms)
 
 

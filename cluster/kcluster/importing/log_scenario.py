@@ -1,7 +1,7 @@
 """From log files to a scenario file.
 
-Owns: the order of the steps, where the topology comes from.  Never: opens a file.
-Kafka: no counterpart.
+Owns: the order of the steps, the choice of the topology.  Never: opens a file. Kafka: no
+counterpart.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ class LogScenario(Struct, frozen=True):
     """A scenario from logs."""
 
     text: str
-    """Empty if there are problems, or nothing to do."""
+    """The scenario file; empty if there are problems, or no steps."""
     found: LogSteps
     lines: int
-    """Lines with a time."""
+    """The number of lines with a time."""
     unknown: int
-    """Lines among them that were not understood."""
+    """The number of these that were not understood."""
     problems: tuple[Problem, ...] = ()
 
 
 def scenario_of_logs(
     logs: list[tuple[str, str]], given: NamedTopology | DescribedCluster | None
 ) -> LogScenario:
-    """The scenario of log files, (name, text) each, played on the given topology; without one, on
-    what the logs show of theirs."""
+    """The scenario of log files, (name, text) each, on the given topology; without one, on a
+    topology found in the logs."""
     reading = LogReading()
     for source, text in logs:
         read_log(source, text, reading)
@@ -96,7 +96,7 @@ def _times(topology: Topology, broker: int) -> BrokerTimes:
 
 
 def _unknown(reading: LogReading) -> list[LeftOut]:
-    """How many lines of each file were not understood, with the first of them."""
+    """The number of lines of each file that were not understood, with the first of them."""
     counts = Counter(place.source for place in reading.unknown)
     first = {place.source: place for place in reversed(reading.unknown)}
     return [

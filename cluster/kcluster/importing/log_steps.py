@@ -1,12 +1,11 @@
-"""From the facts of a cluster's logs to the steps of a scenario that does the same.
+"""From the facts of a cluster's logs to the steps of a scenario that repeats them.
 
-Owns: which cause is put down to what the logs show, and its time.  Never: reads a line
-(log_lines.py), writes YAML (scenario_text.py).
-Kafka: no counterpart.
+Owns: the cause that explains each fact, and its time.  Never: reads a line (log_lines.py), writes
+YAML (scenario_text.py). Kafka: no counterpart.
 
-A log shows what the controller noticed.  When a session expires, the broker's last heartbeat was
-broker.session.timeout.ms ago, and it died at any time up to a heartbeat interval after it: half an
-interval is assumed.  Whether a process died is seen when it comes back, by a new registration.
+A log shows the controller's view.  When a session expires, the broker's last heartbeat was
+broker.session.timeout.ms ago, and the broker died within a heartbeat interval after it: half an
+interval is assumed.  A new registration, when the broker is back, shows that its process died.
 """
 
 from __future__ import annotations
@@ -38,16 +37,16 @@ from kcluster.importing.log_lines import (
 from kcluster.importing.topology_draft import is_internal, refusal
 
 AFTERMATH_MS: Final = 3_000
-"""How long after a broker is back a change of its leaders counts as a consequence."""
+"""How long after a broker's return a change of its leaders counts as a consequence."""
 _REASSIGNED_MS: Final = 60_000
-"""How long after a reassignment was requested a new leader of the partition is part of it."""
+"""How long after a reassignment a new leader of the partition counts as part of it."""
 _AT_ONCE_MS: Final = 1_000
 
 NodeTimes = Callable[[int], "BrokerTimes"]
 
 
 class BrokerTimes(Struct, frozen=True):
-    """The configs of a broker by which times are worked out."""
+    """The configs of a broker from which times are computed."""
 
     session_timeout_ms: int
     heartbeat_interval_ms: int
@@ -55,20 +54,20 @@ class BrokerTimes(Struct, frozen=True):
 
 
 class LogStep(Struct, frozen=True):
-    """One step of a scenario, and the line that it comes from."""
+    """One step of a scenario, and the line that led to it."""
 
     at_ms: int
-    """By the log's clock."""
+    """The time on the log's clock."""
     verb: str
     value: Any
-    """What stands behind the verb: a number, text, or a mapping."""
+    """The value of the verb: a number, text, or a mapping."""
     origin: LogPlace
     why: str = ""
-    """What is not written in the line itself."""
+    """An explanation that the line itself does not give."""
 
 
 class KnownTopology(Struct, frozen=True):
-    """What the scenario's topology has, so that steps name nothing else."""
+    """The content of the scenario's topology; steps name nothing else."""
 
     brokers: tuple[int, ...]
     preferred: dict[tuple[str, int], int]
@@ -77,14 +76,14 @@ class KnownTopology(Struct, frozen=True):
 
 
 class LogSteps(Struct, frozen=True):
-    """The steps in order, and what became none."""
+    """The steps in order, and the facts without a step."""
 
     steps: tuple[LogStep, ...]
     left_out: tuple[LeftOut, ...]
 
 
 class _Down(Struct):
-    """A time in which a broker was away."""
+    """A time during which a broker was away."""
 
     broker: int
     from_ms: int
@@ -92,7 +91,7 @@ class _Down(Struct):
 
 
 class _Reassigned(Struct, frozen=True):
-    """A reassignment that an administrator asked for."""
+    """A reassignment that an administrator requested."""
 
     at_ms: int
     topic: str
@@ -107,7 +106,7 @@ class _Lag(Struct):
     since_ms: int
     leaders: dict[int, None] = {}
     waiting: dict[tuple[str, int], None] = {}
-    """Partitions whose ISR it has left."""
+    """The partitions whose ISR it has left."""
 
 
 def steps_of(
@@ -118,7 +117,7 @@ def steps_of(
 
 
 class _Inferring:
-    """Works out the steps of one log."""
+    """Finds the steps of one log."""
 
     def __init__(
         self, facts: Sequence[tuple[LogPlace, LogFact]], known: KnownTopology, times: NodeTimes
@@ -128,10 +127,10 @@ class _Inferring:
         self.left_out: dict[LeftOut, None] = {}
         self.downs: list[_Down] = []
         self.back_at_ms: dict[int, int] = {}
-        """Since when each broker has been there."""
+        """The time of each broker's last return."""
         self.reassigned: list[_Reassigned] = []
         self.internal = 0
-        """How many elections and reassignments were of internal topics."""
+        """The number of elections and reassignments of internal topics."""
 
     def infer(self) -> LogSteps:
         self._brokers()
@@ -155,7 +154,8 @@ class _Inferring:
     # ------------------------------------------------------------------------------- brokers
 
     def _brokers(self) -> None:
-        """Kills, stops, starts and cuts, from sessions, shutdowns and registrations."""
+        """Steps for brokers: kills, stops, starts and cuts, from sessions, shutdowns and
+        registrations."""
         fenced: dict[int, tuple[LogPlace, int]] = {}
         stopped: set[int] = set()
         for place, fact in self.facts:
@@ -191,7 +191,7 @@ class _Inferring:
     ) -> None:
         broker = fact.broker
         if fact.is_first:
-            return  # the topology has it from the start
+            return  # the broker is in the topology from the start
         if fenced is not None:
             origin, at_ms = fenced
             self.step(at_ms, "kill", broker, origin, self._before(at_ms, origin))
@@ -218,13 +218,13 @@ class _Inferring:
                 down.to_ms = at_ms
 
     def _last_seen_ms(self, broker: int, place: LogPlace) -> int:
-        """When a broker went silent whose session has expired here."""
+        """The time at which a broker went silent whose session expired at this line."""
         times = self.times(broker)
         silent_ms = place.at_ms - times.session_timeout_ms + times.heartbeat_interval_ms // 2
         return max(silent_ms, self.back_at_ms.get(broker, silent_ms) + 1)
 
     def _before(self, at_ms: int, place: LogPlace) -> str:
-        """How long before a line something happened, in words."""
+        """The time from a fact to the line that shows it, in words."""
         words = f"about {(place.at_ms - at_ms) / 1000:g} s before this line"
         new = [
             fact.controller
@@ -242,7 +242,7 @@ class _Inferring:
         return broker in self.known.brokers
 
     def _is_down(self, broker: int, at_ms: int, before_ms: int = 0) -> bool:
-        """Whether a broker was away then, within `before_ms` before it, or until just before."""
+        """Whether a broker was away at that time, or within `before_ms` before it."""
         return any(
             down.broker == broker
             and down.from_ms - _AT_ONCE_MS <= at_ms
@@ -253,8 +253,8 @@ class _Inferring:
     # -------------------------------------------------------------------------------- topics
 
     def _topics(self) -> None:
-        """Topics that were created or deleted after the first failure; those of before are the
-        topology's."""
+        """Steps for topics that were created or deleted after the first failure; earlier topics are
+        in the topology."""
         topics = dict.fromkeys(self.known.topics)
         first_ms = min((step.at_ms for step in self.steps), default=None)
         for place, fact in self.facts:
@@ -262,7 +262,7 @@ class _Inferring:
                 continue
             is_made = isinstance(fact, TopicMade)
             if is_made == (fact.name in topics):
-                continue  # the topology was described after this
+                continue  # the description of the topology is newer
             if first_ms is None or place.at_ms < first_ms:
                 if is_made:
                     self.leave(place, f"topic {fact.name} is not in the topology")
@@ -302,14 +302,15 @@ class _Inferring:
     # --------------------------------------------------------------------------- assignments
 
     def _reassignments(self) -> None:
-        """Reassignments, by their first replayed record just after they were accepted."""
+        """Steps for reassignments, found by the first record that was replayed after their
+        acceptance."""
         accepted: dict[str, int] = {}
         for place, fact in self.facts:
             if isinstance(fact, ReassignmentAccepted):
                 accepted[place.source] = place.at_ms
             elif isinstance(fact, AssignmentReplayed) and (fact.adding or fact.removing):
                 if place.at_ms - accepted.get(place.source, -_AT_ONCE_MS) >= _AT_ONCE_MS:
-                    continue  # replayed when a controller started
+                    continue  # a controller replayed it at its start
                 target = [one for one in fact.replicas if one not in fact.removing]
                 self.reassigned.append(_Reassigned(place.at_ms, fact.topic, fact.number, target[0]))
                 if self._has(place, fact.topic, fact.number):
@@ -319,7 +320,8 @@ class _Inferring:
     # ----------------------------------------------------------------------------- followers
 
     def _lagging(self) -> None:
-        """Followers that left an ISR although they were there: cut off from those who led them."""
+        """Steps for followers that left an ISR without being away: each was cut off from its
+        leaders."""
         open_: dict[int, _Lag] = {}
         for place, fact in self.facts:
             if isinstance(fact, IsrShrank):
@@ -354,7 +356,8 @@ class _Inferring:
     # ----------------------------------------------------------------------------- elections
 
     def _elections(self) -> None:
-        """New leaders although the old one was there: an administrator's or a periodic election."""
+        """Steps for new leaders whose predecessors were not away: requested or periodic
+        elections."""
         for place, fact in self.facts:
             if not isinstance(fact, LeaderStarted) or fact.previous in (None, -1, fact.leader):
                 continue
@@ -387,7 +390,7 @@ class _Inferring:
     # --------------------------------------------------------------------------- controllers
 
     def _controllers(self) -> None:
-        """Changes of the active controller, which nothing here repeats."""
+        """Leave out changes of the active controller, which no step repeats."""
         actives = [
             (place, fact) for place, fact in self.facts if isinstance(fact, ControllerActive)
         ]

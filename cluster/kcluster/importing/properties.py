@@ -1,8 +1,8 @@
-"""A broker's server.properties, as it is on its machine.
+"""A broker's server.properties, as found on its machine.
 
-Owns: java.util.Properties' format, as far as Kafka's files use it; which broker a file is of.
-Never: opens a file, decides what can be taken over (topology_draft.py).
-Kafka: server.properties, Utils.loadProps; the names are KafkaConfig's.
+Owns: java.util.Properties' format, as far as Kafka's files use it; finding the broker of a file.
+Never: opens a file, decides what a topology takes over (topology_draft.py). Kafka:
+server.properties, Utils.loadProps; the names are KafkaConfig's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _MAX_ID: Final = 2**31 - 1
 
 
 def read_properties(files: list[ToolText]) -> DescribedCluster:
-    """The brokers of these files and what each sets; the files get their problems."""
+    """The brokers of these files, and the configs that each sets; problems are recorded with their
+    files."""
     brokers: list[DescribedBroker] = []
     configs: dict[int, tuple[DescribedConfig, ...]] = {}
     for file in files:
@@ -49,7 +50,7 @@ def read_properties(files: list[ToolText]) -> DescribedCluster:
 
 
 def pairs(file: ToolText) -> Iterator[tuple[int, str, str]]:
-    """(line, name, value) in order.  A backslash at its end continues a line."""
+    """(line, name, value) in order.  A backslash at the end of a line continues it."""
     begun, first = "", 0
     for number, line in file.lines():
         text = line.lstrip()

@@ -1,8 +1,7 @@
 """Steps from a log as a scenario file.
 
 Owns: the file's layout and comments, the small workload that gives the run a verdict.  Never:
-decides what is a step (log_steps.py).
-Kafka: no counterpart.
+decides on steps (log_steps.py). Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from kcluster.importing.log_steps import LogStep, LogSteps
 from kcluster.importing.topology_text import left_out_lines, text_for_comment
 
 LEAD_MS: Final = 5_000
-"""From the start of the scenario to its first step: time for clients to begin."""
+"""The time from the start of the scenario to its first step, in which clients begin."""
 _AFTER_MS: Final = 30_000
 _PRODUCERS: Final = 3
 _MESSAGE_CHARS: Final = 140
@@ -77,6 +76,6 @@ def _value(value: object) -> str:
 
 
 def clock(ms: int) -> str:
-    """A time as the log shows it."""
+    """A time as shown in the log."""
     moment = datetime.fromtimestamp(ms / 1000, UTC)
     return f"{moment:%Y-%m-%d %H:%M:%S},{ms % 1000:03}"

@@ -2,10 +2,10 @@
 
 Owns: the formats of `kafka-topics --describe`, `kafka-configs --describe`, `kafka-cluster
 list-endpoints` and `kafka-broker-api-versions`, as Kafka 4.3.1 prints them.  Never: opens a file,
-decides what can be taken over (topology_draft.py).
-Kafka: TopicCommand, ConfigCommand, ClusterTool, BrokerApiVersionsCommand.
+decides what a topology takes over (topology_draft.py). Kafka: TopicCommand, ConfigCommand,
+ClusterTool, BrokerApiVersionsCommand.
 
-Text that was copied from a terminal has spaces where the tool printed tabs; both are read.
+Text copied from a terminal has spaces in place of the tool's tabs; both are read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kcluster.importing.described import (
 
 
 class ToolOutput(StrEnum):
-    """What a file holds, by the option that takes it."""
+    """The kinds of files, each with the option that takes it."""
 
     TOPICS = "--topics"
     CONFIGS = "--configs"
@@ -71,7 +71,7 @@ _NAMED_VALUE: Final = re.compile(r",(?=[a-z][a-z0-9.]*=)")
 
 
 class ToolText(Struct):
-    """One file, read line by line; collects its problems, and the lines it does not know."""
+    """A file that is read line by line; collects its problems and its unknown lines."""
 
     source: str
     text: str
@@ -103,11 +103,11 @@ class SeenConfigs(Struct):
     defaults: list[DescribedConfig] = []
     topics: dict[str, list[DescribedConfig]] = {}
     others: list[str] = []
-    """Headings of what is neither a broker nor a topic: `group billing`."""
+    """Headings of entities other than brokers and topics: `group billing`."""
 
 
 def output_kind(text: str) -> ToolOutput | None:
-    """What a text holds, by its first line that is known."""
+    """The kind of a text, by its first known line."""
     for line in text.split("\n"):
         if _TOPIC.match(line) or _PARTITION.match(line):
             return ToolOutput.TOPICS
@@ -119,7 +119,7 @@ def output_kind(text: str) -> ToolOutput | None:
 
 
 def has_kind(file: ToolText, wanted: ToolOutput) -> bool:
-    """Whether a file holds what its option takes; records a problem if not."""
+    """Whether a file has the kind that its option takes; records a problem if not."""
     first = next(file.lines(), None)
     if first is None:
         file.wrong(1, 1, f"empty; {wanted} takes the output of {_TOOLS[wanted]}")
@@ -217,8 +217,8 @@ def _ids(file: ToolText, number: int, text: str, column: int) -> tuple[int, ...]
 
 
 def read_configs_output(file: ToolText, into: SeenConfigs) -> None:
-    """Add what `kafka-configs --describe` shows of brokers and topics.  Of a config that is shown
-    twice the last one counts.  A config without synonyms is not set."""
+    """Add what `kafka-configs --describe` shows of brokers and topics.  The last value of a config
+    counts.  A config without synonyms is not set."""
     if not has_kind(file, ToolOutput.CONFIGS):
         return
     rows: list[DescribedConfig] | None = None

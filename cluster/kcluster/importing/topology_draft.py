@@ -1,8 +1,7 @@
 """From the description of a real cluster to a topology that runs here.
 
-Owns: what is taken over, what is not and why.  Never: reads anything (tool_output.py, admin.py),
-writes YAML (topology_text.py).
-Kafka: no counterpart.
+Owns: the decision what a topology takes over, and the reasons for the rest.  Never: reads anything
+(tool_output.py, admin.py), writes YAML (topology_text.py). Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from kcluster.importing.described import (
 _SET_BY_THE_TOPOLOGY: Final = (
     "node.id", "broker.id", "broker.rack", "listeners", "advertised.listeners",
 )  # fmt: skip
-"""Taken over by the topology's own keys; ports and addresses are the simulator's."""
+"""Configs that keys of the topology replace; ports and addresses are the simulator's."""
 
 _SECURITY: Final = "security is not simulated"
 _QUORUM: Final = "the simulator has one controller, and no quorum to configure"
@@ -47,7 +46,7 @@ _REASONS: Final = (
       "node."), _QUORUM),
     (("listener.security.", "inter.broker.", "early.start."), "listeners are the simulator's own"),
 )  # fmt: skip
-"""By how the name of a config begins whose subject is not simulated."""
+"""Reasons by the beginning of a config's name, for subjects that are not simulated."""
 _DIRECTORIES: Final = ("log.dir", "log.dirs")
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
@@ -72,7 +71,7 @@ _INTERNAL_CONFIGS: Final = {
         },
     ),
 }
-"""By internal topic: the broker configs by which Kafka creates it."""
+"""The broker configs with which Kafka creates each internal topic."""
 
 
 class DraftTopic(Struct, frozen=True):
@@ -92,7 +91,7 @@ class DraftBroker(Struct, frozen=True):
 
 
 class TopologyDraft(Struct, frozen=True):
-    """What a topology file will say."""
+    """The content of a topology file."""
 
     origin: str
     brokers: tuple[DraftBroker, ...]
@@ -103,7 +102,7 @@ class TopologyDraft(Struct, frozen=True):
 
 
 def draft_topology(cluster: DescribedCluster) -> TopologyDraft:
-    """The topology of a described cluster, and what it leaves out."""
+    """The topology of a described cluster, with the parts that it leaves out."""
     return _Drafting(cluster).draft()
 
 
@@ -162,7 +161,7 @@ class _Drafting:
     def _broker_configs(
         self, ids: Sequence[int]
     ) -> tuple[dict[str, str], dict[int, dict[str, str]]]:
-        """The configs of all brokers, and those of each broker that differ from these."""
+        """The configs of all brokers, and the differing configs of each broker."""
         shared = self._accepted_broker_configs(self.cluster.default_configs, "")
         seen = {
             broker_id: self._accepted_broker_configs(configs, f" of broker {broker_id}")
@@ -185,7 +184,7 @@ class _Drafting:
     def _replication_factors(
         self, ids: Sequence[int], shared: Mapping[str, str], own: Mapping[int, Mapping[str, str]]
     ) -> dict[str, str]:
-        """The factors that are Kafka's default there, where the default here is another."""
+        """The replication factors that are Kafka's defaults, where the default here is another."""
         described = [configs for configs in self.cluster.broker_configs.values() if configs]
         factors: dict[str, str] = {}
         for name, here in replication_defaults(len(ids)).items():
@@ -275,8 +274,8 @@ class _Drafting:
     def _internal(
         self, topic: DescribedTopic, config: Mapping[str, str], brokers: int
     ) -> dict[str, str]:
-        """The broker configs by which an internal topic is created as it is there; without those
-        that have this value already."""
+        """The broker configs with which an internal topic is created as in the described cluster,
+        except for values that they have already."""
         if topic.name in _UNSIMULATED_TOPICS:
             self.leave(f"topic {topic.name}", _UNSIMULATED_TOPICS[topic.name])
             return {}
@@ -297,7 +296,7 @@ class _Drafting:
 
 
 def refusal(config: DescribedConfig, known: Mapping[str, ConfigDef]) -> str | None:
-    """Why a topology cannot set this config; None if it can."""
+    """The reason for which a topology cannot set this config; None if it can."""
     if config.sensitive:
         return "sensitive: Kafka does not show its value"
     if config.name in _DIRECTORIES:
@@ -319,13 +318,13 @@ def refusal(config: DescribedConfig, known: Mapping[str, ConfigDef]) -> str | No
 
 
 def is_internal(name: str) -> bool:
-    """Whether a topic is one that brokers create for themselves."""
+    """Whether a topic is one that brokers create for their own use."""
     return name in _INTERNAL_CONFIGS or name in _UNSIMULATED_TOPICS
 
 
 def _is_own(config: DescribedConfig, broker_config: Mapping[str, str]) -> bool:
-    """Whether a topic sets a config itself.  kafka-topics does not show where a value comes from:
-    there a value counts as the topic's if the brokers' configs do not give the same."""
+    """Whether a topic sets a config itself.  kafka-topics does not show the source of a value, so a
+    value counts as the topic's if it differs from the brokers' configs."""
     if config.source:
         return config.source == TOPIC_SOURCE
     definition = TOPIC_CONFIGS.get(config.name)

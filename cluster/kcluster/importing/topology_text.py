@@ -17,14 +17,14 @@ _WIDTH_CHARS: Final = 110
 
 
 def topology_text(draft: TopologyDraft) -> str:
-    """The topology file; what was left out stands in comments at its end."""
+    """The topology file; comments at its end name the parts that were left out."""
     lines = [f"# {line}" for line in head_lines(draft.origin)]
     lines += ["", "name: imported", *topology_lines(draft), *left_out_lines(draft.left_out)]
     return "\n".join(lines) + "\n"
 
 
 def head_lines(origin: str) -> list[str]:
-    """The words at the file's beginning."""
+    """The comment at the beginning of the file."""
     return [
         f"Imported by `kcluster import` from {origin}.",
         "Brokers listen on free ports: give them a `port` each for fixed ones. Topics start empty:",
@@ -51,7 +51,7 @@ def topology_lines(draft: TopologyDraft) -> list[str]:
 
 
 def left_out_lines(left_out: Sequence[LeftOut]) -> list[str]:
-    """The comments that name what was left out."""
+    """The comments that name the parts that were left out."""
     if not left_out:
         return []
     return ["", "# Not taken over:", *(f"#   {text_for_comment(str(entry))}" for entry in left_out)]

@@ -1,8 +1,7 @@
-"""The course that ships with kcluster: which lessons there are, and where their files lie.
+"""The course that ships with kcluster: its lessons, and their files.
 
-Owns: the order of the lessons, finding one by number or name.  Never: knows what a file says
-(lesson.py, exercises.py).
-Kafka: no counterpart.
+Owns: the order of the lessons, finding one by number or name.  Never: reads a file's content
+(lesson.py, exercises.py). Kafka: no counterpart.
 
 A lesson is a folder of `lessons/`: `lesson.yaml`, `scenario.yaml`, `exercise.yaml`, `start.yaml`.
 The folder's name begins with the lesson's number.
@@ -38,8 +37,8 @@ def lesson_of(word: str) -> Lesson:
 
 
 def folder_of(word: str, what: str = "lesson") -> Path:
-    """The folder of a lesson by number or name.  LookupError with the nearest name, in which it is
-    called `what`."""
+    """The folder of a lesson by number or name.  LookupError with the nearest name; its message
+    calls the lesson `what`."""
     folders = lesson_folders()
     for folder in folders:
         if word in (str(_number_of(folder)), folder.name, _name_of(folder)):

@@ -1,7 +1,7 @@
-"""What a student changed in the file of an exercise, and whether it may be changed.
+"""A student's changes in the file of an exercise, and whether they are allowed.
 
-Owns: comparing two trees, which paths a student may change.  Never: knows what a key means.
-Kafka: no counterpart.
+Owns: comparing two trees, the paths that a student may change.  Never: interprets a key. Kafka: no
+counterpart.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOTHING: Final = Scalar(None)
 def forbidden_edits(
     start: Node, answer: Node, may_edit: Sequence[str], source: str
 ) -> list[Problem]:
-    """What the answer changes and may not: each with its path and its place in the answer."""
+    """The forbidden changes of an answer: each with its path and its place in the answer."""
     allowed = (*FREE, *may_edit)
     return [
         Problem(source, at.line, at.column, path, f"{words}; {_advice(may_edit)}")
@@ -31,7 +31,7 @@ def forbidden_edits(
 
 
 def answer_key(answer: Node) -> str:
-    """The answer without places, comments and free keys: equal for equal answers."""
+    """The answer without places, comments and free keys; equal answers have equal keys."""
     assert isinstance(answer, Map)
     values = _values(answer)
     return json.dumps({key: values[key] for key in sorted(values) if key not in FREE})
@@ -44,7 +44,7 @@ def _advice(may_edit: Sequence[str]) -> str:
 def _changes(
     start: Node, answer: Node, path: str, allowed: Sequence[str]
 ) -> Iterator[tuple[str, Node, str]]:
-    """(path, place in the answer, what was changed) of each change that is not allowed."""
+    """(path, place in the answer, the change in words) of each change that is not allowed."""
     if path and any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in allowed):
         return
     if isinstance(start, Map | Scalar) and isinstance(answer, Map | Scalar):
@@ -61,7 +61,7 @@ def _changes(
 
 
 def _is_one_map(node: Node) -> bool:
-    """Whether it is a mapping, or nothing, which counts as an empty one."""
+    """Whether a node is a mapping, or nothing, which counts as an empty mapping."""
     return isinstance(node, Map) or is_null(node)
 
 
@@ -86,7 +86,7 @@ def _changes_of_map(
 
 
 def _at(node: Node) -> Scalar:
-    """Nothing, at the place of a node."""
+    """An empty node at the place of another node."""
     return Scalar(None, False, node.line, node.column)
 
 

@@ -32,7 +32,7 @@ _FILE: Final = "exercise.yaml"
 
 
 class Goal(Struct, frozen=True):
-    """What must hold in every run, and what it is worth."""
+    """A condition that must hold in every run, with its points."""
 
     points: Annotated[int, Whole(1, 100), "Its points."]
     text: Annotated[str, text(), "The goal in words."]
@@ -54,8 +54,8 @@ class ExerciseKeys(Struct, frozen=True):
 
 
 class Exercise(Struct, frozen=True):
-    """An exercise, from `exercise_of`.  `number`: that of its lesson, 0 for a teacher's own;
-    `start`: the file that students begin with."""
+    """An exercise, from `exercise_of`.  `number`: its lesson's, 0 for a teacher's own; `start`: the
+    file that students begin with."""
 
     number: int
     name: str
@@ -83,7 +83,7 @@ def exercise_of(word: str) -> Exercise:
 
 
 def _load(path: Path, number: int, name: str) -> Exercise:
-    keys: ExerciseKeys = read_keys(path, ExerciseKeys, "key of an exercise")
+    keys: ExerciseKeys = read_keys(path, ExerciseKeys, "exercise")
     start = Scenario.load(path.parent / keys.start)
     checks = dict.fromkeys([VERDICT, *keys_in(start.checks)])
     problems = [

@@ -1,11 +1,12 @@
-"""The grade of an answer: goals reached in every run, with seeds that the student has not seen.
+"""The grade of an answer: the goals that it reaches in every run, with seeds that the student has
+not seen.
 
 Owns: the seeds, the runs, the points.  Never: words for a terminal (the verb has them).
 Kafka: no counterpart.
 
-The seeds follow from the exercise, the answer and, if there is one, the teacher's secret.  So the
-same answer always gets the same points, and a changed answer gets other seeds: nobody can fit an
-answer to the seeds of its last grade.  A teacher who wants the same seeds for all names them.
+The seeds follow from the exercise, the answer and, if there is one, the teacher's secret.  So equal
+answers get equal points, and a changed answer gets other seeds: a student cannot fit an answer to
+the seeds of its last grade.  A teacher can name the seeds, and use them for all students.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from kcluster.scenario.play.phases import RunResult
 from kcluster.scenario.play.running import run_scenario
 
 MAX_SEED: Final = 1_000_000
-"""Hidden seeds are below this: short enough to be typed."""
+"""The limit of hidden seeds, which are short enough to be typed."""
 MAX_REASONS: Final = 3
 
 
 class GoalGrade(Struct, frozen=True):
-    """A goal and how often it was missed.  `points`: those given; `first_failing_seed`: None if it
-    was reached in every run; `why`: what was wrong in that run."""
+    """A goal and the number of runs that missed it.  `points`: the points given;
+    `first_failing_seed`: None if every run reached the goal; `why`: the reasons in that run."""
 
     check: str
     text: str
@@ -110,9 +111,9 @@ def grade_file(
     secret: str = "",
     progress: Callable[[int, int], None] = _no_progress,
 ) -> Grade:
-    """The grade of the answer in a file.  Without `seeds` they are hidden ones, as many as the
-    exercise has runs.  ScenarioError lists every problem of the file: what no scenario may say, and
-    what the exercise does not allow to be changed."""
+    """The grade of the answer in a file.  Without `seeds`, hidden seeds are used, as many as the
+    exercise has runs.  ScenarioError lists every problem of the file: errors of any scenario, and
+    changes that the exercise forbids."""
     answer = Scenario.load(path)
     start_tree, answer_tree = _tree(exercise.start), _tree(answer)
     problems = forbidden_edits(start_tree, answer_tree, exercise.start.may_edit, answer.source)
@@ -123,7 +124,7 @@ def grade_file(
 
 
 def hidden_seeds(exercise: Exercise, answer: str, secret: str = "") -> tuple[int, ...]:
-    """As many seeds as the exercise has runs, for this answer."""
+    """The hidden seeds of this answer, as many as the exercise has runs."""
     head = f"{exercise.name}\0{secret}\0{answer}"
     hashes = (hashlib.sha256(f"{head}\0{at}".encode()) for at in range(exercise.keys.runs))
     return tuple(int.from_bytes(each.digest()[:8], "big") % MAX_SEED for each in hashes)
@@ -166,7 +167,7 @@ def _grade(
 
 
 def _missed(failed: Sequence[FailedCheck], goals: Sequence[str]) -> dict[str, str]:
-    """The goals that a run missed, each with the reasons.  A failure that is about no goal, such as
+    """The goals that a run missed, each with the reasons.  A failure that concerns no goal, such as
     an action that could not be performed, misses all of them."""
     found: dict[str, list[str]] = {}
     for each in failed:

@@ -1,7 +1,7 @@
 """The requests of one client and their answers, as a ladder of lines.
 
-Owns: which requests are worth a line, and the line.  Never: finds requests (evidence/).
-Kafka: no counterpart; kafka.request.logger at every broker comes nearest.
+Owns: the choice of requests, and the line of each.  Never: finds requests (evidence/). Kafka: no
+counterpart; kafka.request.logger at every broker comes nearest.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from kcluster.evidence.rows import ExchangeRow
 
 MAX_RUNGS: Final = 14
 _SILENT: Final = "ApiVersions"
-"""The first request of every connection."""
+"""APIs without a line: the first request of every connection."""
 
 
 def rungs_of(rows: Iterable[ExchangeRow], client: str) -> list[ExchangeRow]:
-    """The requests of a client that differ from the ones before: errors, silence, new metadata, the
-    first success at another broker."""
+    """The requests of a client that differ from their predecessors: errors, missing answers, new
+    metadata, the first success at another broker."""
     rungs: list[ExchangeRow] = []
     before: dict[str, tuple[object, ...]] = {}
     for row in rows:

@@ -1,8 +1,8 @@
-"""A lesson as a checked value: its text in parts, with a question before what happens.
+"""A lesson as a checked value: its text in parts, with a question before each event.
 
 Owns: Lesson, LessonPart, Question, Choice, and reading a lesson's file.  Never: plays the scenario
-(playing.py), knows the right answer: a choice says when it is right, and the run decides.
-Kafka: no counterpart.
+(playing.py), knows the right answer: a choice has conditions, and the run decides. Kafka: no
+counterpart.
 
     parts:
       - title: Who takes over?
@@ -36,7 +36,7 @@ from kcluster.config.files.fields import (
 )
 from kcluster.config.files.problems import Problem, show
 from kcluster.config.files.reading import TreeReader
-from kcluster.config.files.tree import from_yaml
+from kcluster.config.files.source import FileKind
 from kcluster.operations.conditions import Condition
 from kcluster.operations.names import PartitionName
 from kcluster.scenario.language.loader import ScenarioError
@@ -46,7 +46,7 @@ from kcluster.scenario.language.words import CONDITION
 
 MIN_CHOICES: Final = 2
 MAX_CHOICES: Final = 9
-"""Each is chosen by one digit."""
+"""The most choices of a question: each is chosen by one digit."""
 EVENTS: Final = "events"
 LOGS: Final = "logs"
 ERRORS: Final = "errors"
@@ -56,8 +56,8 @@ SHOWN: Final = (EVENTS, LOGS, ERRORS, COUNTS, VERDICT)
 
 
 class Choice(Struct, frozen=True):
-    """One of the answers to a question.  It is right if its conditions hold at the end of the
-    part, or its checks hold for the whole run."""
+    """A possible answer to a question.  It is right if its conditions hold at the end of the part,
+    or its checks hold for the whole run."""
 
     text: Annotated[str, text(), "The answer, as students read it."]
     when: Annotated[
@@ -71,7 +71,7 @@ class Choice(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """What students are asked before a part is played."""
+    """A question to the students before a part is played."""
 
     question: Annotated[str, StoryText(), "The question."]
     choices: Annotated[
@@ -117,7 +117,8 @@ class LessonKeys(Struct, frozen=True):
 
 
 class Lesson(Struct, frozen=True):
-    """A lesson, from `load_lesson`.  `number`: its place in the course, 0 for a teacher's own."""
+    """A lesson, from `load_lesson`.  `number`: its place in the course, 0 for a teacher's own
+    lesson."""
 
     number: int
     name: str
@@ -136,7 +137,7 @@ class Lesson(Struct, frozen=True):
 def load_lesson(path: Path, number: int = 0, name: str = "") -> Lesson:
     """The lesson of a file, with its scenario.  ScenarioError lists every problem with its
     place."""
-    keys = read_keys(path, LessonKeys, "key of a lesson")
+    keys = read_keys(path, LessonKeys, "lesson")
     problems = list(_problems(path, keys))
     scenario = Scenario.load(path.parent / keys.scenario)
     if keys.parts and keys.parts[-1].until_ms > scenario.duration_ms:
@@ -147,29 +148,21 @@ def load_lesson(path: Path, number: int = 0, name: str = "") -> Lesson:
     return Lesson(number, name or path.parent.name, keys, scenario)
 
 
-def read_keys(path: Path, struct: Any, what: str) -> Any:
-    """The Struct of a YAML file.  ScenarioError lists every problem with its place."""
-    source = str(path)
-    try:
-        written = path.read_text("utf-8")
-    except OSError as error:
-        text_ = f"cannot be read: {error.strerror}"
-        raise ScenarioError([Problem(source, 0, 0, "", text_)]) from None
-    except UnicodeDecodeError:
-        raise ScenarioError([Problem(source, 1, 1, "", "not UTF-8")]) from None
-    node, problems = from_yaml(written, source)
-    if node is None:
-        raise ScenarioError(problems or [Problem(source, 1, 1, "", "empty")])
-    reading = TreeReader(source)
+def read_keys(path: Path, struct: Any, word: str) -> Any:
+    """The Struct of a YAML file; `word`: what messages call it.  ScenarioError lists every problem
+    with its place."""
+    file = FileKind(word, ScenarioError)
+    _, node, problems = file.load(path)
+    reading = TreeReader(str(path))
     reading.problems += problems
-    keys = read_struct(reading, node, "", struct, what)
+    keys = read_struct(reading, node, "", struct, f"key of {file.one}")
     if keys is None or reading.problems:
         raise ScenarioError(reading.problems)
     return keys
 
 
 def _problems(path: Path, keys: LessonKeys) -> list[Problem]:
-    """What cannot be seen in one key alone."""
+    """Problems that involve several keys."""
     found = []
     before_ms = 0
     for at, part in enumerate(keys.parts):

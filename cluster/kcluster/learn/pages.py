@@ -1,7 +1,7 @@
 """The lessons as Markdown pages, for docs/course and to hand out.
 
-Owns: the layout of a page.  Never: words of its own about Kafka: they are the lesson's.
-Kafka: no counterpart.
+Owns: the layout of a page.  Never: adds words about Kafka, which are the lesson's. Kafka: no
+counterpart.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kcluster.learn.telling import answer_line, question_lines, seen_lines
 
 MADE_BY: Final = "<!-- Made by tools/course_pages.py from cluster/kcluster/learn/lessons. -->"
 _WIDTH: Final = 150
-"""A longer line of events is cut."""
+"""The width at which lines of events are cut."""
 
 
 def page_name(lesson: Lesson) -> str:
@@ -99,7 +99,7 @@ def _question(question: Question) -> str:
 
 
 def _folded(summary: str, blocks: Iterable[str]) -> str:
-    """Text that is shown when somebody asks for it."""
+    """Text that the reader can unfold."""
     inside = "\n\n".join(block.strip() for block in blocks if block.strip())
     return f"<details>\n<summary>{summary}</summary>\n\n{inside}\n\n</details>"
 

@@ -1,11 +1,11 @@
 """The logs of a partition's replicas as an SVG picture, for the pages of the course.
 
-Owns: its layout and colours.  Never: reads a cluster: it draws values.
-Kafka: no counterpart.
+Owns: its layout and colours.  Never: reads a cluster; it draws values. Kafka: no counterpart.
 
 A row per replica, a cell per record (or per few records).  A cell's colour and hatching stand for
-the leader epoch that wrote it, so that nobody needs to tell colours apart; the thick line is the
-high watermark, the crown marks the leader, a dashed frame a replica out of the ISR.
+the leader epoch that wrote it, so that the picture can be read without telling colours apart; the
+thick line is the high watermark, the crown marks the leader, a dashed frame a replica out of the
+ISR.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HATCHES: Final = (
     "", "M0 18L11 0", "M0 6H11M0 12H11", "M5.5 0V18", "M0 0L11 18", "M0 9H11M5.5 0V18"
 )  # fmt: skip
 _COLOURS: Final = ("#9ecae9", "#f5b971", "#a6d8a8", "#d7b5d8", "#f2a7a0", "#cfcfcf")
-"""By leader epoch, in rotation; the first ones differ in brightness, too."""
+"""Colours by leader epoch, in rotation; the first ones differ in brightness, too."""
 _STYLE: Final = (
     "text{font:13px system-ui,sans-serif;fill:#1b1f24}.hw{stroke:#1b1f24;stroke-width:3}"
     ".cell,.hatch{stroke:#1b1f24;fill:none}.cell{stroke-width:.6}.hatch{stroke-width:.9}"
@@ -73,7 +73,7 @@ def head_of_logs(logs: PartitionLogs) -> str:
 
 
 def spoken(logs: PartitionLogs) -> str:
-    """The picture in words, for those who cannot see it."""
+    """The picture in words, for readers who cannot see it."""
     rows = (
         f"broker {x.broker}, {x.standing}, log end {x.log_end_offset}"
         + ("" if x.high_watermark is None else f", high watermark {x.high_watermark}")

@@ -1,8 +1,7 @@
-"""A lesson played in virtual time: what happened in each part, and which answer was right.
+"""A lesson played in virtual time: the events of each part, and the right answers.
 
 Owns: PartPlayed, and looking at the cluster when a part ends.  Never: words (telling.py), an answer
-that does not come from the run.
-Kafka: no counterpart.
+from another source than the run. Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Counts = Mapping[str, Mapping[str, int]]
 
 
 class ErrorsReceived(Struct, frozen=True):
-    """How often a client got an error in a part."""
+    """The number of times that a client received an error in a part."""
 
     client: str
     api: str
@@ -39,9 +38,9 @@ class ErrorsReceived(Struct, frozen=True):
 
 
 class PartPlayed(Struct, frozen=True):
-    """A part of a lesson as it happened.  `right`: the place of the right choice, from 0; None if
-    nothing is asked.  `counts`: until the end of the part.  `requests`: of the client that the part
-    names.  `began_ms`: where times count from."""
+    """A part of a lesson in its run.  `right`: the place of the right choice, from 0; None if there
+    is no question.  `counts`: up to the end of the part.  `requests`: those of the client that the
+    part names.  `began_ms`: the origin of times."""
 
     part: LessonPart
     right: int | None
@@ -62,16 +61,16 @@ class LessonPlayed(Struct, frozen=True):
 
 
 class AmbiguousQuestionError(ValueError):
-    """In the run of a lesson not exactly one choice of a question is right."""
+    """A question of a lesson has no right choice in the run, or several."""
 
 
 class _Moment(Struct):
-    """What was seen when a part ended."""
+    """The state of the stage when a part ended."""
 
     last_note: int
     logs: tuple[PartitionLogs, ...]
     held: dict[int, bool]
-    """By the place of a choice: whether its conditions hold."""
+    """Whether the conditions of each choice hold, by the place of the choice."""
     counts: Counts
 
 
@@ -179,7 +178,7 @@ def _right(
 
 
 def _checks_hold(choice: Choice, stage: ScenarioStage, result: RunResult) -> bool:
-    """Whether the checks that the choice names hold; others do not matter."""
+    """Whether the checks that the choice names hold, whatever the others say."""
     assert choice.checks is not None
     notes = result.notes[result.first_note :]
     failed = failed_checks(choice.checks, result.verdict, stage, notes)
@@ -187,7 +186,7 @@ def _checks_hold(choice: Choice, stage: ScenarioStage, result: RunResult) -> boo
 
 
 def keys_in(checks: Checks) -> list[str]:
-    """The keys of the checks that are not as by default."""
+    """The keys of the checks that differ from the defaults."""
     return [
         field.key for field in fields_of(Checks) if getattr(checks, field.name) != field.default
     ]

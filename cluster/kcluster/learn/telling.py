@@ -1,8 +1,7 @@
-"""A lesson as text: its parts, the questions, and what was seen.
+"""A lesson as text: its parts, the questions, and the events.
 
-Owns: the lines, as Markdown, which is what a terminal and the pages of docs/course show.  Never:
-asks, prints, plays.
-Kafka: no counterpart.
+Owns: the lines, as Markdown, for a terminal and the pages of docs/course.  Never: asks, prints,
+plays. Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def question_lines(question: Question) -> Iterator[str]:
 
 
 def answer_line(question: Question, right: int, given: int | None) -> str:
-    """Which choice was right; `given`: the student's, from 0, None for no answer."""
+    """The right choice; `given`: the student's, from 0, None for no answer."""
     head = f"{right + 1}. {question.choices[right].text}"
     if given is None:
         return f"Answer: {head}"
@@ -48,8 +47,8 @@ def answer_line(question: Question, right: int, given: int | None) -> str:
 
 
 def seen_lines(played: PartPlayed, result: RunResult) -> Iterator[str]:
-    """What happened in a part, without the drawing of the logs: events, requests, errors, counts,
-    and the verdict without outages."""
+    """The events of a part without the drawing of the logs: events, requests, errors, counts, and
+    the verdict without outages."""
     shows = played.part.shows
     if EVENTS in shows:
         yield from _event_lines(played)
@@ -81,7 +80,7 @@ def _event_lines(played: PartPlayed) -> Iterator[str]:
 
 
 def _count(word: str, by_client: Mapping[str, int]) -> str:
-    """`acked 46`, or of several clients `acked 46 (bank 6, shop 40)`."""
+    """`acked 46`, or for several clients `acked 46 (bank 6, shop 40)`."""
     shown = ", ".join(f"{client} {count:,}" for client, count in sorted(by_client.items()))
     each = f" ({shown})" if len(by_client) > 1 else ""
     return f"{word} {sum(by_client.values()):,}{each}"

@@ -27,6 +27,7 @@ from kcluster.runs.record import TABLES, RunInfo
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+PARTITION: Final = ("run", "topic", "partition")
 MAX_PROBLEMS: Final = 20
 """The number of bad lines per file that are reported one by one."""
 IS_BAD: Final = "is_bad"

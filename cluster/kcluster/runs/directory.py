@@ -21,7 +21,7 @@ import msgspec
 from kcluster.clients.ledger import Partition
 from kcluster.json_types import JsonObject
 from kcluster.runs.page import page_of
-from kcluster.runs.record import ADDED_TABLES, FORMAT, TABLES, RunInfo, RunRecord
+from kcluster.runs.record import ADDED_TABLES, FORMAT, READABLE, TABLES, RunInfo, RunRecord
 from kcluster.runs.whole_files import PRIVATE_DIRECTORY, removed_on_failure, replacing
 
 LATEST: Final = "latest"
@@ -226,14 +226,18 @@ def read_info(path: Path) -> RunInfo:
         msgspec.convert(info.topology, _TopologyRead)
     except (OSError, *WRONG_JSON) as error:
         raise RunError(f"{file}: {_reason(error)}") from None
-    if info.format == FORMAT:
+    if info.format in READABLE:
         return info
+    raise other_format(file, info, f"this version reads formats {READABLE[0]} and {FORMAT}")
+
+
+def other_format(file: Path, info: RunInfo, needed: str) -> RunError:
+    """The error of a run of another format than `needed` says, and how to get one of the newest."""
     writer = f"kcluster {info.version}" if info.version else "another version of kcluster"
     again = ""
     if info.format < FORMAT:
         again = ": run the scenario again" + (f": {info.replay}" if info.replay else "")
-    text = f"format {info.format}, written by {writer}; this version reads format {FORMAT}{again}"
-    raise RunError(f"{file}: {text}")
+    return RunError(f"{file}: format {info.format}, written by {writer}; {needed}{again}")
 
 
 def _rows(path: Path, row_type: object, problems: list[str]) -> list[object]:

@@ -1,1 +1,2 @@
-"""What both drivers share: building a cluster, its processes, delivery between them, rules."""
+"""The common part of all drivers: building a cluster, its processes, delivery between them,
+rules."""

@@ -4,7 +4,7 @@ Owns: the values that each node is built with, and the source of its randomness.
 port, reads a clock.  Kafka: kafka-storage format, and the start scripts.
 
 All randomness in a cluster comes from one seed, through one generator per node, so that the random
-numbers of a node do not depend on how many another has drawn.
+numbers of a node do not depend on another node's draws.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Plan(Struct):
     disks: dict[int, Disk]
     rngs: dict[int, Random]
     addresses: dict[int, tuple[str, int]]
-    """By broker id: the host and port that it advertises from its next start on."""
+    """The host and port that each broker advertises from its next start on, by broker id."""
     releases: dict[int, Release]
-    """By broker id: the Kafka release as which it starts next."""
+    """The Kafka release of each broker from its next start on, by broker id."""
 
 
 def build(topology: Topology, seed: int, ports: Mapping[int, int]) -> Plan:
-    """`ports`: by broker id, the port where it listens."""
+    """Build a cluster.  `ports`: the port of each broker, by broker id."""
     cluster_id = _cluster_id(Random(f"{seed}/cluster id"))
     specs = sorted(topology.brokers, key=lambda spec: spec.id)
     node_ids = (CONTROLLER_ID, *(spec.id for spec in specs))
@@ -99,7 +99,7 @@ def add_broker(plan: Plan, spec: BrokerSpec, port: int) -> Process:
 def _controller_builder(
     topology: Topology, rngs: Mapping[int, Random], cluster_id: str, releases: Mapping[int, Release]
 ) -> Callable[[], Node]:
-    """The controller is of the newest release that a broker has when the controller starts."""
+    """Builds a controller of the newest release that a broker has when the controller starts."""
     config = BrokerConfig.resolve(
         topology.profile, replication_defaults(len(topology.brokers)), simulated(topology.config)
     )
@@ -151,5 +151,5 @@ def _fabric(topology: Topology, node_ids: tuple[int, ...], rng: Random) -> Fabri
 
 
 def _cluster_id(rng: Random) -> str:
-    """22 characters, as Kafka writes a random UUID."""
+    """A cluster id: 22 characters, Kafka's form of a random UUID."""
     return uuid_text(rng.randbytes(16))

@@ -1,8 +1,8 @@
-"""Delivers events to nodes and carries out their effects: the part that both drivers share.
+"""Delivers events to nodes and carries out their effects, for all drivers.
 
 Owns: the processes of a cluster and their starts and deaths, the queue of a dispatch, messages in
-flight between nodes, nodes' deadlines, where notes go.  Never: reads a clock (the driver sets the
-time), touches a socket (`Outlet` does).  Kafka: the machines, the kernel and the network.
+flight between nodes, nodes' deadlines, the sinks of notes.  Never: reads a clock (the driver sets
+the time), touches a socket (`Outlet` does).  Kafka: the machines, the kernel and the network.
 
 A *dispatch* is one `run`: events are delivered first in, first out, until none is left for the
 current time.  Guarantees: contract.py, 1 to 8.
@@ -56,10 +56,10 @@ _UP: Final = ProcessState.UP
 _PAUSED: Final = ProcessState.PAUSED
 
 MAX_STEPS: Final = 300_000
-"""The limit on steps in one dispatch.  Beyond it two nodes send each other messages without end."""
+"""The most steps in one dispatch; more mean that two nodes send each other messages without end."""
 
 MAX_IDLE: Final = 100_000
-"""The limit on dispatches at one time.  Beyond it a node ignores its Ticks."""
+"""The most dispatches at one time; more mean that a node ignores its Ticks."""
 
 _LIFE_SHIFT: Final = 40
 _ASKED_BITS: Final = (1 << _LIFE_SHIFT) - 1
@@ -89,16 +89,17 @@ class Dispatcher:
         self.heal_sinks: tuple[HealSink, ...] = ()
         self.on_lost: LostSink = lambda link, at_us: None
         self.on_answer: Callable[[PeerResponse], None] | None = None
-        """Called with the responses to requests of the runtime itself, as node RUNTIME_ID."""
+        """Called with responses to the runtime's own requests, which it sends as node
+        RUNTIME_ID."""
         self.tap: Tap | None = None
         self.is_time_up: Callable[[], bool] | None = None
-        """Asked after each step: whether to stop here, because sockets wait to be read.  Until the
-        rest is delivered the time stands still.  None, in virtual time: never."""
+        """Called after each step; True stops the dispatch, because sockets wait to be read, and
+        time stands still until the rest is delivered.  None, in virtual time: never."""
         self.is_cut_short = False
-        """The last `run` or `at` stopped for that reason, and is to be called again."""
+        """Whether the last `run` or `at` was stopped in this way, and must be called again."""
         self.now_us = 0
         self.quiet_until_us = NEVER_US
-        """Nothing is due before this; may be earlier than `next_due_us()`, never later."""
+        """A time before which nothing is due; never later than `next_due_us()`."""
         self.outlet = outlet
         self.gate: FaultGate | None = None  # while there are rules on requests of clients
         self._callbacks: list[tuple[int, int, Callable[[], object]]] = []
@@ -111,7 +112,7 @@ class Dispatcher:
         self._running = False
         self._notes = 0
         self._shutdown_limits_us: dict[int, int] = {}
-        """By node: until when its controlled shutdown may take."""
+        """The time limit of each node's controlled shutdown, by node."""
         self._starts_after_shutdown: dict[int, None] = {}
 
     # ------------------------------------------------------------------------- what runs now
@@ -138,7 +139,8 @@ class Dispatcher:
         return self.now_us // 1000
 
     def next_due_us(self) -> int:
-        """The next time at which something is due without a client's request; NEVER_US for none."""
+        """The next time at which something is due without a client's request; NEVER_US for
+        never."""
         due_us = self._in_flight[0][0] if self._in_flight else NEVER_US
         if self._callbacks:
             due_us = min(due_us, self._callbacks[0][0])
@@ -149,8 +151,8 @@ class Dispatcher:
         return min(due_us, *limits_us.values()) if limits_us else due_us
 
     def at(self, now_us: int) -> None:
-        """Set the time.  What became due since the last call happens first, each at its own time
-        and in order: brokers must not miss heartbeats because their driver is late."""
+        """Set the time.  Everything that became due since the last call happens first, each at its
+        own time and in order, so that no broker misses heartbeats because its driver is late."""
         idle = 0
         if self.is_cut_short:
             self._run()
@@ -203,7 +205,7 @@ class Dispatcher:
 
     @property
     def is_quiet(self) -> bool:
-        """Nothing waits for `run`."""
+        """Whether nothing waits for `run`."""
         return not self._pending and not self._touched
 
     @property
@@ -216,7 +218,7 @@ class Dispatcher:
         self._run()
 
     def later(self, at_us: int, callback: Callable[[], object]) -> None:
-        """Call back at that time, between two dispatches, before anything else that is due then."""
+        """Call back at that time, between two dispatches, before all other events of that time."""
         self._sequence += 1
         self.quiet_until_us = min(self.quiet_until_us, at_us)
         heappush(self._callbacks, (at_us, self._sequence, callback))
@@ -234,7 +236,7 @@ class Dispatcher:
             sink(connection_id, self.now_us // 1000)
 
     def gave_up(self, node_id: int, request: Request) -> None:
-        """The connection of a request has ended before it was answered."""
+        """Take note that the connection of a request has ended before its answer."""
         for sink in self.unanswered_sinks:
             sink(node_id, request, self.now_us // 1000)
 
@@ -255,7 +257,7 @@ class Dispatcher:
         wave: list[tuple[Process, int, Input]] = []
         steps = taken = 0
         try:
-            # Breadth first: the events that result from one wave are the next wave.
+            # Breadth first: the events that one wave causes are the next wave.
             while self._pending and not self.is_cut_short:
                 wave, self._pending, taken = self._pending, [], 0
                 for process, life, event in wave:
@@ -271,10 +273,11 @@ class Dispatcher:
                         break
         finally:
             if steps == MAX_STEPS:
-                # Drop the messages of the endless loop: nodes ask again when no response comes.
+                # Drop the messages of the endless loop: nodes send their requests again without a
+                # response.
                 self._pending = []
             elif taken < len(wave):
-                # A step raised, or time is up: the events behind it are delivered by the next run.
+                # A step raised, or time is up: the next run delivers the remaining events.
                 self._pending[:0] = wave[taken:]
             self._running = False
             self._read_deadlines()
@@ -297,8 +300,8 @@ class Dispatcher:
             is_sound = True
         finally:
             if not is_sound and process.disk is not None:
-                # A bug of ours, which the caller reports.  The broker is in no state to go on: its
-                # process ends, as that of a broker that throws does.
+                # A bug of ours, which the caller reports.  The broker cannot go on, so its process
+                # ends, like that of a real broker that throws.
                 self._die(process, DeathKind.KILL, f"{event!r:.200}")
 
     def _carry_out(self, process: Process, effects: Iterable[Effect], now_ms: int) -> None:
@@ -345,7 +348,7 @@ class Dispatcher:
             if not self.fabric.is_cut(source.node_id, effect.to):
                 self.post(effect.to, source, PeerDisconnected(effect.to))
             return
-        # A response must not reach a later life of the node that asked, so the life is part of the
+        # A response must not reach a later life of the requesting node, so the life is part of the
         # request id; in the first life it adds 0.
         if type(message) is PeerResponse:
             request_id = message.request_id
@@ -367,7 +370,7 @@ class Dispatcher:
         outcome = self.fabric.transmit(link, self.now_us, event)
         if not isinstance(outcome, Arrives):
             if isinstance(outcome, Resets):
-                # What is sent behind it waits for the new connection.
+                # Later messages wait for the new connection.
                 self._last_arrival_us[link] = outcome.at_us
                 self.on_lost(link, outcome.at_us)
             return
@@ -386,7 +389,7 @@ class Dispatcher:
         )
 
     def links_in_use(self) -> list[Link]:
-        """The links over which something is under way at this moment."""
+        """The links over which a message is under way at this moment."""
         return [(source, process.node_id) for _, _, source, process, _, _ in self._in_flight]
 
     # ---------------------------------------------------------------------- life and death
@@ -398,8 +401,8 @@ class Dispatcher:
         self.deliver(node_id, Start())
 
     def start_all(self) -> None:
-        """Start all processes at once.  In one dispatch: their registrations come to the controller
-        together, so that each of them need not wake all brokers that have registered before."""
+        """Start all processes in one dispatch, so that their registrations reach the controller
+        together and need not each wake all brokers that registered before."""
         for process in self.processes.values():
             self._bring_up(process)
             self._pending.append((process, process.life, Start()))
@@ -417,7 +420,7 @@ class Dispatcher:
             self.start(process.node_id)
 
     def take_down(self, node_id: int, how: DeathKind) -> None:
-        """End a process at once; for `clean` there is `shut_down`."""
+        """End a process at once; a clean end is `shut_down`."""
         process = self.processes[node_id]
         assert process.state is not ProcessState.DOWN, process.state
         self._die(process, how)
@@ -435,7 +438,7 @@ class Dispatcher:
         return node_id in self._shutdown_limits_us
 
     def start_after_shutdown(self, node_id: int) -> None:
-        """Start a process again as soon as its controlled shutdown is over; not if it is killed
+        """Start a process again as soon as its controlled shutdown is over, unless it is killed
         before."""
         assert self.is_shutting_down(node_id), node_id
         self._starts_after_shutdown[node_id] = None

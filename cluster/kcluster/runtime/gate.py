@@ -1,12 +1,12 @@
 """Rules at work between clients and brokers, on either clock.
 
-Owns: requests that are held, connections that are silenced, replies that are still to be changed,
-and the notes of all this.  Never: decides which rule applies (faults/rules.py), builds an error
-response (protocol/error_answers.py), waits (the dispatcher calls back).
-Kafka: stands where SocketServer hands requests to KafkaApis and takes responses from it.
+Owns: requests that are held, connections that are silenced, replies that must be changed, and the
+notes of all this.  Never: decides which rule applies (faults/rules.py), builds an error response
+(protocol/error_answers.py), waits (the dispatcher calls back). Kafka: between SocketServer and
+KafkaApis, where requests and responses pass.
 
 A gate exists only while there are rules.  Requests pass it just before the broker gets them, so a
-connection's next request comes after the reply to the one before (contract.py, 6).  A connection
+connection's next request follows the reply to its previous one (contract.py, 6).  A connection
 whose request or reply was dropped stays silent, and is closed when its rule is removed.
 
 A request that writes gets its error from the gate, for the partitions that the rule matches; the
@@ -48,18 +48,19 @@ from kcluster.protocol.messages import Message
 from kcluster.runtime.process import Process
 
 MAX_NOTES: Final = 20
-"""Hits of a rule that get a note each; later ones are counted and reported at its removal."""
+"""Hits of a rule that get a note of their own; later hits are counted, and reported when it is
+removed."""
 MAX_SILENCED: Final = 10_000
 
 ReplyChange = Callable[[int, Reply], Reply | None]
-"""(broker id, reply) -> the reply that the client gets; None if it gets none now."""
+"""(broker id, reply) -> the reply for the client; None if it gets none now."""
 
 
 class Delivery(Protocol):
-    """What a gate needs from the dispatcher that it belongs to."""
+    """A gate's interface to its dispatcher."""
 
     gate: FaultGate | None
-    """The gate that requests pass; None: they go to the broker at once."""
+    """The gate that requests pass; None: they go to the broker directly."""
 
     @property
     def now_us(self) -> int:
@@ -94,11 +95,12 @@ class Delivery(Protocol):
         """Close a client's connection to a broker."""
 
     def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
-        """Record what a rule did; its id, as the cause of later notes."""
+        """Record an action of a rule; returns the note's id, for later notes that it causes."""
 
 
 class RuleStatus(Struct, frozen=True):
-    """A rule in force: `calls`: requests that it matched, `hits`: those to which it applied."""
+    """A rule in force.  `calls`: the number of requests that it matched, `hits`: of those to which
+    it applied."""
 
     name: str
     effect: AnyEffect
@@ -107,7 +109,7 @@ class RuleStatus(Struct, frozen=True):
 
 
 class _Held(Struct):
-    """A request that waits to be overtaken."""
+    """A request that waits until another one overtakes it."""
 
     node_id: int
     life: int
@@ -122,15 +124,15 @@ class FaultGate:
         self.book = book
         self._delivery = delivery
         self._notes: dict[str, NoteId] = {}
-        """By rule, the note of its addition."""
+        """The note of each rule's addition, by rule."""
         self._changes: dict[int, ReplyChange] = {}
-        """By connection: how the reply to its request in the broker is changed."""
+        """The change of the reply to each connection's present request, by connection."""
         self._silent_until_ms: dict[int, int] = {}
         self._silenced: dict[str, list[tuple[int, int]]] = {}
-        """By rule: (broker, connection) that gets no more replies."""
+        """(broker, connection) that gets no more replies, by rule."""
         self._held: list[_Held] = []
         self._stale: dict[str, dict[int, StaleImage]] = {}
-        """By rule and broker."""
+        """The old metadata by rule and broker."""
 
     # -------------------------------------------------------------------------------- the rules
 
@@ -148,7 +150,8 @@ class FaultGate:
         return name
 
     def remove(self, name: str) -> None:
-        """Remove a rule: release the requests it holds, close the connections it silenced."""
+        """Remove a rule: release the requests that it holds, close the connections that it
+        silenced."""
         entry = self.book.entries.pop(name)
         self._stale.pop(name, None)
         for held in [x for x in self._held if x.entry is entry]:
@@ -177,7 +180,7 @@ class FaultGate:
     # --------------------------------------------------------------------------------- requests
 
     def admit(self, node_id: int, request: Request) -> bool:
-        """Whether the broker gets this request now; if not, the gate has dealt with it."""
+        """Whether the broker gets this request now; if not, the gate handles it."""
         if not self.book.entries and self.is_idle:
             self._delivery.gate = None
             return True
@@ -286,7 +289,7 @@ class FaultGate:
     def _answer_stale(self, image: StaleImage, node: BrokerNodeView, request: Request) -> bool:
         delivery, node_id = self._delivery, node.node_id
         self._answer_for(node_id, request, image.answer(node, request, delivery.now_ms))
-        # Requests that the handler made (to create a topic) are sent with the broker's next step.
+        # Requests by the handler itself (to create a topic) are sent with the broker's next step.
         delivery.deliver(node_id, Tick())
         return False
 
@@ -300,8 +303,7 @@ class FaultGate:
     # --------------------------------------------------------------------- replies from brokers
 
     def on_reply(self, node_id: int, reply: Reply) -> None:
-        """A broker has replied: pass the reply on, changed or delayed if a rule says so, or drop
-        it."""
+        """Pass a broker's reply on, changed or delayed if a rule requires it, or drop it."""
         change = self._changes.pop(reply.request.connection_id, None)
         changed = reply if change is None else change(node_id, reply)
         if changed is not None:

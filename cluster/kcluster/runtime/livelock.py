@@ -1,8 +1,7 @@
-"""What is raised when a run goes on at one moment for ever: nothing lets time pass.
+"""The error of a run that goes on at one moment for ever, because nothing lets time pass.
 
-Owns: LivelockError.  Never: decides when it is raised (dispatch.py, invariants/livelock.py,
-drivers/virtual_time.py do).
-Kafka: no counterpart: on a real clock every step takes time.
+Owns: LivelockError.  Never: decides when to raise it (dispatch.py, invariants/livelock.py,
+drivers/virtual_time.py do). Kafka: no counterpart: on a real clock every step takes time.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 
 class LivelockError(AssertionError):
     """Time stands still at `at_ms`, because of `text`.  A scenario's run ends with a verdict that
-    has it as a violation; elsewhere it is a bug like any other."""
+    lists it as a violation; elsewhere it is an ordinary bug."""
 
     def __init__(self, at_ms: int, text: str) -> None:
         super().__init__(f"time stands still at {at_ms} ms: {text}")

@@ -20,7 +20,7 @@ from kcluster.events.brokers import LostRange
 
 
 class ProcessDisk(Protocol):
-    """What dispatch.py needs from a `kcluster.partition.disk.Disk`."""
+    """The part of a `kcluster.partition.disk.Disk` that dispatch.py needs."""
 
     def lose_unflushed(self) -> Sequence[LostRange]: ...
     def wipe(self) -> object: ...
@@ -46,10 +46,10 @@ class Process:
         self.disk = disk
         self.node: Node | None = None
         self.last_node: Node | None = None
-        """The node; it stays here after its process has ended."""
+        """The present node, or the last one after the process has ended."""
         self.state = ProcessState.DOWN
         self.is_removed = False
-        """The process is down for good: nothing waits for it to come back."""
+        """Whether the process is down for good, so that nothing waits for its return."""
         self.life = 0
         self.inbox: deque[Input] = deque()
         """Events that arrived while it was paused, in order."""
@@ -86,17 +86,17 @@ class Outlet(Protocol):
     """The clients' side of a driver: it takes replies, and opens and closes connections."""
 
     def reply(self, node_id: int, reply: Reply) -> None:
-        """A broker has answered a request."""
+        """Send a broker's reply."""
 
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
         """Close a client's connection."""
 
     def new_port(self, node_id: int) -> int:
-        """A new port for a broker that is down, or new, from its next start on."""
+        """Give a broker that is down, or new, a port for its next start."""
 
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
-        """The node of clients from outside whose client.id, or address, matches; none in virtual
+        """The network's node of outside clients whose client.id or address matches; none in virtual
         time."""
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
-        """`process.state` was `was`: open, close, pause or resume its sockets."""
+        """Open, close, pause or resume the sockets of a process whose state was `was`."""

@@ -27,7 +27,7 @@ ONE = len(batch(b"v"))
 
 def begin(broker: OneBroker, *partitions: Any, **more: Any) -> int:
     """A full fetch that begins a session; its id."""
-    session_id = broker.fetch(*partitions, session_epoch=0, **more).session_id
+    session_id: int = broker.fetch(*partitions, session_epoch=0, **more).session_id
     assert session_id > 0
     return session_id
 

@@ -28,8 +28,8 @@ Assignment = dict[str, list[Partition]]
 
 
 class MemberSubscription(Struct, frozen=True):
-    """A member's subscription.  `owned`: the partitions it claims to have had in `generation`.
-    Kafka: ConsumerPartitionAssignor.Subscription, MemberInfo."""
+    """A member's subscription.  `owned`: the partitions that it claims to have owned in
+    `generation`. Kafka: ConsumerPartitionAssignor.Subscription, MemberInfo."""
 
     member_id: str
     topics: tuple[str, ...]
@@ -112,8 +112,8 @@ def _sticky(members: Sequence[MemberSubscription], counts: Mapping[str, int]) ->
 def _claims(
     members: Sequence[MemberSubscription], counts: Mapping[str, int]
 ) -> tuple[Assignment, dict[Partition, None]]:
-    """(the partitions that each member may keep, those that two members of the same generation
-    claim, which neither may keep)."""
+    """(the partitions that each member may keep; the partitions that two members of one generation
+    claim, so that neither may keep them)."""
     owned: Assignment = {}
     owners: dict[Partition, MemberSubscription] = {}
     contested: dict[Partition, None] = {}
@@ -138,8 +138,8 @@ def _claims(
 def _balanced(
     owned: Assignment, contested: Mapping[Partition, None], everything: Sequence[Partition]
 ) -> Assignment:
-    """All members subscribe to the same topics: sizes differ by at most one.
-    Kafka: ConstrainedAssignmentBuilder."""
+    """The assignment for members that all subscribe to the same topics: sizes differ by at most
+    one. Kafka: ConstrainedAssignmentBuilder."""
     min_quota, max_quota_members = divmod(len(everything), len(owned))
     max_quota = min_quota + (max_quota_members > 0)
     assigned: Assignment = {}
@@ -175,7 +175,8 @@ def _fill(
     unassigned: Sequence[Partition],
     min_quota: int,
 ) -> None:
-    """Round robin to the members below the minimum; then one partition each to those at it."""
+    """Assign round robin to the members below the minimum, then one partition to each member at
+    it."""
     for partition in unassigned:
         member_id = below_min.popleft() if below_min else at_min.popleft()
         assigned[member_id].append(partition)
@@ -191,7 +192,7 @@ def _greedy(
     contested: Mapping[Partition, None],
     everything: Sequence[Partition],
 ) -> Assignment:
-    """Members subscribe to different topics.
+    """The assignment for members that subscribe to different topics.
 
     DIFFERS: GeneralAssignmentBuilder searches for the best balance.  Here an unassigned partition
     goes to the subscriber with the fewest; then single partitions move while two subscribers differ
@@ -224,8 +225,8 @@ def _greedy(
 
 
 def _adjust_assignment(assigned: Assignment, members: Sequence[MemberSubscription]) -> Assignment:
-    """Without the partitions that another member still owns: they are assigned in the next
-    rebalance, after their owner has revoked them (KIP-429)."""
+    """The assignment without partitions that another member still owns.  The next rebalance assigns
+    them, after their owner has revoked them (KIP-429)."""
     owners: dict[Partition, list[str]] = {}
     for member in members:
         for partition in member.owned:

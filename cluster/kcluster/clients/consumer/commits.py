@@ -33,7 +33,7 @@ from kcluster.timers import NEVER_MS
 Offsets = dict[Partition, tuple[int, int]]
 """(offset, leader epoch) by partition."""
 OnCommitted = Callable[[bool, bool, int], None]
-"""(whether it succeeded, whether to retry if not, now_ms)."""
+"""Called with (whether the commit succeeded, whether to retry a failed one, now_ms)."""
 
 _OFFSET_COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
 _OFFSET_FETCH: Final = int(ApiKey.OFFSET_FETCH)
@@ -53,7 +53,7 @@ reset policy."""
 class Commits:
     """The committed offsets of one consumer.  `fatal`: the error that poll() throws, "" for none.
 
-    `commit_mode`: as ConsumerPlan.commit, "" without a group.  `member`: None if the application
+    `commit_mode`: ConsumerPlan.commit, "" without a group.  `member`: None if the application
     assigns partitions itself.
     """
 
@@ -69,9 +69,9 @@ class Commits:
     ) -> None:
         self.fatal = ""
         self.auto_commit_ms = NEVER_MS
-        """When the next auto commit is due."""
+        """The time of the next auto commit."""
         self.fetch_committed_ms = 0
-        """Committed offsets are not fetched before this."""
+        """The earliest time of the next OffsetFetch."""
         self.is_auto = commit_mode == AUTO
         self._settings = settings
         self._network = network
@@ -82,14 +82,14 @@ class Commits:
         self._is_fetching_committed = False
         self._fetch_failures = 0
         self._sync_offsets: Offsets | None = None
-        """The offsets of a commitSync that has not returned; None: there is none."""
+        """The offsets of a commitSync that has not returned; None if there is none."""
         self._sync_deadline_ms = 0
         self._sync_retry_ms = 0
         self._sync_attempts = 0
         self._is_sync_in_flight = False
         self._awaits_coordinator = False
-        """The commitSync waits for the coordinator: a response, or Coordinator.retry_ms, continues
-        it."""
+        """Whether the commitSync waits for the coordinator, so that a response, or
+        Coordinator.retry_ms, continues it."""
 
     # ----------------------------------------------------------------------- auto commits
 
@@ -177,7 +177,7 @@ class Commits:
         instance_id = None
         if member is not None:
             if member.state is not MemberState.STABLE:
-                # The coordinator would refuse: the Java client does not send the request at all.
+                # The Java client does not send a request that the coordinator would refuse.
                 name = ErrorCode.UNKNOWN_MEMBER_ID.name
                 if member.is_rebalancing:
                     name = ErrorCode.REBALANCE_IN_PROGRESS.name
@@ -232,7 +232,7 @@ class Commits:
         on_committed(not refusal, can_retry, now_ms)
 
     def refused(self, error: ErrorCode, generation: tuple[int, str], now_ms: int) -> bool:
-        """React to an error.  Returns whether to retry.  Kafka: OffsetCommitResponseHandler."""
+        """Handle an error.  Returns whether to retry.  Kafka: OffsetCommitResponseHandler."""
         member = self._member
         if error in _RETRIABLE:
             return True
@@ -280,7 +280,7 @@ class Commits:
                 for topic, numbers in topics.items()
             ],
         )
-        # Both forms are filled: the version decides which one is encoded.
+        # Both forms are filled, because the version decides which one is encoded.
         old_topic = m.OffsetFetchRequest.OffsetFetchRequestTopic
         body = m.OffsetFetchRequest(
             group_id,
@@ -367,7 +367,7 @@ class Commits:
             self.reset_position(position, now_ms)
 
     def reset_position(self, position: Position, now_ms: int) -> None:
-        """There is no committed offset: apply the reset policy."""
+        """Apply the reset policy, because there is no committed offset."""
         if self._settings.may_reset:
             position.reset()
         else:

@@ -1,4 +1,4 @@
-"""The fetched records of a partition, and which of them the application may see.
+"""The fetched records of a partition, without those hidden from the application.
 
 Owns: decoding batches into records, skipping control batches and aborted transactions, advancing
 the position past the records returned.  Never: sends, handles errors (fetcher.py does).
@@ -33,7 +33,7 @@ Segment = tuple[list[Record], int, int]
 
 
 class CompletedFetch:
-    """Buffered records of one partition, and how many of them were returned."""
+    """Buffered records of one partition, and the number of them that were returned."""
 
     __slots__ = ("_at", "_next_offset", "_segments", "node", "position")
 
@@ -43,17 +43,17 @@ class CompletedFetch:
         """The broker that sent them."""
         self._segments = deque(segments)
         self._at = 0
-        """The number of the first segment's records that were returned."""
+        """The number of records of the first segment that were returned."""
         self._next_offset = position.offset
 
     @property
     def is_next(self) -> bool:
-        """Whether the position is where these records continue; if not, they must be dropped."""
+        """Whether these records continue at the position; if not, they must be dropped."""
         return self._next_offset == self.position.offset
 
     def take(self, limit: int) -> list[Record]:
-        """Return up to `limit` records, and advance the position past them.  Fewer only if none are
-        left.  Kafka: fetchRecords."""
+        """Return up to `limit` records, and advance the position past them.  Returns fewer only if
+        none are left.  Kafka: fetchRecords."""
         segments = self._segments
         returned: list[Record] = []
         while segments:
@@ -136,7 +136,7 @@ class AbortedTransactions:
         return batch.is_transactional and batch.producer_id in self._producers
 
     def pass_marker(self, batch: Batch) -> None:
-        """Take a control batch: an abort marker ends its producer's transaction."""
+        """Apply a control batch: an abort marker ends its producer's transaction."""
         self.hides(batch)
         opened = read_records(batch)
         key = (opened[0].key if opened else None) or b""

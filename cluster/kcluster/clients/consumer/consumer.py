@@ -5,8 +5,8 @@ processing and commit, which closes the consumer when poll() throws.  Never: doe
 (the other modules here, clients/connections.py).
 Kafka: ClassicKafkaConsumer and AsyncKafkaConsumer, 4.3.1.
 
-Kafka has two threads, this has one turn: the heartbeat thread's part is done in every turn, that of
-poll() only while the application is in poll() and not processing records.
+Kafka has two threads; here every turn does the work of the heartbeat thread, and also that of
+poll() while the application is in poll() and not processing records.
 """
 
 from __future__ import annotations
@@ -90,12 +90,12 @@ class Consumer(ClientBase):
         self._start_ms = 0
         self._stop_ms = NEVER_MS
         self._busy_until_us = 0
-        """The application processes records until then."""
+        """The end of the application's processing of records."""
         self._poll_returns_ms = 0
-        """poll() waits for the coordinator until then; 0: it does not wait."""
+        """The end of poll()'s wait for the coordinator; 0: it does not wait."""
         self._quiet_until_ms = 0
-        """Until then, a turn only has to return records and fetch more: the usual case,
-        a fast path that skips the other parts."""
+        """Until this time a turn only returns records and fetches more: the usual case, a fast path
+        that skips the other parts."""
         self._is_closing = False
         self._close_deadline_ms = NEVER_MS
 
@@ -116,7 +116,7 @@ class Consumer(ClientBase):
             self._epoch_member.start(now_ms)
 
     def on_reply(self, broker_id: int, correlation_id: int, body: Message, now_ms: int) -> None:
-        """A response has arrived."""
+        """Handle a response."""
         self.network.on_reply(broker_id, correlation_id, body, now_ms)
         is_quiet = now_ms < self._quiet_until_ms and not self.positions.needs_update
         if is_quiet and self.fetcher.buffer:
@@ -127,18 +127,18 @@ class Consumer(ClientBase):
     # --------------------------------------------------------------------------- control
 
     def stop(self, now_ms: int) -> None:
-        """Close the consumer: it commits what was read if commits are automatic, and a dynamic
-        member leaves its group.  Kafka: close()."""
+        """Close the consumer: automatic commits include everything read, and a dynamic member
+        leaves its group.  Kafka: close()."""
         self._begin_close(now_ms)
         self._turn(now_ms)
 
     def abort(self, now_ms: int) -> None:
-        """The process dies: nothing more is sent."""
+        """Die with the process: send nothing more."""
         self._close()
 
     @property
     def is_idle(self) -> bool:
-        """Whether the application has nothing left to do with what it has read."""
+        """Whether the application has nothing left to do with the records that it has read."""
         return True
 
     @property
@@ -210,7 +210,7 @@ class Consumer(ClientBase):
         )
 
     def _continue_fetching(self, now_ms: int) -> None:
-        """The fast path of a turn: return records, and fetch more."""
+        """Return records and fetch more: the fast path of a turn."""
         fetched = self.fetcher.collect(self.settings.max_poll_records)
         self._deliver(fetched, now_ms)
         if self.fetcher.buffer or self._busy_until_us or self.commits.is_sync_pending:
@@ -231,7 +231,7 @@ class Consumer(ClientBase):
         return error or ("" if group is None else group.fatal or group.heartbeat_error)
 
     def _poll(self, now_ms: int) -> int:
-        """poll(), as far as it can go now.  Returns when to continue at the latest."""
+        """Run poll() as far as possible now.  Returns the latest time to continue."""
         commits, group = self.commits, self.group
         if commits.is_sync_pending:
             commits.continue_sync(now_ms)
@@ -245,7 +245,7 @@ class Consumer(ClientBase):
             commits.commit_if_due(now_ms)
             due_ms = min(commits.auto_commit_ms, group.retry_ms)
         else:
-            # poll() waits for the coordinator until its timeout, and then returns what is buffered.
+            # poll() waits for the coordinator until its timeout, and then returns buffered records.
             if not self._poll_returns_ms:
                 self._poll_returns_ms = now_ms + self.plan.poll_timeout_ms
             if now_ms < self._poll_returns_ms:
@@ -266,8 +266,8 @@ class Consumer(ClientBase):
         return min(due_ms, fetcher.retry_ms, commits.sync_due_ms)
 
     def _find_positions(self, now_ms: int) -> int:
-        """Get a position for every partition.  Returns when to continue.
-        Kafka: updateFetchPositions."""
+        """Get a position for every partition.  Returns the time to continue. Kafka:
+        updateFetchPositions."""
         positions, commits = self.positions, self.commits
         due_ms = NEVER_MS
         waiting = [x for x in positions.values() if x.state is FetchState.INITIALIZING]

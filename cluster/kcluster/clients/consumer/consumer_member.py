@@ -1,14 +1,14 @@
 """A consumer's membership in a group of KIP-848: the coordinator assigns, the member reconciles.
 
-Owns: ConsumerGroupHeartbeat, the member's epoch, the reconciliation of what it owns with what it is
-assigned.  Never: assigns, commits (commits.py).
-Kafka: ConsumerMembershipManager, ConsumerHeartbeatRequestManager of AsyncKafkaConsumer.
+Owns: ConsumerGroupHeartbeat, the member's epoch, the reconciliation of its owned partitions with
+its assigned ones.  Never: assigns, commits (commits.py). Kafka: ConsumerMembershipManager,
+ConsumerHeartbeatRequestManager of AsyncKafkaConsumer.
 
-    JOINING        epoch 0 was sent, or is to be
-    RECONCILING    an assignment came: commit, then give up what is not in it, then take the rest
-    ACKNOWLEDGING  a heartbeat is to tell the coordinator what the member owns now
+    JOINING        epoch 0 was sent, or will be
+    RECONCILING    a new assignment: commit, give up partitions outside of it, take the others
+    ACKNOWLEDGING  the next heartbeat reports the owned partitions to the coordinator
     STABLE         nothing changes
-    Fenced or unknown: it gives up everything and joins again with the same member id.
+    Fenced or unknown: the member gives up everything and joins again with the same member id.
 
 Kafka's callbacks of rebalance listeners are left out: the application has none.
 """
@@ -37,7 +37,7 @@ _FENCED: Final = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
 class Reconciliation(IntEnum):
-    """Where a member stands.  Kafka: org.apache.kafka.clients.consumer.internals.MemberState."""
+    """The states of a member.  Kafka: org.apache.kafka.clients.consumer.internals.MemberState."""
 
     JOINING = 0
     RECONCILING = 1
@@ -54,17 +54,18 @@ class EpochMembership(ClientMembership):
         super().__init__(parts, member)
         self.reconciliation = Reconciliation.JOINING
         self._interval_ms = self._settings.heartbeat_interval_ms
-        """As the coordinator says."""
+        """The heartbeat interval that the coordinator has set."""
         self._next_heartbeat_ms = 0
         self._retry_heartbeat_ms = 0
         self._poll_deadline_ms = NEVER_MS
         self._is_in_flight = False
         self._failures = 0
         self._target: list[tuple[bytes, list[int]]] | None = None
-        """The last assignment: topic ids with partitions; None: none is to be reconciled."""
+        """The last assignment, partitions by topic id, until it is reconciled; None: there is none
+        to reconcile."""
         self._is_committing = False
         self._sends_all = True
-        """The next heartbeat has every field: it joins, or the last one had no answer."""
+        """Whether the next heartbeat has every field: it joins, or the last one had no answer."""
         self._sent_owned: list[Partition] | None = None
 
     @property
@@ -102,7 +103,7 @@ class EpochMembership(ClientMembership):
         return True
 
     def _reconcile(self, now_ms: int) -> None:
-        """Go on towards the assignment.  Kafka: maybeReconcile."""
+        """Do the next step of the reconciliation.  Kafka: maybeReconcile."""
         if self._target is None or self._is_committing:
             return
         wanted: list[Partition] = []
@@ -128,7 +129,7 @@ class EpochMembership(ClientMembership):
         self._take(wanted, now_ms)
 
     def _on_committed(self, is_done: bool, can_retry: bool, now_ms: int) -> None:
-        """The commit before a revocation has ended; it is not repeated."""
+        """Continue after the commit before a revocation, which is not repeated."""
         self._is_committing = False
         if self._target is None:
             return
@@ -141,7 +142,7 @@ class EpochMembership(ClientMembership):
         self._take(wanted, now_ms)
 
     def _take(self, wanted: list[Partition], now_ms: int) -> None:
-        """Own exactly these partitions, and acknowledge that."""
+        """Own exactly these partitions, and acknowledge them."""
         self._target = None
         if sorted(wanted) != sorted(self._positions):
             self._positions.assign(sorted(wanted))
@@ -231,7 +232,7 @@ class EpochMembership(ClientMembership):
             self._next_heartbeat_ms = now_ms
 
     def _failed(self, now_ms: int) -> None:
-        """There was no answer: the next heartbeat says everything again."""
+        """Handle a missing answer: the next heartbeat has every field again."""
         settings = self._settings
         self._sends_all = True
         self._retry_heartbeat_ms = now_ms + backoff_ms(
@@ -256,7 +257,8 @@ class EpochMembership(ClientMembership):
             self.fatal = error.name
 
     def _lose_all(self) -> None:
-        """The member is in the group no more: its partitions may be another's already."""
+        """Give up all partitions: the member is no longer in the group, and they may belong to
+        another one."""
         self._target = None
         self._is_committing = False
         self._positions.assign([])

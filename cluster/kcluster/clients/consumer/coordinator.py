@@ -1,9 +1,9 @@
 """A consumer's connection to its group coordinator, and its state as a member of the group.
 
-Owns: FindCoordinator, the separate connection, when the coordinator counts as unknown;
-MembershipState, the fields of a member's state.  Never: joins (group.py, which also moves the state
-through a rebalance), sends heartbeats (heartbeats.py), commits (commits.py).
-Kafka: AbstractCoordinator (coordinator, MemberState, Generation).
+Owns: FindCoordinator, the separate connection, the loss of a coordinator; MembershipState, the
+fields of a member's state.  Never: joins (group.py, which also moves the state through a
+rebalance), sends heartbeats (heartbeats.py), commits (commits.py). Kafka: AbstractCoordinator
+(coordinator, MemberState, Generation).
 """
 
 from __future__ import annotations
@@ -40,14 +40,13 @@ class MemberState(IntEnum):
 
 
 class MembershipState:
-    """A consumer's state in its group.  `generation`: (generation id, member id), as requests have
-    it.
+    """A consumer's state in its group.  `generation`: (generation id, member id), as in requests.
 
         UNJOINED --> PREPARING_REBALANCE --> COMPLETING_REBALANCE --> STABLE
                  JoinGroup sent        JoinGroup succeeded     SyncGroup succeeded
 
     From STABLE a member goes to PREPARING_REBALANCE when it joins again.  `reset` leads from every
-    state to UNJOINED: the member has left, or an error said that it or its generation is unknown.
+    state to UNJOINED: the member has left, or an error named it or its generation unknown.
     """
 
     def __init__(self) -> None:
@@ -57,7 +56,7 @@ class MembershipState:
         self.protocol_name = ""
         self.rejoin_needed = True
         self.needs_join_prepare = True
-        """Offsets must be committed and partitions revoked before it joins."""
+        """Whether offsets must be committed and partitions revoked before it joins."""
         self.rejoin_reason = ""
 
     @property
@@ -79,7 +78,7 @@ class MembershipState:
         self.rejoin_needed = True
 
     def reset(self, reason: str, *, forget_member_id: bool) -> None:
-        """The member is in no generation: join again."""
+        """Leave the generation, and join again."""
         self.state = MemberState.UNJOINED
         self.generation_id = NO_GENERATION
         self.protocol_name = ""
@@ -89,8 +88,8 @@ class MembershipState:
         self.request_rejoin(reason)
 
     def reset_on_error(self, api: str, error: ErrorCode) -> None:
-        """A response said that the member or its generation is unknown.  The member id stays valid
-        after ILLEGAL_GENERATION.  Kafka: resetStateOnResponseError."""
+        """Handle an error that names the member or its generation unknown.  The member id stays
+        valid after ILLEGAL_GENERATION.  Kafka: resetStateOnResponseError."""
         self.reset(
             f"encountered {error.name} from {api} response",
             forget_member_id=error is not ErrorCode.ILLEGAL_GENERATION,
@@ -98,8 +97,8 @@ class MembershipState:
 
 
 class EpochState(MembershipState):
-    """The state of a member of KIP-848 as commits see it: `generation_id` is its epoch.  An error
-    of a commit changes nothing: the next heartbeat says what is wrong."""
+    """The state of a member of KIP-848 for commits: `generation_id` is its epoch.  An error of a
+    commit changes nothing, because the next heartbeat meets the cause."""
 
     def reset_on_error(self, api: str, error: ErrorCode) -> None:
         pass
@@ -166,8 +165,8 @@ class Coordinator:
         )
 
     def mark_unknown(self, now_ms: int) -> None:
-        """It is no longer the coordinator, or does not respond: disconnect, and find another.
-        Kafka: markCoordinatorUnknown."""
+        """Disconnect and find another coordinator: this one no longer coordinates, or does not
+        respond. Kafka: markCoordinatorUnknown."""
         connection, self._connection = self._connection, NO_BROKER
         if connection != NO_BROKER:
             self._network.disconnect(connection, now_ms)
@@ -222,7 +221,7 @@ class Coordinator:
         self._connection = coordinator.node_id + SECOND_CONNECTION
         is_ready = self._network.is_ready(self._connection, now_ms)
         if not is_ready and self._network.connection_failed(self._connection):
-            # It is down, and the brokers have not noticed yet.
+            # The broker is down, and the other brokers have not noticed yet.
             self._connection_lost(now_ms)
             self._back_off(now_ms)
 

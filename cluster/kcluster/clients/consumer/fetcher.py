@@ -1,4 +1,5 @@
-"""A consumer's fetches: one request at a time to each broker, for all partitions read there.
+"""A consumer's fetches: one request at a time to each broker, for all partitions that are read from
+it.
 
 Owns: Fetch requests, the handling of their errors, the buffer of completed fetches.
 Never: decodes batches (completed_fetch.py), looks up offsets (offset_lookups.py).
@@ -31,7 +32,7 @@ from kcluster.timers import NEVER_MS
 
 ERROR_PAUSE_MS: Final = 10
 """DIFFERS: after an error, the Java client fetches again without a pause until new metadata has
-arrived.  Here that could be an endless loop: virtual links may have no latency."""
+arrived.  Over virtual links without latency that could be an endless loop."""
 LAST_VERSION_WITHOUT_TOPIC_IDS: Final = 12
 
 _FETCH: Final = int(ApiKey.FETCH)
@@ -75,7 +76,7 @@ class Fetcher:
             0,
             _NO_SESSION,
         )
-        """The fields of each request before its topics."""
+        """The fields before the topics, which all requests share."""
         self._pending: dict[int, None] = {}
         """Brokers with a fetch in flight."""
         self.buffer: deque[CompletedFetch] = deque()
@@ -108,14 +109,15 @@ class Fetcher:
                 fetchable[node].append(position)
             else:
                 fetchable[node] = [position]
-        # A broker with buffered records waits: its next fetch covers all partitions read there.
+        # A broker with buffered records waits: its next fetch covers all partitions that are read
+        # from it.
         buffered_nodes = [completed_fetch.node for completed_fetch in self.buffer]
         for node, positions in fetchable.items():
             if node not in buffered_nodes and network.is_ready(node, now_ms):
                 self._send_fetch(node, positions, now_ms)
 
     def _select_read_replica(self, position: Position, now_ms: int) -> int:
-        """The preferred read replica, or the leader if that is no longer valid."""
+        """The preferred read replica, or the leader if the preference has expired."""
         replica = position.preferred_replica
         view = self._metadata.topics.get(position.topic)
         if now_ms > position.preferred_until_ms:
@@ -229,7 +231,7 @@ class Fetcher:
         error: ErrorCode,
         now_ms: int,
     ) -> None:
-        """React to a partition's error.  Kafka: FetchCollector.handleInitializeErrors."""
+        """Handle a partition's error.  Kafka: FetchCollector.handleInitializeErrors."""
         self._network.record_error(now_ms, _FETCH, error.name, position.key)
         self._positions.needs_update = True
         metadata = self._metadata

@@ -1,4 +1,5 @@
-"""A consumer's membership in its group: it joins, gets partitions, revokes them, rejoins, leaves.
+"""A consumer's membership in its group: joining, receiving and revoking partitions, rejoining,
+leaving.
 
 Owns: JoinGroup, SyncGroup, LeaveGroup, the transitions of a member through a rebalance, the
 group's assignment if this member is the leader.
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     _Assignment = m.SyncGroupRequest.SyncGroupRequestAssignment
 
 JOIN_GROUP_TIMEOUT_LAPSE_MS: Final = 5_000
-"""The response to JoinGroup may arrive this much later than a rebalance may take.
-Kafka: AbstractCoordinator.JOIN_GROUP_TIMEOUT_LAPSE."""
+"""The response to JoinGroup may arrive this long after the rebalance timeout. Kafka:
+AbstractCoordinator.JOIN_GROUP_TIMEOUT_LAPSE."""
 
 _JOIN: Final = int(ApiKey.JOIN_GROUP)
 _SYNC: Final = int(ApiKey.SYNC_GROUP)
@@ -59,7 +60,8 @@ class GroupMembership(ClientMembership):
             self._settings, self._network, self._coordinator, member, self.leave
         )
         self._is_joining = False
-        """A join has started and is not complete: JoinGroup, SyncGroup, and taking the result."""
+        """Whether a join has started and is not complete: JoinGroup, SyncGroup, and applying the
+        result."""
         self._received_assignment: bytes | None = None
         """The assignment in the response to SyncGroup, for the next poll()."""
         self._join_after_ms = 0
@@ -131,7 +133,7 @@ class GroupMembership(ClientMembership):
             self._join(now_ms)
 
     def _prepare_to_join(self, now_ms: int) -> bool:
-        """Commit the offsets of this member's partitions and revoke them.  Returns whether that is
+        """Commit the offsets of this member's partitions and revoke them.  Returns whether both are
         done.  Kafka: onJoinPrepare."""
         member, settings = self.member, self._settings
         if self._prepare_deadline_ms < 0:
@@ -151,7 +153,7 @@ class GroupMembership(ClientMembership):
         return True
 
     def _committed(self, is_done: bool, can_retry: bool, now_ms: int) -> None:
-        """The commit before a rebalance has ended: revoke, or retry the commit."""
+        """Continue after the commit before a rebalance: revoke, or retry the commit."""
         if self._is_committing:
             self._is_committing = False
             if can_retry:
@@ -294,7 +296,7 @@ class GroupMembership(ClientMembership):
         self._join_failed(error, now_ms)
 
     def _join_failed(self, error: ErrorCode | None, now_ms: int) -> None:
-        """A JoinGroup or SyncGroup failed.  `error` None: there was no response."""
+        """Handle a failed JoinGroup or SyncGroup.  `error` None: there was no response."""
         self._is_joining = False
         self._assign_later = None
         self._received_assignment = None
@@ -308,8 +310,8 @@ class GroupMembership(ClientMembership):
         self._join_after_ms = now_ms + self._settings.retry_backoff_ms
 
     def _join_again(self, now_ms: int) -> None:
-        """Rejoin without a backoff; but at most twice per millisecond, as virtual links may have no
-        latency."""
+        """Rejoin without a backoff, but at most twice per millisecond, because virtual links may
+        have no latency."""
         if self._last_refused_ms == now_ms:
             self._join_after_ms = now_ms + 1
         self._last_refused_ms = now_ms
@@ -366,7 +368,7 @@ class GroupMembership(ClientMembership):
             self._received_assignment = bytes(response.assignment)
 
     def _complete_join(self, data: bytes, now_ms: int) -> None:
-        """Take the assignment.  Kafka: onJoinComplete."""
+        """Apply the assignment.  Kafka: onJoinComplete."""
         self._received_assignment = None
         self._is_joining = False
         member, positions = self.member, self._positions

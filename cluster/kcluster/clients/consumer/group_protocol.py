@@ -1,4 +1,4 @@
-"""The encoding of subscriptions and assignments, which the coordinator passes on unread.
+"""The encoding of subscriptions and assignments, which are opaque to the coordinator.
 
 Owns: the bytes of subscriptions and assignments, and the user data of the sticky assignors.
 Never: assigns (assignors.py), sends.
@@ -44,7 +44,8 @@ def encode_subscription(
     rack: str | None,
 ) -> bytes:
     """A member's subscription.  `owned`: its partitions.  `last`: its last assignment, for
-    `sticky`, which revokes everything before it joins.  `generation`: of its last assignment."""
+    `sticky`, which revokes everything before it joins.  `generation`: the generation of that
+    assignment."""
     user_data = None
     if assignor == COOPERATIVE_STICKY:
         user_data = _INT32.pack(generation)
@@ -64,7 +65,7 @@ def encode_subscription(
 def decode_subscription(
     assignor: str, member_id: str, instance_id: str | None, data: bytes
 ) -> MemberSubscription | None:
-    """A member's subscription as the leader decodes it, of any version; None if it is invalid."""
+    """A member's subscription of any version, decoded for the leader; None if it is invalid."""
     body = decode_consumer_message(SUBSCRIPTION, data)
     if body is None:
         return None

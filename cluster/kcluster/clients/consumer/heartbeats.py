@@ -32,7 +32,7 @@ _REFUSED: Final = (
 )
 
 Leave = Callable[[str, int], bool]
-"""(reason, now_ms): leave the group."""
+"""Called with (reason, now_ms) to leave the group."""
 
 
 class Heartbeats:
@@ -57,7 +57,7 @@ class Heartbeats:
         self._session_deadline_ms = NEVER_MS
         self._poll_deadline_ms = NEVER_MS
         self._retry_ms = 0
-        """The coordinator is not ready: try again then."""
+        """The time of the next attempt, because the coordinator was not ready."""
         self._failures = 0
 
     @property
@@ -71,13 +71,13 @@ class Heartbeats:
         )
 
     def start(self, now_ms: int) -> None:
-        """The member has joined: start all timers."""
+        """Start all timers, because the member has joined."""
         self._heartbeat_ms = now_ms + self._settings.heartbeat_interval_ms
         self._session_deadline_ms = now_ms + self._settings.session_timeout_ms
         self.reset_poll_timer(now_ms)
 
     def reset_poll_timer(self, now_ms: int) -> None:
-        """The application has called poll()."""
+        """Restart the poll interval, because the application has called poll()."""
         self._poll_deadline_ms = now_ms + self._settings.max_poll_interval_ms
 
     def run(self, now_ms: int) -> None:
@@ -88,7 +88,7 @@ class Heartbeats:
         if not coordinator.is_ready(now_ms):
             self._retry_ms = now_ms + self._settings.retry_backoff_ms
         elif now_ms >= self._session_deadline_ms:
-            # No heartbeat was answered for session.timeout.ms: find the coordinator again.
+            # No heartbeat was answered for session.timeout.ms, so find the coordinator again.
             self._session_deadline_ms = now_ms + self._settings.session_timeout_ms
             coordinator.mark_unknown(now_ms)
         elif now_ms >= self._poll_deadline_ms:

@@ -1,4 +1,4 @@
-"""What a consumer needs of its membership in a group, whatever the group's protocol.
+"""A consumer's interface to its membership in a group, for either group protocol.
 
 Owns: that interface.  Never: joins (group.py: classic, consumer_member.py: KIP-848).
 Kafka: ConsumerCoordinator, ConsumerMembershipManager.
@@ -39,8 +39,8 @@ class MembershipParts:
 
 class ClientMembership:
     """The membership of one consumer.  `fatal`: the error that poll() throws, "" for none.
-    `retry_ms`: when `poll` must be called without a response.  `is_leaving`: the request by which
-    it leaves is in flight."""
+    `retry_ms`: when `poll` must be called without a response.  `is_leaving`: whether the request to
+    leave is in flight."""
 
     def __init__(self, parts: MembershipParts, member: MembershipState) -> None:
         self.fatal = ""
@@ -81,9 +81,9 @@ class ClientMembership:
         raise AssertionError(f"{type(self).__name__} must define heartbeat_error")
 
     def run_heartbeats(self, now_ms: int) -> None:
-        """Do what is due, also while the application processes records."""
+        """Do all due work of heartbeats, even while the application processes records."""
         raise AssertionError(f"{type(self).__name__} must define run_heartbeats")
 
     def reset_poll_timer(self, now_ms: int) -> None:
-        """The application has called poll()."""
+        """Restart the poll interval, because the application has called poll()."""
         raise AssertionError(f"{type(self).__name__} must define reset_poll_timer")

@@ -1,4 +1,4 @@
-"""A consumer looks up offsets at the leaders, to reset and to validate its positions.
+"""A consumer's lookups of offsets at the leaders, to reset and to validate its positions.
 
 Owns: ListOffsets for positions that are reset, OffsetForLeaderEpoch for positions that are
 validated.  Never: decides when (positions.py does), fetches committed offsets (commits.py).
@@ -128,7 +128,8 @@ class OffsetLookups:
                         _LIST_OFFSETS, position, error_of(partition_response.error_code), now_ms
                     )
                 elif partition_response.offset >= 0:
-                    # Without an epoch: an offset from the leader itself needs no validation.
+                    # Without an epoch, because an offset from the leader itself needs no
+                    # validation.
                     leader = self._metadata.leader(*key), self._metadata.leader_epoch(*key)
                     position.seek(partition_response.offset, NO_EPOCH, *leader)
 
@@ -216,5 +217,5 @@ class OffsetLookups:
         elif end_offset < 0 or epoch < 0:
             position.reset()
         else:
-            # Kafka only logs this; poll() does not throw.
+            # Kafka only logs this error; poll() does not throw.
             position.truncated(end_offset, epoch)

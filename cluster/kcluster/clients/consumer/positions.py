@@ -77,13 +77,14 @@ class Position:
         self.leader = NO_BROKER
         self.leader_epoch = NO_EPOCH
         self.retry_at_ms = 0
-        """No offset lookup before this: one is in flight, or has failed."""
+        """The time before which there is no offset lookup: one is in flight, or has failed."""
         self.fetch_at_ms = 0
-        """No fetch before this: the last one ended with an error."""
+        """The time before which there is no fetch: the last one ended with an error."""
         self.restarted = True
-        """No record was returned since the position was set by seek, reset or truncation."""
+        """Whether no record was returned since the position was set by seek, reset or
+        truncation."""
         self.is_buffered = False
-        """The fetcher has buffered records of the partition."""
+        """Whether the fetcher has buffered records of the partition."""
         self.pending_revocation = False
         self.preferred_replica = NO_BROKER
         self.preferred_until_ms = 0
@@ -115,13 +116,14 @@ class Position:
             self.state = FetchState.FETCHING
 
     def validated(self) -> None:
-        """The leader's log reaches this position in the same epoch."""
+        """End the validation: the leader's log reaches this position in the epoch of its offset."""
         assert self.state is FetchState.AWAIT_VALIDATION, self.state
         self.state = FetchState.FETCHING
         self.retry_at_ms = 0
 
     def truncated(self, end_offset: int, epoch: int) -> None:
-        """The log was truncated below this position: continue where both last agreed."""
+        """Continue where both logs last agreed: the leader's log was truncated below this
+        position."""
         assert self.state is FetchState.AWAIT_VALIDATION, self.state
         self.restarted = True
         self.offset, self.offset_epoch = end_offset, epoch
@@ -138,7 +140,8 @@ class Position:
         self.owner.needs_update = True
 
     def advance(self, offset: int, epoch: int) -> None:
-        """Records below `offset` were returned; `epoch`: the leader epoch of the last batch."""
+        """Move past the returned records, to `offset`; `epoch`: the leader epoch of the last
+        batch."""
         assert self.state is FetchState.FETCHING, self.state
         assert offset >= self.offset, (offset, self.offset)
         self.offset, self.offset_epoch = offset, epoch
@@ -152,7 +155,7 @@ class Position:
 class Positions(dict[Partition, Position]):
     """The positions of all assigned partitions, in fetch order.
 
-    `needs_update`: a position may not be FETCHING, or its fetch ended with an error.
+    `needs_update`: whether some position may not be FETCHING, or its fetch ended with an error.
     """
 
     def __init__(self) -> None:
@@ -194,6 +197,6 @@ class Positions(dict[Partition, Position]):
         }
 
     def mark_pending_revocation(self) -> None:
-        """Return no more records: the offsets are being committed before a rebalance."""
+        """Return no more records while offsets are committed before a rebalance."""
         for position in self.values():
             position.pending_revocation = True

@@ -1,4 +1,4 @@
-"""A consumer's settings, and what its application reads.
+"""A consumer's settings, and the reading plan of its application.
 
 Owns: the values ConsumerSettings and ConsumerPlan, Kafka's defaults and checks.  Never: reads.
 Kafka: ConsumerConfig of 4.4.0, with its names (the suffix `_ms` is not
@@ -56,7 +56,7 @@ class ConsumerSettings(ClientSettings, frozen=True, kw_only=True):
 
     @property
     def assignors(self) -> tuple[str, ...]:
-        """The names of the assignors, the preferred one first."""
+        """The names of the assignors, in order of preference."""
         return tuple(self.partition_assignment_strategy.split(","))
 
     @property
@@ -71,7 +71,8 @@ class ConsumerSettings(ClientSettings, frozen=True, kw_only=True):
         return self.auto_offset_reset != NO_RESET
 
     def problems(self) -> list[str]:
-        """Why Kafka's consumer would refuse these settings, one line per problem."""
+        """The reasons for which Kafka's consumer would refuse these settings, one line per
+        problem."""
         problems = []
         for field, known in (
             ("auto_offset_reset", RESET_POLICIES),
@@ -103,28 +104,28 @@ class ConsumerSettings(ClientSettings, frozen=True, kw_only=True):
 
 
 class ConsumerPlan(Struct, frozen=True):
-    """What an application reads, in a loop of poll(), processing, and perhaps commitSync().
+    """The reading plan of an application: a loop of poll(), processing, and perhaps commitSync().
 
     `commit`: `auto` is enable.auto.commit; `after_poll` is commitSync() after the records of a poll
-    are processed; `never` is neither.  The application ignores what commitSync() throws.
+    are processed; `never` is neither.  The application ignores exceptions of commitSync().
     """
 
     topics: tuple[str, ...] = ()
-    """Passed to subscribe(); needs a group."""
+    """The topics for subscribe(), which needs a group."""
     partitions: tuple[Partition, ...] = ()
-    """Passed to assign()."""
+    """The partitions for assign()."""
     commit: str = AUTO
     records_per_s: float = 0.0
-    """How fast records are processed; 0: processing takes no time."""
+    """The rate at which records are processed; 0: processing takes no time."""
     poll_timeout_ms: int = 100
     """The timeout of poll()."""
     start_ms: int = 0
-    """After the client's start."""
+    """When the application starts, in ms after the client's start."""
     stop_ms: int = -1
-    """When the consumer is closed, after the client's start; -1: when it is stopped."""
+    """When the consumer is closed, in ms after the client's start; -1: when it is stopped."""
 
     def problems(self, settings: ConsumerSettings) -> list[str]:
-        """What is inconsistent, one line per problem."""
+        """The contradictions in the plan, one line per problem."""
         problems = []
         if bool(self.topics) == bool(self.partitions):
             problems.append("topics, partitions: one of them must be given")

@@ -1,4 +1,4 @@
-"""A producer's batches, and for each partition those that wait and those in flight.
+"""A producer's batches: for each partition, the waiting ones and the ones in flight.
 
 Owns: ProducerBatch, PartitionQueue with its sequences (KIP-98, KIP-360).  Never: decides when to
 send (sender.py does), when to bump the epoch (identity.py does).
@@ -19,7 +19,7 @@ NO_SEQUENCE: Final = -1
 NO_PRODUCER_ID: Final = -1
 BATCH_OVERHEAD_BYTES: Final = 61
 RECORD_OVERHEAD_BYTES: Final = 8
-"""The bytes of a small record besides key and value: lengths, attributes and deltas."""
+"""The size of a small record apart from key and value: lengths, attributes and deltas."""
 
 
 class ProducerBatch:
@@ -50,19 +50,19 @@ class ProducerBatch:
     ) -> None:
         self.queue = queue
         self.allocated_bytes = allocated_bytes
-        """Its share of buffer.memory."""
+        """The part of buffer.memory that it uses."""
         self.created_ms = created_ms
         self.due_ms = due_ms
         """The end of linger.ms, or of the retry backoff."""
         self.sends: list[SentRecord] = []
         self.records = BatchBuilder()
         self.attempts = 0
-        """Failed attempts that were followed by a retry."""
+        """The number of failed attempts that were followed by a retry."""
         self.in_retry = False
         self.is_done = False
-        """Its sends have an outcome; a late response changes nothing."""
+        """Whether its sends have an outcome, so that a late response changes nothing."""
         self.may_be_appended = False
-        """An attempt may have been appended although it was not acked."""
+        """Whether an attempt may have been appended although it was not acked."""
         self.error = ""
         """The last error."""
         self.leader_epoch = -1
@@ -71,7 +71,7 @@ class ProducerBatch:
         self.producer_epoch = -1
         self.base_sequence = NO_SEQUENCE
         self.sequence_was_reset = False
-        """Its sequence differs from that of the previous attempt."""
+        """Whether its sequence differs from that of the previous attempt."""
 
     @property
     def next_sequence(self) -> int:
@@ -79,8 +79,8 @@ class ProducerBatch:
         return (self.base_sequence + self.records.count) % SEQUENCE_MODULUS
 
     def update_leader_epoch(self, leader_epoch: int) -> bool:
-        """Set the leader epoch of the next attempt.  Returns whether that is a retry at a newer
-        leader, which needs no backoff (KIP-951)."""
+        """Set the leader epoch of the next attempt.  Returns whether this makes it a retry at a
+        newer leader, which needs no backoff (KIP-951)."""
         if leader_epoch > self.leader_epoch:
             self.leader_epoch = leader_epoch
             self.attempts_at_leader_change = self.attempts
@@ -94,7 +94,8 @@ class ProducerBatch:
         self.base_sequence = base_sequence
 
     def build(self, compression: str, attributes: int) -> memoryview:
-        """Encode it.  New bytes each time: a broker keeps them and writes offsets into them."""
+        """Encode the batch into new bytes each time, because a broker keeps them and writes offsets
+        into them."""
         self.sequence_was_reset = False
         return memoryview(
             self.records.build(
@@ -129,11 +130,12 @@ class PartitionQueue:
         self.key = (topic, index)
         self.leader = NO_BROKER
         self.leader_epoch = NO_EPOCH
-        """Both as in the metadata."""
+        """The leader and its epoch, from the metadata."""
         self.waiting: deque[ProducerBatch] = deque()
         self.in_flight: list[ProducerBatch] = []
         self.is_muted = False
-        """max.in.flight is 1 and a batch is in flight: the next one waits for its response."""
+        """Whether the next batch must wait for a response, because max.in.flight is 1 and a batch
+        is in flight."""
         self.sequenced: list[ProducerBatch] = []
         """Batches with a sequence and without an outcome, in order: in flight, or waiting for a
         retry.  Kafka: TxnPartitionEntry.inflightBatchesBySequence."""
@@ -142,8 +144,7 @@ class PartitionQueue:
         self.next_sequence = 0
         self.last_acked_sequence = NO_SEQUENCE
         self.unresolved_sequence = NO_SEQUENCE
-        """The sequence after a batch that expired after it had been sent, which may be in the
-        log."""
+        """The sequence after a batch that expired after it had been sent, and may be in the log."""
 
     def restart_sequences(self, producer_id: int, producer_epoch: int) -> None:
         """Start again at sequence 0 in a new epoch, with the sequenced batches first."""

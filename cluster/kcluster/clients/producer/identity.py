@@ -69,7 +69,8 @@ class Identity:
         for queue in tuple(self._unresolved):
             if not queue.sequenced:
                 if not queue.is_next(queue.next_sequence):
-                    # All batches in flight have expired, so the log's last sequence is unknown.
+                    # All batches in flight have expired, so the last sequence in the log is
+                    # unknown.
                     self.request_epoch_bump(queue)
                 self._resolved(queue)
         if self._is_bump_requested:
@@ -78,13 +79,13 @@ class Identity:
             self._request_id(now_ms)
 
     def request_epoch_bump(self, queue: PartitionQueue) -> None:
-        """This partition's sequences have a gap: restart them in a new epoch."""
+        """Restart this partition's sequences in a new epoch, because they have a gap."""
         self._is_bump_requested = True
         self._queues_to_restart[queue] = None
 
     def mark_sequence_unresolved(self, batch: ProducerBatch) -> None:
-        """A batch expired after it had been sent: send no new batches to its partition until the
-        log's last sequence is known."""
+        """Send no new batches to this partition until the last sequence in the log is known,
+        because a batch expired after it had been sent."""
         queue = batch.queue
         queue.unresolved_sequence = max(queue.unresolved_sequence, batch.next_sequence)
         self._unresolved[queue] = None
@@ -150,8 +151,8 @@ class Identity:
     # --------------------------------------------------------------------------- batches
 
     def may_send(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
-        """Whether the sequences allow that the first waiting batch is sent.
-        Kafka: RecordAccumulator.shouldStopDrainBatchesForPartition."""
+        """Whether the sequences allow sending the first waiting batch. Kafka:
+        RecordAccumulator.shouldStopDrainBatchesForPartition."""
         if self.producer_id < 0 or self.fatal:
             return False
         if batch.base_sequence == NO_SEQUENCE:
@@ -159,13 +160,13 @@ class Identity:
                 self.producer_id,
                 self.producer_epoch,
             )
-            # In a new epoch it might be appended before the batches in flight.
+            # In a new epoch, the batch might be appended before the batches in flight.
             return not (queue.sequenced and is_stale) and queue.unresolved_sequence == NO_SEQUENCE
         # Retries go in order, one at a time.
         return not queue.sequenced or queue.sequenced[0] is batch
 
     def assign_sequence(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """Give a batch its sequence, unless an earlier attempt had one: with a new sequence, the
+        """Give a batch its sequence, unless an earlier attempt had one; with a new sequence, the
         retry could be appended as a duplicate."""
         if batch.base_sequence != NO_SEQUENCE:
             return
@@ -177,7 +178,7 @@ class Identity:
         queue.sequenced.append(batch)
 
     def on_acked(self, batch: ProducerBatch) -> None:
-        """A batch was acked."""
+        """Record that a batch was acked."""
         queue = batch.queue
         if batch in queue.sequenced:
             queue.sequenced.remove(batch)
@@ -186,8 +187,8 @@ class Identity:
             queue.last_acked_sequence = last
 
     def on_failed(self, batch: ProducerBatch, error: ErrorCode, *, sequence_is_free: bool) -> None:
-        """A batch failed for good.  `sequence_is_free`: the broker did not append it, so the next
-        sequence would leave a gap."""
+        """Record that a batch failed for good.  `sequence_is_free`: the broker did not append it,
+        so the next sequence would leave a gap."""
         queue = batch.queue
         if batch in queue.sequenced:
             queue.sequenced.remove(batch)
@@ -197,8 +198,8 @@ class Identity:
             self.request_epoch_bump(queue)
 
     def may_retry(self, batch: ProducerBatch, error: ErrorCode, log_start_offset: int) -> bool:
-        """Whether to retry; requests an epoch bump if only that helps.
-        Kafka: TransactionManager.canRetry."""
+        """Whether to retry; requests an epoch bump if nothing else helps. Kafka:
+        TransactionManager.canRetry."""
         queue = batch.queue
         is_resolved = queue.unresolved_sequence == NO_SEQUENCE
         if error is ErrorCode.UNKNOWN_PRODUCER_ID:

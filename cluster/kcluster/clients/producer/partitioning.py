@@ -1,8 +1,8 @@
 """The choice of a record's partition.
 
-Owns: Kafka's murmur2 hash of keys, the sticky choice for records without a key.  Never: knows more
-of a partition's leader than the metadata.
-Kafka: BuiltInPartitioner, RoundRobinPartitioner, Utils.murmur2; KIP-794.
+Owns: Kafka's murmur2 hash of keys, the sticky choice for records without a key.  Never: knows
+leaders except from the metadata. Kafka: BuiltInPartitioner, RoundRobinPartitioner, Utils.murmur2;
+KIP-794.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def partition_of_key(key: bytes, partitions: int) -> int:
 
 
 class StickyPartitioner:
-    """Stays with a partition for the bytes of one batch.  One per topic."""
+    """Stays with a partition for the bytes of one batch.  Each topic has its own."""
 
     __slots__ = ("_batch_size_bytes", "_metadata", "_produced_bytes", "_topic", "partition")
 
@@ -63,9 +63,9 @@ class StickyPartitioner:
         return self.partition
 
     def update(self, size_bytes: int, is_batch_full: Callable[[], bool]) -> None:
-        """Count the bytes appended to the current partition.  After a batch's worth, leave it as
-        soon as its batch is full, at the latest after twice as many bytes.
-        Kafka: updatePartitionInfo."""
+        """Count the bytes appended to the current partition.  After the bytes of one batch, leave
+        it as soon as its batch is full, at the latest after twice as many bytes. Kafka:
+        updatePartitionInfo."""
         self._produced_bytes += size_bytes
         if self._produced_bytes >= self._batch_size_bytes and (
             self._produced_bytes >= 2 * self._batch_size_bytes or is_batch_full()
@@ -73,7 +73,7 @@ class StickyPartitioner:
             self.partition = NO_PARTITION
 
     def _next(self, queues: Mapping[tuple[str, int], PartitionQueue], rng: Rng) -> int:
-        """A random partition with a leader; short queues are more likely."""
+        """A random partition with a leader, preferably one with a short queue."""
         views = self._metadata.topics[self._topic].partitions
         available = [view.index for view in views if view.leader != NO_BROKER]
         if not available:
@@ -82,7 +82,7 @@ class StickyPartitioner:
         for index in available:
             queue = queues.get((self._topic, index))
             if queue is None:
-                # Queue sizes are comparable only when every partition has had a record.
+                # Queue sizes are comparable only after every partition has had a record.
                 return available[rng.randrange(len(available))]
             sizes.append(len(queue.waiting))
         weights = [max(sizes) + 1 - size for size in sizes]

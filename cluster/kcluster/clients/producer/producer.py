@@ -41,7 +41,7 @@ class Producer(ClientBase):
     # -------------------------------------------------------------------------- control
 
     def stop(self, now_ms: int) -> None:
-        """Create no more records; send those that exist.  Kafka: close()."""
+        """Create no more records, but send the existing ones.  Kafka: close()."""
         self.application.stop(now_ms)
         self._turn(now_ms)
 
@@ -68,7 +68,7 @@ class Producer(ClientBase):
 
     @property
     def pending(self) -> int:
-        """The number of records without an outcome so far."""
+        """The number of records without an outcome."""
         sender = self.sender
         return self.application.record_count - sender.acked - sender.failed - sender.unknown
 

@@ -42,7 +42,7 @@ _FAILURES: Final = {
     DISCONNECTED: ErrorCode.NETWORK_EXCEPTION,
     REQUEST_TIMED_OUT: ErrorCode.REQUEST_TIMED_OUT,
 }
-"""The error that a missing response counts as."""
+"""The error that stands for a missing response."""
 
 _Data: Final = m.ProduceRequest.PartitionProduceData
 _Topic: Final = m.ProduceRequest.TopicProduceData
@@ -67,15 +67,15 @@ class Sender:
         """The part of buffer.memory that batches without an outcome use."""
         self.acked = self.failed = self.unknown = 0
         self.transactional_id: str | None = None
-        """Of a transactional producer: its batches are marked as such."""
+        """The transactional id of a transactional producer, whose batches are marked as such."""
         self.max_version = MAX_VERSION
-        """Of Produce."""
+        """The highest version of Produce to use."""
         self.is_flushing = False
-        """Send without waiting for linger.ms."""
+        """Whether batches are sent without waiting for linger.ms."""
         self.batch_due_ms = NEVER_MS
         """The earliest end of a linger or backoff."""
         self.expiry_ms = NEVER_MS
-        """No batch reaches its delivery timeout before this."""
+        """A time before which no batch reaches its delivery timeout."""
         self.waiting: dict[Partition, PartitionQueue] = {}
         """The queues with batches to be sent."""
         self._metadata_version = -1
@@ -286,7 +286,7 @@ class Sender:
     def _on_error(
         self, batch: ProducerBatch, error: ErrorCode, name: str, log_start_offset: int, now_ms: int
     ) -> None:
-        """An attempt failed: retry the batch, or fail it."""
+        """Retry a batch after a failed attempt, or fail it."""
         batch.may_be_appended |= not error.definite
         batch.error = name
         settings, identity = self.settings, self.identity
@@ -315,7 +315,7 @@ class Sender:
             batch.queue.requeue(batch)
             self.waiting[batch.queue.key] = batch.queue
         elif error is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-            # The log has it, but no longer remembers at which offset.
+            # The log has the batch, but no longer remembers its offset.
             self._ack(batch, -1, now_ms)
         else:
             self.fail_batch(batch, name, now_ms)

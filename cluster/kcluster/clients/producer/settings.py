@@ -1,4 +1,4 @@
-"""A producer's settings, and the records it is to send.
+"""A producer's settings, and the sending plan of its application.
 
 Owns: the values ProducerSettings and ProducerPlan, Kafka's defaults and checks.  Never: sends.
 Kafka: ProducerConfig of 4.4.0, with its names (plus the suffixes `_ms` and `_bytes`).
@@ -18,7 +18,7 @@ MAX_IN_FLIGHT_IDEMPOTENT: Final = 5
 """The number of batches that a log remembers per producer (KIP-98)."""
 TRANSACTIONS_V1: Final = 1
 TRANSACTIONS_V2: Final = 2
-"""The transaction protocols: of KIP-98, and of KIP-890 with an epoch for each transaction."""
+"""The transaction protocols: V1 is KIP-98; V2 is KIP-890, with an epoch for each transaction."""
 PARTITIONERS: Final = ("default", "round-robin")
 """`default`: by key (murmur2), or sticky without a key (KIP-794).  `round-robin`: partitions in
 turn, whatever the key."""
@@ -58,7 +58,8 @@ class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
         )
 
     def problems(self) -> list[str]:
-        """Why Kafka's producer would refuse these settings, one line per problem."""
+        """The reasons for which Kafka's producer would refuse these settings, one line per
+        problem."""
         problems = []
         if self.acks not in (0, 1, ACKS_ALL):
             problems.append(f"acks: {self.acks} is not one of 0, 1, all")
@@ -92,14 +93,14 @@ class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
 
 
 class TransactionPlan(Struct, frozen=True):
-    """How an application uses transactions."""
+    """An application's use of transactions."""
 
     every: int = 20
-    """Records per transaction."""
+    """The number of records per transaction."""
     abort_share: float = 0.0
     """The share of transactions that the application aborts, evenly spread."""
     max_version: int = TRANSACTIONS_V2
-    """The latest protocol that the client library speaks; it is used if the cluster has it."""
+    """The latest protocol that the client library speaks, used if the cluster has it."""
 
     def is_aborted(self, number: int) -> bool:
         """Whether the application aborts this transaction, counted from 1."""
@@ -113,7 +114,7 @@ class ProducerPlan(Struct, frozen=True):
     """
 
     topics: tuple[str, ...] = ("orders",)
-    """Used in turn."""
+    """The topics, used in turn."""
     partitions: tuple[int, ...] = ()
     """Explicit partitions, used in turn; none: the partitioner decides."""
     rate_per_s: float = 10.0
@@ -124,8 +125,8 @@ class ProducerPlan(Struct, frozen=True):
     count: int = -1
     """The number of records; -1: no limit."""
     start_ms: int = 0
-    """After the client's start."""
+    """When the first record is sent, in ms after the client's start."""
     stop_ms: int = -1
-    """After the client's start; -1: until it is stopped."""
+    """When sending ends, in ms after the client's start; -1: when the producer is stopped."""
     transactions: TransactionPlan | None = None
-    """None: the records are sent outside of transactions."""
+    """The use of transactions; None: records are sent outside of transactions."""

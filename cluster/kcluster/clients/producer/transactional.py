@@ -4,7 +4,8 @@ Owns: the parts of a transactional producer, and their order within a turn.  Nev
 work (transactional_workload.py, transactions.py, sender.py, transactional_identity.py).
 Kafka: KafkaProducer with transactional.id and the loop of Sender, 4.3.1.
 
-While a request to a coordinator is in flight no batches are sent: Sender has one thread.
+No batches are sent while a request to a coordinator is in flight, because Kafka's Sender has one
+thread.
 """
 
 from __future__ import annotations

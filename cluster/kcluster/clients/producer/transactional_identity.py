@@ -1,8 +1,8 @@
-"""A transactional producer's sequences: what differs from an idempotent producer's.
+"""A transactional producer's sequences, as far as they differ from an idempotent producer's.
 
-Owns: when a batch of a transaction may be sent and retried, its sequences after a failed one.
-Never: sends a request to a coordinator (transactions.py).
-Kafka: TransactionManager, TxnPartitionMap of a producer with transactional.id.
+Owns: the permission to send and to retry a batch of a transaction, the sequences after a failed
+batch. Never: sends a request to a coordinator (transactions.py). Kafka: TransactionManager,
+TxnPartitionMap of a producer with transactional.id.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from kcluster.protocol.errors import ErrorCode
 
 
 class TransactionalIdentity(Identity):
-    """The id and epoch are those of `transactions`; nothing here bumps an epoch."""
+    """The identity of a transactional producer, with the id and epoch of `transactions`; nothing
+    here bumps an epoch."""
 
     def __init__(
         self, settings: ProducerSettings, network: NetworkClient, transactions: Transactions
@@ -25,7 +26,7 @@ class TransactionalIdentity(Identity):
         self._transactions = transactions
 
     def take_identity(self) -> None:
-        """Use the id and epoch that the coordinator gave; sequences restart in a new epoch."""
+        """Use the id and epoch that the coordinator assigned; sequences restart in a new epoch."""
         self.producer_id = self._transactions.producer_id
         self.producer_epoch = self._transactions.producer_epoch
 
@@ -60,8 +61,8 @@ class TransactionalIdentity(Identity):
             self._close_gap(queue, batch)
 
     def _close_gap(self, queue: PartitionQueue, failed: ProducerBatch) -> None:
-        """The failed batch is not in the log: those after it move up.
-        Kafka: adjustSequencesDueToFailedBatch."""
+        """Move up the sequences of the batches after a failed one, which is not in the log. Kafka:
+        adjustSequencesDueToFailedBatch."""
         count = failed.records.count
         queue.next_sequence -= count
         for batch in queue.sequenced:

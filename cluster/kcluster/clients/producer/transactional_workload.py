@@ -1,9 +1,8 @@
 """A transactional producer's application: it begins, fills, commits and aborts transactions.
 
-Owns: which records are in a transaction, its entry in the ledger, what the application does after
-an error.  Never: sends (sender.py, transactions.py).
-Kafka: the loop that the documentation of KafkaProducer shows: commit, abort after an error that
-allows it, close after any other.
+Owns: the records of each transaction, its entry in the ledger, the application's reaction to
+errors.  Never: sends (sender.py, transactions.py). Kafka: the loop that the documentation of
+KafkaProducer shows: commit, abort after an error that allows it, close after any other.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ aborted the transaction."""
 class TransactionalApplication(Application):
     """Creates the records of a plan, in transactions.
 
-    `transaction`: the one that has begun and not ended.  While commitTransaction() or
-    abortTransaction() has not returned, no records are created; they are made up for later.
+    `transaction`: the present one, which has begun and not ended.  While commitTransaction() or
+    abortTransaction() has not returned, no records are created; the application catches up later.
     """
 
     def __init__(
@@ -42,15 +41,15 @@ class TransactionalApplication(Application):
         self.transaction: ClientTransaction | None = None
         self.is_stopping = False
         self.is_flushing = False
-        """flush() has not returned."""
+        """Whether flush() has not returned."""
         self.transactions = transactions
         self._ledger = ledger
         self._transaction_plan: TransactionPlan = plan.transactions
         self._number = 0
         self._filled = 0
-        """Records in the current transaction."""
+        """The number of records in the current transaction."""
         self._give_up_ms = NEVER_MS
-        """A call that has not returned then is given up, if the application is to stop."""
+        """When to give up a call that has not returned, if the application is to stop."""
 
     def stop(self, now_ms: int) -> None:
         """Create no more records; the open transaction is committed."""
@@ -59,12 +58,12 @@ class TransactionalApplication(Application):
         self.due_ms = now_ms
 
     def abandon(self, now_ms: int) -> None:
-        """The process dies."""
+        """Die with the process."""
         super().stop(now_ms)
         self._close_transaction(self._outcome_without_answer(), "", now_ms)
 
     def run(self, now_ms: int) -> None:
-        """Do what can be done until a call blocks."""
+        """Go on until a call blocks."""
         transactions = self.transactions
         while not self.is_over:
             state = transactions.state
@@ -92,7 +91,7 @@ class TransactionalApplication(Application):
                 return
 
     def _begin(self, now_ms: int) -> bool:
-        """The call has returned: begin the next transaction, when its first record is due."""
+        """Begin the next transaction after a call has returned, when its first record is due."""
         if self.transaction is not None:
             is_aborted = bool(self.transaction.error)
             outcome = TransactionOutcome.ABORTED if is_aborted else TransactionOutcome.COMMITTED
@@ -141,7 +140,8 @@ class TransactionalApplication(Application):
         return True
 
     def _finish(self, now_ms: int) -> bool:
-        """Commit, or flush() and abort if that is the plan; False while flush() blocks."""
+        """Commit the transaction, or flush() and abort it if that is planned; False while flush()
+        blocks."""
         if not self._transaction_plan.is_aborted(self._number):
             self.transactions.end(commit=True)
             return True
@@ -163,7 +163,7 @@ class TransactionalApplication(Application):
         self._sender.fail_undrained(error or TRANSACTION_ABORTED, now_ms)
 
     def _end(self, error: str, now_ms: int) -> None:
-        """The application closes its producer."""
+        """Close the producer."""
         self._close_transaction(self._outcome_without_answer(), error, now_ms)
         super().stop(now_ms)
         self._sender.fail_all(error, now_ms)

@@ -2,9 +2,9 @@
 
 Owns: the state of a producer's transactions, FindCoordinator, InitProducerId, AddPartitionsToTxn,
 AddOffsetsToTxn, TxnOffsetCommit, EndTxn, their order, retries and errors.  Never: sends batches
-(sender.py), assigns sequences (transactional_identity.py), decides what is in a transaction
-(transactional_workload.py).
-Kafka: TransactionManager of a producer with transactional.id; KIP-98, KIP-360, KIP-447, KIP-890.
+(sender.py), assigns sequences (transactional_identity.py), decides which records a transaction has
+(transactional_workload.py). Kafka: TransactionManager of a producer with transactional.id; KIP-98,
+KIP-360, KIP-447, KIP-890.
 
 Version 1: partitions are added by AddPartitionsToTxn before their first batch, and the epoch stays.
 Version 2: the first batch adds its partition, and the answer to EndTxn has the next epoch.
@@ -32,12 +32,13 @@ from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.timers import NEVER_MS
 
 ADD_PARTITIONS_RETRY_BACKOFF_MS: Final = 20
-"""For the first partitions of a transaction, while the one before is being completed."""
+"""The backoff for the first partitions of a transaction while the previous one is being
+completed."""
 _LAST_V1_VERSIONS: Final = {int(ApiKey.END_TXN): 4, int(ApiKey.TXN_OFFSET_COMMIT): 4}
 _LAST_CLIENT_VERSIONS: Final = {int(ApiKey.ADD_PARTITIONS_TO_TXN): 3}
-"""Later versions are for brokers."""
+"""The last version of each API that clients use; later versions are for brokers."""
 _LAST_COMMIT_BY_NAMES: Final = 5
-"""TxnOffsetCommit: from v6 on it has topic ids in place of names (KIP-1319)."""
+"""The last version of TxnOffsetCommit with topic names; from v6 on it has topic ids (KIP-1319)."""
 _NO_LIMIT: Final = 1 << 15
 _FIND_COORDINATOR: Final = int(ApiKey.FIND_COORDINATOR)
 _INIT_PRODUCER_ID: Final = int(ApiKey.INIT_PRODUCER_ID)
@@ -72,7 +73,7 @@ _GROUP_ERRORS: Final = (
 
 
 class ClientTransactionState(IntEnum):
-    """Kafka: TransactionManager.State."""
+    """The states of a producer's transactions.  Kafka: TransactionManager.State."""
 
     UNINITIALIZED = 0
     INITIALIZING = 1
@@ -85,7 +86,7 @@ class ClientTransactionState(IntEnum):
 
 
 class _Priority(IntEnum):
-    """Which request goes first.  Kafka: TransactionManager.Priority."""
+    """The order in which requests are sent.  Kafka: TransactionManager.Priority."""
 
     INIT_PRODUCER_ID = 1
     ADD = 2
@@ -97,8 +98,8 @@ Handler = Callable[["_Request", Any, int], None]
 
 
 class _Request:
-    """A request that is to be sent.  `group`: of the coordinator it goes to; None: the transaction
-    coordinator."""
+    """A request to be sent.  `group`: the group whose coordinator gets it; None: it goes to the
+    transaction coordinator."""
 
     __slots__ = ("api_key", "body", "group", "handle", "max_version", "priority", "retry_at_ms")
 
@@ -117,9 +118,9 @@ class _Request:
 class Transactions:
     """The transactions of one producer, one after the other.
 
-    `error`: Kafka's name of what made it ABORTABLE_ERROR or FATAL_ERROR.  `retry_ms`: when `run`
-    must be called without a response.  `is_commit_sent`: EndTxn with the commit of the current
-    transaction was sent, so it may be committed.
+    `error`: Kafka's name of the error that led to ABORTABLE_ERROR or FATAL_ERROR.  `retry_ms`: when
+    `run` must be called without a response.  `is_commit_sent`: EndTxn with the commit of the
+    current transaction was sent, so it may be committed.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class Transactions:
         self.producer_id = NO_PRODUCER_ID
         self.producer_epoch = -1
         self.partitions: dict[Partition, None] = {}
-        """Those to which batches may be sent."""
+        """The partitions to which batches may be sent."""
         self.is_commit_sent = False
         self._settings = settings
         self._network = network
@@ -142,18 +143,18 @@ class Transactions:
         self._in_flight: _Request | None = None
         self._is_finding = False
         self._coordinators: dict[str | None, int] = {}
-        """By group; None: the transaction coordinator."""
+        """The coordinators by group; None: the transaction coordinator."""
         self._is_started = False
-        """The coordinator may know of the transaction, so it must be ended there."""
+        """Whether the coordinator may know of the transaction, so that it must be ended there."""
         self._needs_bump = False
-        """The epoch must be incremented after the abort (KIP-360)."""
+        """Whether the epoch must be incremented after the abort (KIP-360)."""
         self._find_at_ms = 0
 
     # --------------------------------------------------------------------- the application
 
     @property
     def is_fatal(self) -> bool:
-        """Whether the producer can only be closed."""
+        """Whether nothing is possible but to close the producer."""
         return self.state is ClientTransactionState.FATAL_ERROR
 
     @property
@@ -167,7 +168,7 @@ class Transactions:
 
     @property
     def is_request_in_flight(self) -> bool:
-        """A request to a coordinator has no response: no batches are sent meanwhile."""
+        """Whether a request to a coordinator has no response yet; meanwhile no batches are sent."""
         return self._in_flight is not None or self._is_finding
 
     @property
@@ -192,7 +193,7 @@ class Transactions:
         self.version = min(self.version, self._max_version)
 
     def add_partition(self, partition: Partition) -> None:
-        """A record is to be sent to this partition.  Kafka: maybeAddPartition."""
+        """Add the partition of a record to the transaction.  Kafka: maybeAddPartition."""
         if partition in self.partitions or partition in self._new_partitions:
             return
         if self.version >= TRANSACTIONS_V2:
@@ -236,7 +237,7 @@ class Transactions:
             self.state = ClientTransactionState.ABORTING
             self._new_partitions = {}
         if self.error != ErrorCode.INVALID_PRODUCER_ID_MAPPING.name:
-            # After that error the coordinator accepts no EndTxn.
+            # After this error the coordinator accepts no EndTxn.
             body = m.EndTxnRequest(
                 self._settings.transactional_id, self.producer_id, self.producer_epoch, commit
             )
@@ -247,7 +248,7 @@ class Transactions:
     # ------------------------------------------------------------------------- the batches
 
     def batch_failed(self, error: ErrorCode) -> None:
-        """A batch failed for good.  Kafka: maybeTransitionToErrorState."""
+        """Record that a batch failed for good.  Kafka: maybeTransitionToErrorState."""
         if error in _FATAL_BATCHES:
             self._fatal(error.name)
             return
@@ -259,7 +260,7 @@ class Transactions:
 
     def run(self, now_ms: int, *, has_incomplete_batches: bool) -> bool:
         """Send the next request, if one can be sent.  Returns whether a call of the application has
-        returned without one.  Kafka: nextRequest."""
+        returned without a request.  Kafka: nextRequest."""
         self.retry_ms = NEVER_MS
         if self._new_partitions and self.state is not ClientTransactionState.ABORTING:
             self._request_partitions()
@@ -288,7 +289,7 @@ class Transactions:
             return False
         if not network.is_ready(broker_id, now_ms):
             if network.connection_failed(broker_id):
-                # It is down, and the others may not have noticed.
+                # The broker is down, and the others may not have noticed.
                 self._coordinators.pop(request.group)
                 self._find_at_ms = now_ms + self._settings.retry_backoff_ms
                 self._find(request.group, now_ms)
@@ -337,7 +338,7 @@ class Transactions:
         self._network.record_error(now_ms, request.api_key, error.name)
 
     def _refused(self, request: _Request, error: ErrorCode, now_ms: int) -> None:
-        """What all requests to the transaction coordinator have in common."""
+        """Handle the errors that all requests to the transaction coordinator have in common."""
         self._failed(request, error, now_ms)
         if error in _GONE:
             self._coordinators.pop(request.group, None)
@@ -469,7 +470,7 @@ class Transactions:
 
     def _commit_offsets(self, offsets: TransactionOffsets) -> None:
         left = dict(offsets.offsets)
-        # As in Kafka, retries keep the ids: a topic that was created again is not the one read.
+        # As in Kafka, retries keep the ids: a topic that was created again is another topic.
         metadata = self._network.metadata
         ids = {topic: metadata.topic_id(topic) for topic, _ in left}
         names = {topic_id: topic for topic, topic_id in ids.items()}

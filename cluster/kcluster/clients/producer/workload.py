@@ -1,8 +1,8 @@
 """A producer's application: creates records at its rate and appends them to batches.
 
-Owns: each record's value, key and partition, its entry in the ledger, when send() blocks.
-Never: sends batches (sender.py does).
-Kafka: the application, KafkaProducer.doSend and waitOnMetadata, RecordAccumulator.append.
+Owns: each record's value, key and partition, its entry in the ledger, the blocking of send().
+Never: sends batches (sender.py does). Kafka: the application, KafkaProducer.doSend and
+waitOnMetadata, RecordAccumulator.append.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ TIMEOUT_ERROR: Final = "REQUEST_TIMED_OUT"
 class Application:
     """Creates the records of a plan.
 
-    `due_ms`: when `run` must be called.  `record_count`: records created so far.  `is_over`: no
-    more will follow.  `is_blocked`: it is blocked in send(), waiting for metadata, or for memory
-    if `is_out_of_memory`.
+    `due_ms`: when `run` must be called.  `record_count`: records created so far.  `is_over`:
+    whether no more will follow.  `is_blocked`: whether send() waits for metadata, or for memory if
+    `is_out_of_memory`.
     """
 
     def __init__(self, name: str, ledger: Ledger, plan: ProducerPlan, sender: Sender) -> None:
@@ -84,8 +84,8 @@ class Application:
     # --------------------------------------------------------------------------- records
 
     def _next_ms(self) -> int:
-        """When the next record is due."""
-        # The only float: the time of the n-th record, not a sum of n intervals.
+        """The time of the next record."""
+        # The only float: computed for the n-th record, because a sum of n intervals would drift.
         return self._start_ms + int(self.record_count * 1000 / self.plan.rate_per_s)
 
     def _create_record(self, now_ms: int) -> None:
@@ -117,7 +117,7 @@ class Application:
         )
 
     def _before_append(self, topic: str, index: int) -> None:
-        """A record is about to be appended to a batch of this partition."""
+        """Called before a record is appended to a batch of this partition."""
 
     def _append(self, now_ms: int) -> bool:
         """Append the record to a batch; False while send() blocks."""
@@ -184,7 +184,7 @@ class Application:
     # -------------------------------------------------------------------------- blocking
 
     def _block(self, send: SentRecord, now_ms: int) -> bool:
-        """Block until max.block.ms (False), then fail the record (True)."""
+        """Return False until max.block.ms has passed, then fail the record and return True."""
         self.is_blocked = True
         self.due_ms = self._blocked_since_ms + self._sender.settings.max_block_ms
         if now_ms < self.due_ms:
@@ -193,7 +193,7 @@ class Application:
         return True
 
     def _fail(self, send: SentRecord, now_ms: int) -> None:
-        """send() threw: the record was never sent."""
+        """Fail a record that was never sent, because send() threw."""
         send.outcome = Outcome.FAILED
         send.ended_ms = now_ms
         send.error = TIMEOUT_ERROR

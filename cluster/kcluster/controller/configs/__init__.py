@@ -1,1 +1,1 @@
-"""What is set for the cluster, its topics, groups, clients and users."""
+"""The configs of the cluster, its topics and groups, clients' quotas, and users' credentials."""

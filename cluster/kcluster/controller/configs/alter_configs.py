@@ -1,8 +1,8 @@
 """IncrementalAlterConfigs (API 44, v0-1) and AlterConfigs (API 33, v0-2).
 
-Owns: which config changes are accepted, and the records for them.  Never: knows a config's type or
-range (kcluster.config does), makes a broker use it (each does when the record arrives).
-Kafka: ConfigurationControlManager, ControllerApis.handleIncrementalAlterConfigs, and of the broker
+Owns: the acceptance of config changes, and the records for them.  Never: knows a config's type or
+range (kcluster.config does), puts it into effect (each broker does when the record arrives). Kafka:
+ConfigurationControlManager, ControllerApis.handleIncrementalAlterConfigs, and of the broker
 ConfigAdminManager.preprocess, DynamicBrokerConfig.validate (KIP-226, KIP-339, KIP-412, KIP-966).
 
 Each resource succeeds or fails as a whole, independently of the others.  With ELR, the brokers'
@@ -86,7 +86,7 @@ class _AlterRequest(Protocol[C]):
 _Changes = dict[str, str | None]
 """New values by name; None removes."""
 _Plan = Callable[[tuple[int, str], Mapping[str, str], Sequence[C]], _Changes | ApiError]
-"""(resource, its current configs, the request) -> the changes, or why they are refused."""
+"""(resource, its current configs, the request) -> the changes, or the reason for a refusal."""
 
 
 class Configs:
@@ -97,7 +97,7 @@ class Configs:
         self._partitions = partitions
 
     def handlers(self) -> dict[str, Handler]:
-        """See registry.py."""
+        """The handlers of this part; see registry.py."""
         return {
             "IncrementalAlterConfigsRequest": self.incremental_alter_configs,
             "AlterConfigsRequest": self.alter_configs,
@@ -106,14 +106,14 @@ class Configs:
     def incremental_alter_configs(
         self, request: m.IncrementalAlterConfigsRequest, _now_ms: int
     ) -> m.IncrementalAlterConfigsResponse:
-        """Behaviour: SET, DELETE, APPEND to and SUBTRACT from lists (KIP-339)."""
+        """Change, delete, append to and subtract from configs (KIP-339)."""
         response = m.IncrementalAlterConfigsResponse()
         answer = m.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
         self._alter_all(request, response.responses, answer, self._incremental)
         return response
 
     def alter_configs(self, request: m.AlterConfigsRequest, _now_ms: int) -> m.AlterConfigsResponse:
-        """Behaviour: sets the configs that are named and removes all others."""
+        """Set the named configs and remove all others."""
         response = m.AlterConfigsResponse()
         answer = m.AlterConfigsResponse.AlterConfigsResourceResponse
         self._alter_all(request, response.responses, answer, _replacing)
@@ -197,8 +197,8 @@ class Configs:
     def _list_items(
         self, key: tuple[int, str], current: Mapping[str, str], name: str
     ) -> list[str] | None:
-        """The current members of a list config; None if it is not a list that a controller knows:
-        it has no table of the configs of groups and client metrics."""
+        """The present items of a list config; None for any other.  The controller has no table of
+        the configs of groups and client metrics."""
         if key[0] not in (TOPIC_RESOURCE, BROKER_RESOURCE):
             return None
         definitions = TOPIC_CONFIGS if key[0] == TOPIC_RESOURCE else BROKER_CONFIGS
@@ -300,8 +300,8 @@ class Configs:
         changed = {
             config: value
             for config, value in changes.items()
-            # Also unchanged ones of brokers: brokers reload the files that a config names
-            # (KAFKA-14136).
+            # This includes unchanged configs of brokers, because brokers reload the files that a
+            # config names (KAFKA-14136).
             if current.get(config) != value or kind == BROKER_RESOURCE
         }
         if not changed:

@@ -1,6 +1,6 @@
-"""AlterClientQuotas (API 49, v0-1): what clients may use, by user, client id and IP address.
+"""AlterClientQuotas (API 49, v0-1): limits for clients, by user, client id and IP address.
 
-Owns: which quotas are accepted, and the records for them.  Never: throttles
+Owns: the acceptance of quotas, and the records for them.  Never: throttles
 (kcluster.broker.quotas.client_quotas does), describes quotas (brokers do, from their images).
 Kafka: ClientQuotaControlManager, QuotaConfig; KIP-546, KIP-599, KIP-612.
 
@@ -26,7 +26,7 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.java import entity_hash, hash_order, java_hash_code
 
 _FRACTION: Final = 1e-6
-"""How far a value may be from a whole number and still count as one."""
+"""The distance from a whole number within which a value still counts as one."""
 
 _OK: Final = ApiError(ErrorCode.NONE)
 _Changes = dict[str, float | None]
@@ -40,13 +40,13 @@ class ClientQuotaControl:
         self._metadata = metadata
 
     def handlers(self) -> dict[str, Handler]:
-        """See registry.py."""
+        """The handlers of this part; see registry.py."""
         return {"AlterClientQuotasRequest": self.alter_client_quotas}
 
     def alter_client_quotas(
         self, request: m.AlterClientQuotasRequest, _now_ms: int
     ) -> m.AlterClientQuotasResponse:
-        """Behaviour: INVALID_REQUEST for an invalid entity, key or value, and for one that is named
+        """INVALID_REQUEST for an invalid entity, key or value, and for an entity that is named
         twice.  Removing a quota that is not set succeeds."""
         results: dict[QuotaEntity, ApiError] = {}
         planned: list[tuple[QuotaEntity, _Changes]] = []
@@ -77,7 +77,7 @@ class ClientQuotaControl:
         return _response(results)
 
     def _commit(self, entity: QuotaEntity, before: Mapping[str, float], changes: _Changes) -> None:
-        # In Kafka's order, as that of the answers to DescribeClientQuotas depends on it.
+        # In Kafka's order, on which the order of answers to DescribeClientQuotas depends.
         changed = {
             key: changes[key]
             for key in hash_order(changes, java_hash_code)
@@ -94,13 +94,14 @@ class ClientQuotaControl:
 
 
 def _entity_of(parts: Sequence[m.AlterClientQuotasRequest.EntityData]) -> QuotaEntity:
-    """By type, in the order in which Kafka lists them.  Of a type named twice the last counts."""
+    """The names by type, in Kafka's order of types.  For a type that is named twice the last name
+    counts."""
     named = {part.entity_type: part.entity_name for part in parts}
     return tuple((kind, named[kind]) for kind in hash_order(named, java_hash_code, 1))
 
 
 def describe_entity(entity: QuotaEntity) -> str:
-    """In words: `user alice, client-id (default)`."""
+    """The entity in words: `user alice, client-id (default)`."""
     shown = (f"{kind} {'(default)' if name is None else name}" for kind, name in reversed(entity))
     return ", ".join(shown) or "an empty entity"
 
@@ -117,7 +118,7 @@ def _refusal(entity: QuotaEntity, changes: _Changes) -> ApiError | None:
 
 
 def _keys_for(entity: QuotaEntity) -> Mapping[str, int | None] | str:
-    """The quotas that may be set for an entity, or why the entity is invalid."""
+    """The quotas that may be set for an entity, or the reason why the entity is invalid."""
     if not entity:
         return "A quota needs a user, a client id or an IP address"
     for kind, name in entity:
@@ -165,7 +166,7 @@ def _value_problem(keys: Mapping[str, int | None], key: str, value: float) -> st
 
 
 def _response(results: Mapping[QuotaEntity, ApiError]) -> m.AlterClientQuotasResponse:
-    """In the order of Kafka's hash table."""
+    """The response, in the order of Kafka's hash table."""
     response = m.AlterClientQuotasResponse
     return response(
         entries=[

@@ -1,14 +1,14 @@
-"""UpdateFeatures (API 57, v0-2): which level of each feature the cluster runs at.
+"""UpdateFeatures (API 57, v0-2): the level of each feature in the cluster.
 
 Owns: the checks of an update, and its records.  Never: defines the levels (protocol/features.py).
 Kafka: FeatureControlManager; KIP-584, KIP-778, KIP-1022.
 
-Two levels change what the controller does: eligible.leader.replicas.version turns ELRs on and off
-(KIP-966), kraft.version lets voters be added and removed (quorum.py).  The coordinators obey
-transaction.version, group.version, share.version and streams.version.
-# DIFFERS: the level of metadata.version decides which levels a new cluster's features have, and
-# whether controllers can be unregistered, nothing else: records and messages between nodes are
-# always those of 4.4.  So a broker may register although it is of a release before that level.
+Two levels change the behaviour of the controller: eligible.leader.replicas.version turns ELRs on
+and off (KIP-966), kraft.version lets voters be added and removed (quorum.py).  The coordinators
+obey transaction.version, group.version, share.version and streams.version. # DIFFERS: the level of
+metadata.version decides only on the levels of features in a new cluster, and # whether controllers
+can be unregistered: records and messages between nodes are # always those of 4.4.  So a broker of a
+release before that level may register.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _FAILED: Final = "The update failed for all features since the following feature
 
 
 class Features:
-    """The features' levels, in the metadata.  `chosen`: those of a new cluster that differ from
+    """The levels of features, in the metadata.  `chosen`: levels of a new cluster that differ from
     the defaults."""
 
     def __init__(self, metadata: MetadataPort, chosen: Mapping[str, int]) -> None:
@@ -60,11 +60,11 @@ class Features:
         self._chosen = chosen
 
     def handlers(self) -> dict[str, Handler]:
-        """See registry.py."""
+        """The handlers of this part; see registry.py."""
         return {"UpdateFeaturesRequest": self.update_features}
 
     def initial_records(self) -> list[MetadataRecord]:
-        """What formatting writes: each feature at its initial level."""
+        """The records of a newly formatted cluster: each feature at its initial level."""
         levels = initial_levels(self._chosen)
         if ELR_VERSION not in self._chosen:
             highest = self._metadata.config.eligible_leader_replicas_version
@@ -77,9 +77,9 @@ class Features:
     def update_features(
         self, request: m.UpdateFeaturesRequest, _now_ms: int
     ) -> m.UpdateFeaturesResponse:
-        """Behaviour: all or nothing; an error names the first feature that cannot be changed.  Of
-        several updates of one feature the last counts.
-        Versions: v1 upgrade types, validate_only (KIP-778); allow_downgrade of v0 is ignored."""
+        """Change all features or none; an error names the first feature that cannot be changed.
+        The last of several updates of one feature counts. Versions: v1 upgrade types, validate_only
+        (KIP-778); allow_downgrade of v0 is ignored."""
         updates = {update.feature: update for update in request.feature_updates}
         proposed = dict(self._metadata.image.features)
         proposed.update((name, update.max_version_level) for name, update in updates.items())
@@ -97,8 +97,8 @@ class Features:
     def _problem(
         self, name: str, level: int, upgrade_type: int, proposed: Mapping[str, int]
     ) -> str | None:
-        """Why a feature cannot be set to `level`; None if it can.  `proposed`: the levels of all
-        features after the request."""
+        """The reason why a feature cannot be set to `level`; None if it can.  `proposed`: the
+        levels of all features after the request."""
         invalid = f"Invalid update version {level} for feature {name}. "
         current = self._metadata.image.features.get(name, 0)
         if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
@@ -125,7 +125,8 @@ class Features:
         return None if needed is None else invalid + _depends(name, level, needed)
 
     def _unsupported(self, name: str, level: int) -> str | None:
-        """Which node does not know a feature's level, the controller first; None if all do."""
+        """The first node that does not know a feature's level, in words, the controller first; None
+        if all do."""
         metadata = self._metadata
         problem = _not_known(_THIS, level, supported(metadata.release).get(name))
         for broker_id, broker in sorted(metadata.image.brokers.items()):
@@ -144,8 +145,8 @@ class Features:
         self._metadata.commit(records)
 
     def _elr_safety_records(self) -> list[MetadataRecord]:
-        """With ELR, min.insync.replicas is set for the whole cluster and for no single broker.
-        Kafka: ConfigurationControlManager.maybeGenerateElrSafetyRecords."""
+        """Records that set min.insync.replicas for the whole cluster and for no single broker, as
+        ELR requires. Kafka: ConfigurationControlManager.maybeGenerateElrSafetyRecords."""
         configs = self._metadata.image.configs
         records: list[MetadataRecord] = []
         if MIN_ISR not in configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {}):
@@ -158,7 +159,7 @@ class Features:
 
 
 def _not_known(node: str, level: int, versions: Versions | None) -> str | None:
-    """Kafka: QuorumFeatures.reasonNotSupported."""
+    """The refusal of an unknown level.  Kafka: QuorumFeatures.reasonNotSupported."""
     if versions is None:
         return None if level == 0 else f"{node} does not support this feature."
     low, high = versions

@@ -1,9 +1,8 @@
-"""AlterUserScramCredentials (API 51, v0): what users' passwords are checked against.
+"""AlterUserScramCredentials (API 51, v0): the values against which users' passwords are checked.
 
-Owns: which credentials are accepted, and the records for them.  Never: sees a password (clients
-send it salted and hashed), authenticates anybody, answers DescribeUserScramCredentials (brokers do,
-from their images).
-Kafka: ScramControlManager, ScramFormatter; KIP-554, KIP-900; RFC 5802.
+Owns: the acceptance of credentials, and the records for them.  Never: sees a password (clients send
+it salted and hashed), authenticates a user, answers DescribeUserScramCredentials (brokers do, from
+their images). Kafka: ScramControlManager, ScramFormatter; KIP-554, KIP-900; RFC 5802.
 
 A request may alter a user only once, whatever the mechanism.
 """
@@ -49,14 +48,14 @@ class ScramCredentials:
         self._metadata = metadata
 
     def handlers(self) -> dict[str, Handler]:
-        """See registry.py."""
+        """The handlers of this part; see registry.py."""
         return {"AlterUserScramCredentialsRequest": self.alter_user_scram_credentials}
 
     def alter_user_scram_credentials(
         self, request: m.AlterUserScramCredentialsRequest, _now_ms: int
     ) -> m.AlterUserScramCredentialsResponse:
-        """Behaviour: deletions come before upsertions.  The answer lists users deleted, then users
-        set, then users whose changes failed."""
+        """Change credentials, deletions first.  The answer lists users deleted, then users set,
+        then users whose changes failed."""
         deletions: dict[str, _Deletion] = {}
         upsertions: dict[str, _Upsertion] = {}
         failed: dict[str, ApiError] = {}
@@ -134,7 +133,7 @@ def _accept(
     failed: dict[str, ApiError],
     problem: ApiError | None,
 ) -> None:
-    """Accept a change or not.  A second change for a user also undoes the first."""
+    """Accept or refuse a change.  A second change for a user also undoes the first."""
     user = change.name
     if user in failed:
         return

@@ -1,1 +1,1 @@
-"""Who is in the cluster and alive."""
+"""The brokers of the cluster, and which of them are alive."""

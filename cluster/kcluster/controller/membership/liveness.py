@@ -1,8 +1,9 @@
-"""Which brokers are alive: sessions kept by heartbeats, and a broker's state after the next one.
+"""The brokers that are alive: sessions kept by heartbeats, and a broker's state after the next
+heartbeat.
 
-Owns: every broker's session (last contact, how far it has read the metadata log, whether it
-is shutting down).  Never: changes metadata (membership.py commits what follows), sets timers.
-Kafka: BrokerHeartbeatManager, BrokerHeartbeatTracker, BrokerControlState (KIP-631).
+Owns: every broker's session (last contact, its place in the metadata log, whether it is shutting
+down).  Never: changes metadata (membership.py commits the consequences), sets timers. Kafka:
+BrokerHeartbeatManager, BrokerHeartbeatTracker, BrokerControlState (KIP-631).
 
     state                heartbeat                          next state
     FENCED               want_shut_down                          SHUTDOWN_NOW
@@ -27,7 +28,7 @@ from kcluster.contract import NoteId
 
 
 class BrokerState(Enum):
-    """Where a broker is between its registration and its shutdown."""
+    """The states of a broker between its registration and its shutdown."""
 
     FENCED = "fenced"
     UNFENCED = "unfenced"
@@ -36,22 +37,22 @@ class BrokerState(Enum):
 
 
 class Session(Struct):
-    """What the controller knows of one incarnation of a broker besides its registration."""
+    """The controller's knowledge of one incarnation of a broker besides its registration."""
 
     broker_id: int
     registration_offset: int
-    """Offset of its newest registration record: it may serve once it has applied that."""
+    """Offset of its newest registration record; it may serve once it has applied that record."""
     fenced: bool = True
     last_contact_ms: int | None = None
-    """None before its first heartbeat, and after the session expired."""
+    """The time of its last heartbeat; None before the first one, and after the session expired."""
     metadata_offset: int = -1
     """The last record that it is known to have applied."""
     controlled_shutdown_offset: int | None = None
     """Offset of the records that moved its leaders away; None unless it is shutting down."""
     refused_incarnation: bytes = b""
-    """The process that it has kept from registering, noted once."""
+    """The last process that this session has kept from registering; the refusal is noted once."""
     cause: NoteId | None = None
-    """The note of its registration or, since it began, of its controlled shutdown."""
+    """The note of its registration or, once it has begun, of its controlled shutdown."""
 
     @property
     def state(self) -> BrokerState:
@@ -75,7 +76,7 @@ class Sessions:
         return self._sessions.get(broker_id)
 
     def register(self, broker_id: int, registration_offset: int) -> Session:
-        """A new session, of a new incarnation.  It is valid from the first heartbeat on."""
+        """Begin a new session, of a new incarnation.  It is valid from the first heartbeat on."""
         session = self._sessions[broker_id] = Session(broker_id, registration_offset)
         return session
 
@@ -83,16 +84,17 @@ class Sessions:
         self._sessions.pop(broker_id, None)
 
     def is_valid(self, broker_id: int, now_ms: int) -> bool:
-        """Whether this broker made contact less than a session timeout ago.  That holds after a
-        clean shutdown too, as in Kafka since 4.0: the id is free once the session expires."""
+        """Whether this broker made contact less than a session timeout ago.  This includes brokers
+        that were shut down cleanly, as in Kafka since 4.0: the id is free once the session
+        expires."""
         session = self._sessions.get(broker_id)
         if session is None or session.last_contact_ms is None:
             return False
         return now_ms < session.last_contact_ms + self.timeout_ms
 
     def expired(self, now_ms: int) -> Session | None:
-        """The next expired session, the longest silent first.  It is returned once: its last
-        contact is forgotten."""
+        """The next expired session, the longest silent first.  It is returned only once, because
+        its last contact is forgotten."""
         silent: Session | None = None
         earliest = now_ms - self.timeout_ms + 1
         for session in self._sessions.values():
@@ -112,7 +114,8 @@ class Sessions:
         return min(contacts) + self.timeout_ms if contacts else None
 
     def lowest_active_offset(self) -> int | None:
-        """How far the slowest active broker has applied the metadata log; None without any."""
+        """The least offset up to which an active broker has applied the metadata log; None without
+        any."""
         return min(
             (
                 session.metadata_offset
@@ -125,7 +128,8 @@ class Sessions:
     def next_state(
         self, session: Session, want_fence: bool, want_shut_down: bool, has_leaderships: bool
     ) -> BrokerState:
-        """The table above; `session.metadata_offset` must be the heartbeat's already."""
+        """The next state, by the table in this module's head; `session.metadata_offset` must be the
+        heartbeat's already."""
         match session.state:
             case BrokerState.FENCED:
                 if want_shut_down:

@@ -1,9 +1,8 @@
-"""Brokers register, heartbeat, are fenced, shut down and leave.
+"""The membership of brokers: registration, heartbeats, fencing, shutdown and unregistration.
 
-Owns: the records that follow from a broker's registration, heartbeat, silence, shutdown or
-unregistration.  Never: decides a broker's next state (liveness.py), a leader or an ISR
-(partitions/).
-Kafka: ClusterControlManager.registerBroker, ReplicationControlManager.{processBrokerHeartbeat,
+Owns: the records for a broker's registration, heartbeat, silence, shutdown or unregistration.
+Never: decides a broker's next state (liveness.py), a leader or an ISR (partitions/). Kafka:
+ClusterControlManager.registerBroker, ReplicationControlManager.{processBrokerHeartbeat,
 handleBrokerFenced, handleBrokerUnfenced, handleBrokerShutdown, …}.
 
 Not done: supported features and log directories of a registration, directory failures.
@@ -44,20 +43,21 @@ _TIMER: Final = "sessions"
 
 MAX_CHANGES_PER_BATCH: Final = 1_000
 """A broker with more partitions leaves its ISRs in several batches, a millisecond apart, so that no
-step takes long.  Kafka: QuorumController.MAX_RECORDS_PER_BATCH, which splits what is not atomic."""
+step takes long.  Kafka: QuorumController.MAX_RECORDS_PER_BATCH, which splits changes that are not
+atomic."""
 
 
 class _Departure(Struct):
-    """A broker that is leaving its ISRs, and is not yet out of all of them."""
+    """A broker that is leaving its ISRs and is still in some of them."""
 
     reason: Fenced | ShuttingDown
     cause: NoteId | None
     remaining: list[PartitionKey]
-    """The last one leaves first."""
+    """The remaining partitions, of which the last is left first."""
 
 
 class Membership:
-    """Which brokers there are, and which of them are alive.
+    """The brokers of the cluster, and which of them are alive.
 
     `on_unfenced(now_ms)` is called when a broker has become active.
     """
@@ -75,7 +75,7 @@ class Membership:
         self._departures: dict[int, _Departure] = {}
 
     def handlers(self) -> dict[str, Handler]:
-        """See registry.py."""
+        """The handlers of this part; see registry.py."""
         return {
             "BrokerRegistrationRequest": self.register,
             "BrokerHeartbeatRequest": self.heartbeat,
@@ -87,10 +87,10 @@ class Membership:
     def register(
         self, request: m.BrokerRegistrationRequest, now_ms: int
     ) -> m.BrokerRegistrationResponse:
-        """Behaviour: a broker of another incarnation may register only after its predecessor's
-        session has expired.  The predecessor then leaves every ISR, and the ELRs too unless it
-        stopped cleanly, which the request shows by naming the predecessor's epoch (KIP-966).  The
-        same incarnation only amends its registration."""
+        """Register a broker.  Another incarnation may register only after its predecessor's session
+        has expired.  The predecessor then leaves every ISR, and the ELRs too unless it stopped
+        cleanly, which the request shows by naming the predecessor's epoch (KIP-966).  The same
+        incarnation only amends its registration."""
         metadata, broker_id = self._metadata, request.broker_id
         existing = metadata.image.brokers.get(broker_id)
         if request.cluster_id != metadata.cluster_id:
@@ -126,7 +126,7 @@ class Membership:
         return m.BrokerRegistrationResponse(broker_epoch=epoch)
 
     def _note_refusal(self, broker_id: int, incarnation_id: bytes, now_ms: int) -> None:
-        """Note the first refusal of a process: it asks again with each heartbeat interval."""
+        """Note the first refusal of a process, which asks again in each heartbeat interval."""
         session = self.sessions.get(broker_id)
         assert session is not None, broker_id
         assert session.last_contact_ms is not None, session
@@ -149,8 +149,7 @@ class Membership:
     def unregister(
         self, request: m.UnregisterBrokerRequest, _now_ms: int
     ) -> m.UnregisterBrokerResponse:
-        """Behaviour: removes a broker's registration.  If it runs, its heartbeats fail from now
-        on."""
+        """Remove a broker's registration.  If the broker runs, its heartbeats fail from now on."""
         broker_id = request.broker_id
         registration = self._metadata.image.brokers.get(broker_id)
         if registration is None:
@@ -173,7 +172,7 @@ class Membership:
     def heartbeat(
         self, request: m.BrokerHeartbeatRequest, now_ms: int
     ) -> m.BrokerHeartbeatResponse:
-        """Behaviour: keeps the session, and moves the broker to its next state (liveness.py)."""
+        """Renew the session, and move the broker to its next state (liveness.py)."""
         broker_id, sessions = request.broker_id, self.sessions
         registration = self._metadata.image.brokers.get(broker_id)
         if registration is None or registration.epoch != request.broker_epoch:
@@ -199,7 +198,7 @@ class Membership:
         )
 
     def on_metadata_applied(self, broker_id: int, offset: int) -> None:
-        """A broker has applied the metadata log up to `offset`, that record included."""
+        """Take note that a broker has applied the metadata log up to and including `offset`."""
         session = self.sessions.get(broker_id)
         if session is not None and offset > session.metadata_offset:
             session.metadata_offset = offset
@@ -280,9 +279,10 @@ class Membership:
         change: BrokerRegistrationChangeRecord,
         now_ms: int,
     ) -> bool:
-        """If a broker is in too many ISRs for one batch: commit `change`, after which it joins no
-        ISR and is not elected, and let it leave step by step.  Until it is out of all of them its
-        heartbeats do not change its state.  False: it can leave in one batch."""
+        """Begin the departure of a broker that is in too many ISRs for one batch: commit `change`,
+        after which it joins no ISR and is not elected, and let it leave step by step.  Until it is
+        out of all ISRs its heartbeats do not change its state.  False: it can leave in one
+        batch."""
         self._departures.pop(reason.broker, None)
         partitions = self._partitions.in_sync_on(reason.broker)
         if len(partitions) <= MAX_CHANGES_PER_BATCH:
@@ -315,7 +315,7 @@ class Membership:
             session.controlled_shutdown_offset = self._metadata.end_offset - 1
 
     def take_over(self, now_ms: int) -> None:
-        """A controller becomes active on a log that others wrote: every broker's session starts
+        """Begin as the active controller of a log that others wrote: every broker's session starts
         again.  Kafka: ClusterControlManager.activate."""
         log = self._metadata.log
         self._metadata.note(ControllerElected(log.leader, log.epoch))
@@ -330,7 +330,7 @@ class Membership:
         self.expire_sessions(now_ms)
 
     def _resume_departures(self, now_ms: int) -> None:
-        """Brokers that were leaving when the last controller died continue to leave."""
+        """Continue the departures that were in progress when the last controller died."""
         for broker_id, registration in self._metadata.image.brokers.items():
             if not registration.is_active and self._partitions.led_by(broker_id):
                 if registration.fenced:
@@ -358,7 +358,7 @@ class Membership:
 
 
 def _features(request: m.BrokerRegistrationRequest) -> dict[str, Versions]:
-    """The levels of features that a broker knows."""
+    """The levels of each feature that a broker knows."""
     return {
         one.name: (one.min_supported_version, one.max_supported_version) for one in request.features
     }

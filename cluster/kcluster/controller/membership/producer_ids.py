@@ -1,7 +1,7 @@
 """AllocateProducerIds (API 67, v0): blocks of producer ids for brokers.
 
-Owns: which ids come next.  Never: gives an id to a producer (brokers do, from their block).
-Kafka: ProducerIdControlManager; KIP-730.
+Owns: the next ids.  Never: gives an id to a producer (brokers do, from their block). Kafka:
+ProducerIdControlManager; KIP-730.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class ProducerIdBlocks:
         self._metadata = metadata
 
     def handlers(self) -> dict[str, Handler]:
-        """See registry.py."""
+        """The handlers of this part; see registry.py."""
         return {"AllocateProducerIdsRequest": self.allocate_producer_ids}
 
     def allocate_producer_ids(
         self, request: m.AllocateProducerIdsRequest, _now_ms: int
     ) -> m.AllocateProducerIdsResponse:
-        """Behaviour: the next thousand producer ids, for this broker alone."""
+        """Allocate the next thousand producer ids to this broker alone."""
         image = self._metadata.image
         registration = image.brokers.get(request.broker_id)
         if registration is None or registration.epoch != request.broker_epoch:

@@ -1,1 +1,1 @@
-"""Who leads each partition, which replicas are in sync, and where its replicas are."""
+"""The leader of each partition, its in-sync replicas, and the places of its replicas."""

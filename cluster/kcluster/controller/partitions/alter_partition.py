@@ -1,12 +1,12 @@
-"""AlterPartition (API 56, v2-3): a leader reports which replicas are in sync with it.
+"""AlterPartition (API 56, v2-3): a leader reports its in-sync replicas.
 
-Owns: which proposals of a leader are accepted.  Never: builds the changed partition (elections.py).
-Kafka: ReplicationControlManager.alterPartition; KIP-497 (the API), KIP-455 (reassignments),
-KIP-704 (recovery state), KIP-841 (fenced and leaving brokers may not join), KIP-903 (nor restarted
+Owns: the acceptance of leaders' proposals.  Never: builds the changed partition (elections.py).
+Kafka: ReplicationControlManager.alterPartition; KIP-497 (the API), KIP-455 (reassignments), KIP-704
+(recovery state), KIP-841 (fenced and leaving brokers may not join), KIP-903 (nor may restarted
 ones: the epochs of v3).
 
 Behaviour: a proposal must come from the leader, at the leader epoch and partition epoch that the
-controller has; its answer is the partition as it is after the change.  A change that completes a
+controller has; its answer is the partition after the change.  A change that completes a
 reassignment may remove the leader: its answer is NEW_LEADER_ELECTED, though its ISR was accepted.
 """
 
@@ -27,7 +27,7 @@ _ANY_EPOCH = -1
 
 
 class IsrProposals:
-    """Accepts or refuses what leaders propose."""
+    """Accepts or refuses proposals of leaders."""
 
     def __init__(self, metadata: MetadataPort, partitions: Partitions) -> None:
         self._metadata = metadata
@@ -35,7 +35,7 @@ class IsrProposals:
         self._partitions = partitions
 
     def handlers(self) -> dict[str, Handler]:
-        """See registry.py."""
+        """The handlers of this part; see registry.py."""
         return {"AlterPartitionRequest": self.alter_partition}
 
     def alter_partition(
@@ -108,7 +108,8 @@ class IsrProposals:
         )
 
     def _is_ineligible(self, state: m.AlterPartitionRequest.BrokerState) -> bool:
-        """Not registered, fenced, in controlled shutdown, or of another incarnation than named."""
+        """Whether a broker must stay out of the ISR: not registered, fenced, in controlled
+        shutdown, or of another incarnation than named."""
         registration = self._image.brokers.get(state.broker_id)
         return (
             registration is None
@@ -123,7 +124,7 @@ def _refusal(
     proposal: m.AlterPartitionRequest.PartitionData,
     isr: tuple[int, ...],
 ) -> ErrorCode:
-    """Kafka's checks, in its order."""
+    """The refusal of a proposal, after Kafka's checks in their order."""
     if (
         proposal.leader_epoch > partition.leader_epoch
         or proposal.partition_epoch > partition.partition_epoch

@@ -1,4 +1,5 @@
-"""Leaders elected on request or by the clock, not because a broker came or went.
+"""Elections on request or by the clock, apart from those that follow a broker's arrival or
+departure.
 
 Owns: ElectLeaders (API 43, v0-2), the input MoveLeader, and two periodic checks: of partitions not
 led by their preferred leader, and of leaderless ones whose topic allows an unclean election.
@@ -54,14 +55,14 @@ class LeaderElections:
         self._partitions = partitions
 
     def handlers(self) -> dict[str, Handler]:
-        """See registry.py."""
+        """The handlers of this part; see registry.py."""
         return {"ElectLeadersRequest": self.elect_leaders}
 
     # ---------------------------------------------------------------------------- on request
 
     def elect_leaders(self, request: m.ElectLeadersRequest, _now_ms: int) -> m.ElectLeadersResponse:
-        """Behaviour: null partitions mean all, and then partitions that need no election are left
-        out of the answer.  Versions: v1 unclean elections (KIP-460)."""
+        """Elect leaders on request.  Null partitions mean all, and then partitions that need no
+        election are left out of the answer.  Versions: v1 unclean elections (KIP-460)."""
         mode = _MODES.get(request.election_type)
         everything = request.topic_partitions is None
         topics = self._metadata.image.topics
@@ -134,8 +135,8 @@ class LeaderElections:
         return self._partitions.record_of(Change(topic, partition, election, reason, None))
 
     def move(self, request: MoveLeader) -> None:
-        """Nothing happens unless `asked.leader` is an active member of the ISR and not yet
-        leader."""
+        """Make `asked.leader` the leader if it is an active member of the ISR and not yet the
+        leader; otherwise do nothing."""
         image = self._metadata.image
         partition = image.partition(request.topic, request.partition)
         if partition is None:
@@ -165,8 +166,8 @@ class LeaderElections:
         self._metadata.timers.set(key, now_ms + interval_ms, check)
 
     def _check(self, mode: ElectionMode) -> bool:
-        """Elect where it helps; True if more partitions may need an election than one check may
-        hold."""
+        """Elect leaders where an election helps; True if more partitions may need one than a check
+        may elect."""
         preferred = mode is ElectionMode.PREFERRED
         image, index = self._metadata.image, self._partitions.index
         records: list[MetadataRecord] = []

@@ -29,30 +29,29 @@ from kcluster.events.reasons import ElectionKind
 from kcluster.metadata.records import NO_LEADER, PartitionRegistration
 
 _UNCLEAN: Final = (ElectionKind.LAST_KNOWN_LEADER, ElectionKind.UNCLEAN)
-"""The rules that may elect a leader without all committed records."""
+"""The rules that may elect a leader that lacks committed records."""
 
 
 class ElectionMode(Enum):
-    """Which replicas an election may choose.  Kafka: PartitionChangeBuilder.Election."""
+    """The replicas that an election may choose.  Kafka: PartitionChangeBuilder.Election."""
 
     ONLINE = "online"
     """The current leader if it may stay, else the first replica that may lead."""
     PREFERRED = "preferred"
-    """The first replica if it may lead, else as ONLINE."""
+    """The first replica if it may lead, else the replica that ONLINE chooses."""
     UNCLEAN = "unclean"
-    """As ONLINE, or else any active replica."""
+    """The replica that ONLINE chooses, or else any active replica."""
 
 
 class Election(Struct, frozen=True, gc=False):
-    """A partition after a change.  `kind`: by which rule its leader was chosen, if it has a new
-    one."""
+    """A partition after a change.  `kind`: the rule that chose its leader, if it has a new one."""
 
     registration: PartitionRegistration
     kind: ElectionKind = ElectionKind.NONE
     clean: bool = True
-    """False: the new leader may lack committed records; they are lost."""
+    """Whether the new leader has all committed records; if not, the records are lost."""
     completed: bool = False
-    """This change completes a reassignment."""
+    """Whether this change completes a reassignment."""
 
 
 class _Choice(Struct, frozen=True, gc=False):
@@ -61,12 +60,12 @@ class _Choice(Struct, frozen=True, gc=False):
 
     @property
     def clean(self) -> bool:
-        """Whether it has every committed record."""
+        """Whether the chosen leader has every committed record."""
         return self.kind not in _UNCLEAN
 
 
 class _Targets(Struct, frozen=True, gc=False):
-    """What the change aims at, before the election."""
+    """The aims of a change, before the election."""
 
     isr: tuple[int, ...]
     elr: tuple[int, ...]
@@ -89,8 +88,8 @@ def elect(
     """The partition with the new `isr` and `assignment` (None: unchanged), after completing a
     reassignment if possible and electing a leader; None if nothing changes.  `is_active(broker)`:
     may lead (unfenced, not shutting down).  `min_isr`: the effective min.insync.replicas, at most
-    the number of replicas.  `unclean_shutdown`: a broker that may have lost the end of its log, so
-    it is no longer eligible.  `recovering`: the leader's own report of its LeaderRecoveryState
+    the number of replicas.  `unclean_shutdown`: a broker that may have lost the end of its log, and
+    so is no longer eligible.  `recovering`: the leader's own report of its LeaderRecoveryState
     (AlterPartition)."""
     targets = _targets(partition, isr, assignment, min_isr, unclean_shutdown, elr_enabled)
     choice = _choose(partition, is_active, mode, targets, elr_enabled)
@@ -133,7 +132,7 @@ def elect(
 def move_leader(
     partition: PartitionRegistration, leader: int, is_active: Callable[[int], bool]
 ) -> Election | None:
-    """Any active member of the ISR as the leader; None when `leader` is not one, or leads already.
+    """The partition led by `leader`; None if that is no active member of the ISR, or leads already.
     Kafka has no such request: its operators reorder the replicas, then elect the preferred."""
     if leader == partition.leader or leader not in partition.isr or not is_active(leader):
         return None
@@ -148,8 +147,8 @@ def move_leader(
 
 
 def clear_elr(partition: PartitionRegistration) -> Election | None:
-    """Without ELR and last known leader: min.insync.replicas changed, so a replica that was
-    eligible under the old number may lack records committed under the new one.
+    """The partition without ELR and last known leader, for a change of min.insync.replicas: a
+    replica that was eligible under the old number may lack records committed under the new one.
     Kafka: ClearElrRecord."""
     if not partition.elr and not partition.last_known_elr:
         return None
@@ -162,7 +161,7 @@ def clear_elr(partition: PartitionRegistration) -> Election | None:
 def new_partition(
     topic_id: bytes, partition: int, replicas: tuple[int, ...], isr: tuple[int, ...]
 ) -> PartitionRegistration:
-    """A partition as created: led by the first replica of its ISR, both epochs 0."""
+    """A new partition: led by the first replica of its ISR, with both epochs 0."""
     assert isr, (topic_id, partition)
     return PartitionRegistration(topic_id, partition, replicas, isr, isr[0], 0, 0)
 
@@ -185,8 +184,9 @@ def _targets(
     if not elr_enabled or len(target) >= min_isr:
         return _Targets(target, (), assigned, done is not None)
     candidates = dict.fromkeys((*partition.elr, *partition.isr))
-    # As in Kafka, a broker that is no replica any more may stay in the ELR, but is not elected.
-    # DIFFERS: it leaves when it is to be a replica again: in Kafka it could lead with an empty log.
+    # As in Kafka, a broker that is no longer a replica may stay in the ELR, but is not elected.
+    # DIFFERS: it leaves the ELR when it becomes a replica again: in Kafka it could lead with an
+    # empty log.
     newcomers = [broker for broker in assigned.replicas if broker not in partition.replicas]
     excluded = (*target, *newcomers, unclean_shutdown)
     elr = (broker for broker in candidates if broker not in excluded)
@@ -200,7 +200,7 @@ def _choose(
     targets: _Targets,
     elr_enabled: bool,
 ) -> _Choice:
-    """The new leader.  The order of the conditions is Kafka's."""
+    """Choose the leader, in Kafka's order of conditions."""
     isr, elr, replicas = targets.isr, targets.elr, targets.assignment.replicas
     eligible = isr or elr
     if mode is ElectionMode.PREFERRED and replicas[0] in eligible and is_active(replicas[0]):
@@ -216,7 +216,7 @@ def _choose(
         and not eligible
         and len(last_known) == 1
         and is_active(last_known[0])
-        and last_known[0] in replicas  # DIFFERS: Kafka elects it even if it is no replica.
+        and last_known[0] in replicas  # DIFFERS: Kafka elects it even if it is no replica
     ):
         return _Choice(last_known[0], ElectionKind.LAST_KNOWN_LEADER)
     if mode is ElectionMode.UNCLEAN:
@@ -227,7 +227,7 @@ def _choose(
 
 
 def _last_known(partition: PartitionRegistration, leader: int) -> tuple[int, ...]:
-    """The last leader, kept from its loss until there is a leader again."""
+    """The last leader, remembered from its loss until there is a leader again."""
     if leader != NO_LEADER:
         return ()
     return partition.last_known_elr or (partition.leader,)

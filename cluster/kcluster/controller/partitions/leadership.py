@@ -1,8 +1,8 @@
 """A change of a partition, and the events that report it.
 
 Owns: the events of changes of leader, ISR and replicas.  Never: decides a change (elections.py
-does), makes its record (partitions.py does).
-Kafka: what PartitionChangeBuilder and ReplicationControlManager log.
+does), makes its record (partitions.py does). Kafka: the log of PartitionChangeBuilder and
+ReplicationControlManager.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Change(Struct, frozen=True, gc=False):
     topic: str
     before: PartitionRegistration
     election: Election
-    """The partition after the change, and by which rule its leader was chosen."""
+    """The partition after the change, and the rule that chose its leader."""
     reason: AnyReason
-    """What made the change necessary."""
+    """The reason for the change."""
     cause: NoteId | None
 
     @property
@@ -41,7 +41,7 @@ class Change(Struct, frozen=True, gc=False):
 
 
 def note_completed(metadata: MetadataPort, change: Change) -> NoteId:
-    """A reassignment is complete."""
+    """Note that a reassignment is complete."""
     before, after = change.before, change.after
     event = ReassignmentCompleted(
         topic=change.topic,
@@ -57,7 +57,7 @@ def note_completed(metadata: MetadataPort, change: Change) -> NoteId:
 
 
 def note_isr(metadata: MetadataPort, change: Change) -> NoteId:
-    """The ISR has shrunk or expanded."""
+    """Note that the ISR has shrunk or expanded."""
     before, after = change.before, change.after
     removed = _without(before.isr, after.isr)
     event_type = IsrShrunk if removed else IsrExpanded
@@ -76,7 +76,7 @@ def note_isr(metadata: MetadataPort, change: Change) -> NoteId:
 
 
 def note_leader(metadata: MetadataPort, change: Change) -> NoteId:
-    """Another leader, or none."""
+    """Note that there is another leader, or none."""
     if change.after.leader == NO_LEADER:
         return metadata.note(_offline(change), change.cause)
     return metadata.note(_elected(change), change.cause)

@@ -1,9 +1,8 @@
 """Partitions by broker (leader, ISR, ELR), and those without leader, imbalanced or reassigning.
 
-Owns: these sets, updated with each record, so that fencing a broker costs in proportion to the
-partitions that it hosts, not to all there are; nor does a verb that waits until it leads none, or
-is in sync, go through all.  Never: decides.
-Kafka: BrokersToIsrs, BrokersToElrs.
+Owns: these sets, updated with each record.  So fencing a broker, or waiting until it leads nothing
+or is in sync, costs in proportion to its own partitions, not to all.  Never: decides. Kafka:
+BrokersToIsrs, BrokersToElrs.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from kcluster.controller.ports import PartitionKey
 from kcluster.metadata.records import NO_LEADER, PartitionRegistration
 
 _Keys = dict[PartitionKey, None]
-"""An ordered set: same records, same order, in every process."""
+"""An ordered set: equal records give an equal order in every process."""
 
 
 class PartitionIndex:
-    """`in_isr[broker]`, `in_elr[broker]`, `led_by[broker]`, `out_of_sync[broker]`: in order of
-    their addition."""
+    """`in_isr[broker]`, `in_elr[broker]`, `led_by[broker]`, `out_of_sync[broker]`: partitions in
+    the order of their addition."""
 
     __slots__ = (
         "imbalanced", "in_elr", "in_isr", "leaderless", "led_by", "out_of_sync", "reassigning"
@@ -29,14 +28,15 @@ class PartitionIndex:
         self.in_elr: dict[int, _Keys] = {}
         self.led_by: dict[int, _Keys] = {}
         self.out_of_sync: dict[int, _Keys] = {}
-        """Those of which the broker has a replica that is not in the ISR."""
+        """The partitions of which the broker has a replica that is not in the ISR."""
         self.leaderless: _Keys = {}
         self.imbalanced: _Keys = {}
-        """Led, but not by the preferred leader."""
+        """The partitions that are led, but not by the preferred leader."""
         self.reassigning: _Keys = {}
 
     def update(self, old: PartitionRegistration | None, new: PartitionRegistration | None) -> None:
-        """A partition was created (`old` None), changed, or removed (`new` None)."""
+        """Take account of a partition that was created (`old` None), changed, or removed (`new`
+        None)."""
         some = new or old
         assert some is not None
         key = (some.topic_id, some.partition)

@@ -1,4 +1,4 @@
-"""All partitions of the cluster: what changes when a broker comes or goes.
+"""All partitions of the cluster, and their changes when a broker comes or goes.
 
 Owns: the index of partitions by broker, the reassignments in progress, and a partition's effective
 min.insync.replicas and unclean.leader.election.enable.  Never: decides a leader or an ISR
@@ -41,14 +41,14 @@ class Partitions:
     def __init__(self, metadata: MetadataPort) -> None:
         self.index = PartitionIndex()
         self.reassignments: dict[PartitionKey, NoteId] = {}
-        """By partition: the note of the start of its reassignment in progress."""
+        """The note of the start of each reassignment in progress, by partition."""
         self._metadata = metadata
         self._image = metadata.image
 
     # ---------------------------------------------------------------------- the metadata log
 
     def replay(self, record: PartitionRecord) -> None:
-        """Follow a record that the image has not applied yet."""
+        """Update the index for a record that the image has not applied yet."""
         new, image = record.registration, self._image
         partitions = image.topics[image.topic_names[new.topic_id]].partitions
         is_new = new.partition == len(partitions)
@@ -63,8 +63,8 @@ class Partitions:
     # --------------------------------------------------------------------- configs in effect
 
     def min_isr(self, topic: str) -> int:
-        """The topic's effective min.insync.replicas: never more than its first partition has
-        replicas."""
+        """The topic's effective min.insync.replicas: at most the number of replicas of its first
+        partition."""
         image = self._image
         own = image.topic_configs(topic).get(MIN_ISR)
         wanted = self._metadata.cluster_config.min_insync_replicas if own is None else int(own)
@@ -95,7 +95,7 @@ class Partitions:
         unclean_shutdown: int | None = None,
         recovering: bool | None = None,
     ) -> Election | None:
-        """`elections.elect` with what the cluster knows of the topic and its brokers."""
+        """Call `elections.elect` with the facts about the topic and its brokers."""
         image = self._image
         return elections.elect(
             partition,
@@ -110,7 +110,8 @@ class Partitions:
         )
 
     def record_of(self, change: Change) -> PartitionRecord:
-        """The record of a change, its events noted.  The last of them is the record's cause."""
+        """The record of a change, after noting its events, the last of which is the record's
+        cause."""
         metadata, before, after = self._metadata, change.before, change.election.registration
         if change.election.completed:
             self.reassignments.pop((before.topic_id, before.partition), None)
@@ -126,11 +127,11 @@ class Partitions:
     # ------------------------------------------------------------------- brokers come and go
 
     def led_by(self, broker_id: int) -> int:
-        """How many partitions a broker leads."""
+        """The number of partitions that a broker leads."""
         return len(self.index.led_by.get(broker_id, ()))
 
     def in_sync_on(self, broker_id: int) -> list[PartitionKey]:
-        """The partitions whose ISR a broker is in, by topic and number."""
+        """The partitions whose ISR includes a broker, by topic and number."""
         topic_ids = {name: topic.topic_id for name, topic in self._image.topics.items()}
         by_topic = self._numbers_by_topic(self.index.in_isr.get(broker_id, ()))
         return [(topic_ids[topic], number) for topic, numbers in by_topic for number in numbers]
@@ -146,7 +147,7 @@ class Partitions:
 
     def on_broker_restarted(self, reason: Restarted, cause: NoteId | None) -> list[MetadataRecord]:
         """The records that take a broker's previous incarnation out of ISRs, and of ELRs too if its
-        log may have lost its end: an unclean restart may mean a power loss."""
+        log may have lost its end: an unclean restart may follow a power loss."""
         broker_id = reason.broker
         if reason.clean or not self._image.elr_enabled:
             return self.on_broker_leaving(reason, cause, self.in_sync_on(broker_id))
@@ -155,7 +156,8 @@ class Partitions:
         return self._change_all([*in_isr, *in_elr], reason, cause, unclean_shutdown=broker_id)
 
     def on_broker_unfenced(self, reason: Unfenced, cause: NoteId | None) -> list[MetadataRecord]:
-        """The records that elect leaders where there is none and this broker may lead."""
+        """The records that elect leaders for the leaderless partitions that this broker may
+        lead."""
         return self._change_all(self.index.leaderless, reason, cause, joining=reason.broker)
 
     def clear_elrs(
@@ -182,8 +184,9 @@ class Partitions:
         joining: int | None = None,
         unclean_shutdown: int | None = None,
     ) -> list[MetadataRecord]:
-        """Records for those of `keys` that change.  `leaving` and `unclean_shutdown` leave every
-        ISR and may not lead, whatever their registration still says; `joining` may lead already."""
+        """Records for the partitions of `keys` that change.  `leaving` and `unclean_shutdown` leave
+        every ISR and may not lead, even if their registration allows it; `joining` may lead
+        already."""
         excluded = (leaving, unclean_shutdown)
         is_registered_active = self._image.is_active
 
@@ -210,8 +213,8 @@ class Partitions:
     def _by_topic(
         self, keys: Iterable[PartitionKey]
     ) -> list[tuple[str, list[PartitionRegistration]]]:
-        """The partitions of each topic, by name and number, as a person would list them.  Those of
-        topics that were deleted meanwhile are left out."""
+        """The partitions of each topic, sorted by name and number, without topics that were deleted
+        in between."""
         topics = self._image.topics
         return [
             (topic, [topics[topic].partitions[number] for number in numbers])

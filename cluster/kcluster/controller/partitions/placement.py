@@ -1,4 +1,4 @@
-"""Where the replicas of new partitions go: striped over racks, then over the brokers of a rack.
+"""The placement of new partitions' replicas: striped over racks, then over the brokers of a rack.
 
 Owns: the choice of brokers for new partitions, and the validity of a manual assignment.
 Never: chooses leaders (elections.py), knows the cluster (usable brokers come in as values).
@@ -63,8 +63,8 @@ def place(
 def check_manual(
     replicas: Sequence[int], registered: Collection[int], replication_factor: int | None
 ) -> ApiError | None:
-    """What is wrong with a manual assignment, or None.  `replication_factor`: that of the
-    partitions before it, None for the first; all partitions of a topic have the same."""
+    """The problem of a manual assignment, or None.  `replication_factor`: that of the earlier
+    partitions, None for the first; all partitions of a topic have one."""
     problem = ""
     if not replicas:
         problem = "The manual partition assignment includes an empty replica list."
@@ -92,7 +92,7 @@ def check_manual(
 
 
 class _Ring:
-    """Brokers taken in turn: each round (one partition) starts one further than the last."""
+    """Brokers taken in turn: each round (one partition) starts one broker further than the last."""
 
     __slots__ = ("brokers", "offset", "round", "taken")
 
@@ -154,7 +154,7 @@ class _Racks:
         self._offset = rng.randrange(len(self._racks)) if self._racks else 0
 
     def next_replicas(self, replication_factor: int) -> Replicas:
-        """One partition's replicas.  There must be enough brokers, one of them unfenced."""
+        """The replicas of one partition.  There must be enough brokers, one of them unfenced."""
         if self._since_shuffle == self.unfenced_count:
             self._shuffle_all()
             self._since_shuffle = 0
@@ -169,7 +169,7 @@ class _Racks:
         rack = self._offset
         while len(replicas) < replication_factor:
             if rack == leader_rack:
-                leader_rack = None  # its turn of the first lap has been taken
+                leader_rack = None  # it had its turn in the first lap
             elif (broker := racks[rack].next(self._round)) is not None:
                 replicas.append(broker)
             rack = (rack + 1) % len(racks)
@@ -186,7 +186,7 @@ class _Racks:
 
 
 def _shuffle(items: list[_Item], rng: Rng) -> None:
-    """Fisher and Yates."""
+    """Shuffle by Fisher and Yates."""
     for last in range(len(items) - 1, 0, -1):
         other = rng.randrange(last + 1)
         items[last], items[other] = items[other], items[last]

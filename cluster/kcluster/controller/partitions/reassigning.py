@@ -1,8 +1,8 @@
 """How a reassignment changes a partition's replicas: pure functions on values.
 
-Owns: which replicas a partition has while it is moved, when the move is complete, what
-cancelling it restores.  Never: chooses leaders or an ISR's order (elections.py), knows a cluster.
-Kafka: PartitionReassignmentReplicas, PartitionReassignmentRevert; KIP-455.
+Owns: a partition's replicas during a move, the completion of the move, the result of cancelling it.
+Never: chooses leaders or an ISR's order (elections.py), knows a cluster. Kafka:
+PartitionReassignmentReplicas, PartitionReassignmentRevert; KIP-455.
 
     replicas 1 2 3, to 2 3 4   -> replicas 2 3 4 1, adding 4, removing 1
     4 is in the ISR            -> replicas 2 3 4: done, and 1 deletes its log (2 and 3 may lag)
@@ -25,20 +25,20 @@ class Assignment(Struct, frozen=True, gc=False):
 
     @property
     def in_progress(self) -> bool:
-        """Whether replicas are still to be added or removed."""
+        """Whether replicas must still be added or removed."""
         return bool(self.adding or self.removing)
 
 
 class Completed(Struct, frozen=True, gc=False):
-    """A complete reassignment: the replicas and the ISR without those that were removed."""
+    """A complete reassignment: the replicas and the ISR without the removed replicas."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
 
 
 class Reverted(Struct, frozen=True, gc=False):
-    """A cancelled reassignment.  `clean` False: no member of the ISR stays, so the first of the
-    original replicas is the ISR instead, and records may be lost."""
+    """A cancelled reassignment.  `clean` False: no member of the ISR stays, so the ISR is the first
+    of the original replicas, and records may be lost."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -58,9 +58,9 @@ def is_reassigning(partition: PartitionRegistration) -> bool:
 def towards(partition: PartitionRegistration, target: tuple[int, ...]) -> Assignment:
     """The assignment while `partition` moves to the brokers of `target`, even if it was moving.
 
-    As in Kafka, the brokers added or removed by the reassignment in progress stay listed as such
-    if the new one adds or removes none itself.  So a reassignment back to the original replicas
-    may list a broker as both, and then does not end until it is cancelled.
+    As in Kafka, the brokers added or removed by the reassignment in progress stay listed as such if
+    the new one itself adds or removes none.  So a reassignment back to the original replicas may
+    list a broker as both added and removed, and then ends only by cancelling.
     """
     current = partition.replicas
     removing = tuple(sorted(broker for broker in current if broker not in target))
@@ -73,10 +73,11 @@ def towards(partition: PartitionRegistration, target: tuple[int, ...]) -> Assign
 
 
 def completed(assignment: Assignment, isr: tuple[int, ...]) -> Completed | None:
-    """What remains once all added replicas are in the ISR; None before, or if nothing moves.
+    """The partition after its reassignment, once all added replicas are in the ISR; None before
+    that, or if nothing moves.
 
-    If more replicas are removed than added, all that stay must be in the ISR too, so that no
-    in-sync replica is given away.
+    If more replicas are removed than added, all remaining replicas must be in the ISR too, so that
+    no in-sync replica is given away.
     """
     if not assignment.in_progress:
         return None
@@ -92,7 +93,8 @@ def completed(assignment: Assignment, isr: tuple[int, ...]) -> Completed | None:
 
 
 def reverted(partition: PartitionRegistration) -> Reverted:
-    """The partition without the replicas that its reassignment adds, with those it removes."""
+    """The partition without the replicas that its reassignment adds, and with those that it
+    removes."""
     adding = partition.adding_replicas
     replicas = tuple(broker for broker in partition.replicas if broker not in adding)
     isr = tuple(broker for broker in partition.isr if broker not in adding)

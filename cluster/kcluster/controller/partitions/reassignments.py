@@ -1,10 +1,10 @@
-"""Partitions move: AlterPartitionReassignments (API 45, v0-1), ListPartitionReassignments (46, v0).
+"""Moving partitions: AlterPartitionReassignments (API 45, v0-1), ListPartitionReassignments (46,
+v0).
 
-Owns: which reassignments may begin or be cancelled, and the list of those in progress.  Never:
-decides how a reassignment changes the replicas (reassigning.py), when it is complete or who leads
-then (elections.py).
-Kafka: ReplicationControlManager.alterPartitionReassignments, listPartitionReassignments; KIP-455,
-KIP-860 (a request may forbid changes of the replication factor).
+Owns: the start and the cancelling of reassignments, and the list of reassignments in progress.
+Never: changes replicas (reassigning.py), decides on completion or the leader (elections.py). Kafka:
+ReplicationControlManager.alterPartitionReassignments, listPartitionReassignments; KIP-455, KIP-860
+(a request may forbid changes of the replication factor).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from kcluster.protocol.errors import ErrorCode
 _OK = ApiError(ErrorCode.NONE)
 
 Records = dict[tuple[bytes, int], PartitionRecord]
-"""By partition.  Each change starts from the partition as it was before the request.  DIFFERS: if a
-partition is named twice, only its last change is written.  Kafka writes both: what the last does
-not change is as the first left it."""
+"""Records by partition.  Each change starts from the partition before the request.  DIFFERS: if a
+partition is named twice, only its last change is written.  Kafka writes both, so fields that the
+last change leaves alone keep the values of the first."""
 
 
 class Reassignments:
@@ -43,7 +43,7 @@ class Reassignments:
         self._partitions = partitions
 
     def handlers(self) -> dict[str, Handler]:
-        """See registry.py."""
+        """The handlers of this part; see registry.py."""
         return {
             "AlterPartitionReassignmentsRequest": self.alter_partition_reassignments,
             "ListPartitionReassignmentsRequest": self.list_partition_reassignments,
@@ -54,9 +54,9 @@ class Reassignments:
     def alter_partition_reassignments(
         self, request: m.AlterPartitionReassignmentsRequest, _now_ms: int
     ) -> m.AlterPartitionReassignmentsResponse:
-        """Behaviour: each partition succeeds or fails by itself; `replicas` null cancels the
-        reassignment in progress.
-        Versions: v1 may forbid that the number of replicas changes (KIP-860)."""
+        """Start or cancel reassignments; each partition succeeds or fails by itself.  `replicas`
+        null cancels the reassignment in progress. Versions: v1 may forbid that the number of
+        replicas changes (KIP-860)."""
         may_change_factor = request.allow_replication_factor_change
         answers = m.AlterPartitionReassignmentsResponse
         response = answers(allow_replication_factor_change=may_change_factor, error_message=None)
@@ -189,8 +189,8 @@ class Reassignments:
     def list_partition_reassignments(
         self, request: m.ListPartitionReassignmentsRequest, _now_ms: int
     ) -> m.ListPartitionReassignmentsResponse:
-        """Behaviour: null topics mean all.  Partitions that are not moving, or do not exist, are
-        left out."""
+        """List reassignments in progress; null topics mean all.  Partitions that are not moving, or
+        do not exist, are left out."""
         image = self._metadata.image
         wanted: list[tuple[TopicImage, list[int]]] = []
         if request.topics is None:
@@ -225,8 +225,8 @@ class Reassignments:
 
 
 def _factor_changed(partition: PartitionRegistration, wanted: int) -> ApiError | None:
-    """The refusal of a move that changes the number of replicas; None if it does not.  While a
-    partition is moving, the number that it will have in the end counts."""
+    """The refusal of a move that changes the number of replicas; None if it does not.  For a moving
+    partition, the final number counts."""
     moving = {*partition.replicas, *partition.adding_replicas} - {*partition.removing_replicas}
     factor = len(moving) if is_reassigning(partition) else len(partition.replicas)
     if factor == wanted:

@@ -1,1 +1,1 @@
-"""Which topics there are: they are created, get more partitions and are deleted."""
+"""The creation, growth and deletion of topics."""

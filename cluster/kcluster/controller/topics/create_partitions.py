@@ -1,7 +1,7 @@
 """CreatePartitions (API 37, v0-3): more partitions for an existing topic.
 
-Owns: which increases are allowed.  Never: chooses brokers (placement.py).
-Kafka: ReplicationControlManager.createPartitions, ControllerApis.createPartitions.
+Owns: the acceptance of increases.  Never: chooses brokers (placement.py). Kafka:
+ReplicationControlManager.createPartitions, ControllerApis.createPartitions.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from kcluster.protocol.errors import ErrorCode
 
 
 class PartitionAdditions:
-    """Topics get more partitions."""
+    """Adds partitions to topics."""
 
     def __init__(self, metadata: MetadataPort, quotas: MutationQuotas) -> None:
         self._metadata = metadata
         self._quotas = quotas
 
     def handlers(self) -> dict[str, Handler]:
-        """See registry.py."""
+        """The handlers of this part; see registry.py."""
         return {"CreatePartitionsRequest": self.create_partitions}
 
     def create_partitions(
         self, request: m.CreatePartitionsRequest, _now_ms: int
     ) -> m.CreatePartitionsResponse:
-        """Behaviour: each topic succeeds or fails by itself; a topic named twice fails."""
+        """Add partitions; each topic succeeds or fails by itself, and a topic that is named twice
+        fails."""
         times = Counter(topic.name for topic in request.topics)
         results: dict[str, ApiError] = {}
         records: list[MetadataRecord] = []

@@ -1,9 +1,8 @@
-"""How many partitions clients may create and delete: controller_mutation_rate (KIP-599).
+"""The limit on partitions that clients create and delete: controller_mutation_rate (KIP-599).
 
 Owns: a token bucket for each client with such a quota, and the throttle of the current request.
-Never: knows what is created or deleted (the handlers pass the number of partitions before they
-act).
-Kafka: ControllerMutationQuotaManager, TokenBucket.
+Never: knows the partitions (the handlers pass the number of partitions before they act). Kafka:
+ControllerMutationQuotaManager, TokenBucket.
 
 Strict requests, which are those of newer versions, are refused topic by topic once the bucket is
 empty.  Older requests are carried out in full, and their clients are throttled.  A bucket holds as
@@ -36,7 +35,7 @@ class TokenBucket:
         self._last_ms = now_ms
 
     def throttle_ms(self, rate: float) -> int:
-        """How long the bucket will stay overdrawn."""
+        """How long the bucket will stay overdrawn, in ms."""
         return int(-self.tokens / rate * 1000 + 0.5) if self.tokens < 0 else 0
 
 
@@ -53,7 +52,7 @@ class MutationQuotas:
         self._throttle_ms = 0
 
     def begin(self, envelope: Envelope, now_ms: int) -> None:
-        """A client's request starts."""
+        """Begin a client's request."""
         quotas = self._metadata.image.client_quotas
         self._limit = find_limit(quotas, MUTATION_RATE, ANONYMOUS, envelope.client_id)
         self._is_strict = envelope.is_strict
@@ -61,7 +60,7 @@ class MutationQuotas:
         self._throttle_ms = 0
 
     def charge(self, partitions: int) -> ApiError | None:
-        """Pay for partitions that are to be created or deleted; the refusal if there is one."""
+        """Charge partitions to be created or deleted; returns the refusal if there is one."""
         limit = self._limit
         if limit is None:
             return None
@@ -81,6 +80,6 @@ class MutationQuotas:
         return None
 
     def end(self, answer: Any) -> None:
-        """The request is answered: put its client's throttle time into the answer."""
+        """End the request: put its client's throttle time into the answer."""
         answer.throttle_time_ms = self._throttle_ms
         self._limit = None

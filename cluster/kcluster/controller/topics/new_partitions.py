@@ -1,8 +1,8 @@
 """New partitions, of a new topic or of one that grows: their replicas, their ISR, their records.
 
 Owns: turning an assignment, by the controller or by the client, into partitions.  Never: chooses
-brokers (placement.py), builds a PartitionRegistration (elections.py).
-Kafka: ReplicationControlManager.{createTopic, createPartitions}, the part that they share.
+brokers (placement.py), builds a PartitionRegistration (elections.py). Kafka: the common part of
+ReplicationControlManager.{createTopic, createPartitions}.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 
 
 class NewPartition(Struct, frozen=True, gc=False):
-    """Where a new partition goes: all its replicas, and those of them that are active."""
+    """The brokers of a new partition: all its replicas, and the active ones among them."""
 
     replicas: Replicas
     isr: Replicas
@@ -53,8 +53,8 @@ def place_new(
 def place_by_hand(
     image: MetadataImage, partition: int, broker_ids: Sequence[int], factor: int | None
 ) -> NewPartition | ApiError:
-    """A partition where the client wants it.  `factor`: how many replicas the partitions before it
-    have; None for the first."""
+    """Place a partition where the client wants it.  `factor`: the number of replicas of the earlier
+    partitions; None for the first."""
     error = check_manual(broker_ids, image.brokers, factor)
     if error is not None:
         return error

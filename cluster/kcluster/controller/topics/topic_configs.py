@@ -1,6 +1,6 @@
 """A topic's effective configs, and the source of each value.
 
-Owns: the effective configs of a topic as CreateTopics answers them.  Never: changes or checks any.
+Owns: the effective configs of a topic in the answer of CreateTopics.  Never: changes or checks any.
 Kafka: KafkaConfigSchema.resolveEffectiveTopicConfigs.
 """
 
@@ -38,7 +38,7 @@ class EffectiveConfig(Struct, frozen=True, gc=False):
 
 
 def describe_configs(metadata: MetadataPort, configs: Mapping[str, str]) -> list[EffectiveConfig]:
-    """All configs of a topic that sets `configs`, by name."""
+    """The effective configs, by name, of a topic on which `configs` are set."""
     effective = TopicConfig.resolve(metadata.cluster_config, configs)
     dynamic = metadata.image.configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {})
     return [

@@ -1,8 +1,8 @@
-"""Which names of topics are taken.
+"""Collisions between the names of topics.
 
-Owns: which names are taken if '.' and '_' count as the same.  Never: knows topics (topics.py adds
-and removes names), or the rules for a name (protocol/names.py).
-Kafka: org.apache.kafka.common.internals.Topic, KIP-11.
+Owns: the names that count as taken because '.' and '_' count as equal.  Never: knows topics
+(topics.py adds and removes names), or the rules for a name (protocol/names.py). Kafka:
+org.apache.kafka.common.internals.Topic, KIP-11.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """CreateTopics (API 19, v2-7) and DeleteTopics (API 20, v1-6).
 
-Owns: which topics may be created or deleted, their records, which names are taken.  Never: chooses
-brokers (placement.py), judges configs (kcluster.config does).
-Kafka: ReplicationControlManager.createTopics, deleteTopics; ControllerApis (duplicates).
+Owns: the acceptance of new and deleted topics, their records, the taken names.  Never: chooses
+brokers (placement.py), judges configs (kcluster.config does). Kafka:
+ReplicationControlManager.createTopics, deleteTopics; ControllerApis (duplicates).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _NewTopic(Struct, frozen=True):
 
 
 class Topics:
-    """Creates and deletes topics, and knows which names are taken."""
+    """Creates and deletes topics, and knows the taken names."""
 
     def __init__(self, metadata: MetadataPort, quotas: MutationQuotas) -> None:
         self.names = TopicNames()
@@ -59,7 +59,7 @@ class Topics:
         self._quotas = quotas
 
     def handlers(self) -> dict[str, Handler]:
-        """See registry.py."""
+        """The handlers of this part; see registry.py."""
         return {
             "CreateTopicsRequest": self.create_topics,
             "DeleteTopicsRequest": self.delete_topics,
@@ -68,7 +68,7 @@ class Topics:
     # --------------------------------------------------------------------- the metadata log
 
     def replay(self, record: TopicRecord) -> None:
-        """Follow the record of a new topic."""
+        """Update the taken names for the record of a new topic."""
         self.names.add(record.name)
 
     def replay_removal(self, topic: TopicImage) -> None:
@@ -78,10 +78,10 @@ class Topics:
     # ------------------------------------------------------------------------------- create
 
     def create_topics(self, request: m.CreateTopicsRequest, _now_ms: int) -> m.CreateTopicsResponse:
-        """Behaviour: each topic succeeds or fails by itself.  The answer's configs are never null,
-        which the Java admin client cannot read.
-        Versions: v4 partition count and replication factor -1 mean the broker's defaults (KIP-464),
-        v5 configs in the answer (KIP-525), v7 topic ids (KIP-516)."""
+        """Create topics; each succeeds or fails by itself.  The answer's configs are never null,
+        because the Java admin client cannot read null. Versions: v4 partition count and replication
+        factor -1 mean the broker's defaults (KIP-464), v5 configs in the answer (KIP-525), v7 topic
+        ids (KIP-516)."""
         partition_count = sum(self._partition_count(topic) for topic in request.topics)
         if partition_count > MAX_PARTITIONS_PER_REQUEST:
             text = "Excessively large number of partitions per request."
@@ -118,7 +118,7 @@ class Topics:
         return self._metadata.config.num_partitions if count == -1 else max(0, count)
 
     def _check_new(self, topic: m.CreateTopicsRequest.CreatableTopic) -> _NewTopic | ApiError:
-        """Kafka's checks in Kafka's order: name, existence, configs, then placement."""
+        """Check a new topic in Kafka's order: name, existence, configs, then placement."""
         if topic.name == CLUSTER_METADATA_TOPIC:
             text = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
             return ApiError(ErrorCode.INVALID_REQUEST, text)
@@ -226,9 +226,8 @@ class Topics:
     # ------------------------------------------------------------------------------- delete
 
     def delete_topics(self, request: m.DeleteTopicsRequest, _now_ms: int) -> m.DeleteTopicsResponse:
-        """Behaviour: each topic succeeds or fails by itself; one that is named twice, by name or
-        by id, is not deleted.
-        Versions: v5 error messages, v6 topics by id (KIP-516)."""
+        """Delete topics; each succeeds or fails by itself, and one that is named twice, by name or
+        by id, is not deleted. Versions: v5 error messages, v6 topics by id (KIP-516)."""
         wanted: Counter[tuple[str | None, bytes]] = Counter()
         wanted.update((name, _ZERO_ID) for name in request.topic_names)
         wanted.update((topic.name, topic.topic_id) for topic in request.topics)

@@ -16,7 +16,7 @@ from kcluster.drivers.sockets.connection import Buffer
 from kcluster.drivers.sockets.listener import Listener
 
 BACKLOG: Final = 1024
-"""How many connections wait to be accepted; SYNs beyond are dropped, as Linux does."""
+"""The number of connections that may wait to be accepted; further SYNs are dropped, as by Linux."""
 
 _READ: Final = 1
 
@@ -42,17 +42,17 @@ class BrokerSocket:
         self.end = end
 
     def recv_into(self, buffer: memoryview) -> int:
-        """Read what is there, and return its size; 0 at the end of the stream."""
+        """Read the bytes that have arrived, and return their number; 0 at the end of the stream."""
         data = self.end.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
     def send(self, data: Buffer) -> int:
-        """Write what fits, and return its size."""
+        """Write the bytes that fit, and return their number."""
         return self.end.write(data)
 
     def sendmsg(self, buffers: Sequence[Buffer]) -> int:
-        """Write what fits of several buffers: in one packet, as the kernel does."""
+        """Write the bytes of several buffers that fit, in one packet, as the kernel does."""
         taken, size_bytes = [], 0
         for buffer in buffers:
             taken.append(buffer)
@@ -82,17 +82,17 @@ class EndWatcher:
 
     @property
     def active(self) -> bool:
-        """It was started and not stopped."""
+        """Whether it was started and not stopped."""
         return self._callback is not None
 
     def start(self, callback: Callable[[], object]) -> None:
-        """Call back from now on."""
+        """Begin to call back."""
         self._callback = callback
         self._end.watchers[self._look] = None
         self._on_change()
 
     def stop(self) -> None:
-        """Do not call back any more."""
+        """Stop calling back."""
         self._callback = None
         self._end.watchers.pop(self._look, None)
 
@@ -137,7 +137,7 @@ class MemoryAcceptor:
         return len(self._backlog) < BACKLOG
 
     def open(self, listener: Listener) -> None:
-        """Listen: connections that arrive go to this listener."""
+        """Listen, and pass arriving connections to this listener."""
         self._listener = listener
         self._is_accepting = True
 
@@ -150,7 +150,7 @@ class MemoryAcceptor:
             end.abort()
 
     def arrived(self, end: StreamEnd) -> None:
-        """A connection was made."""
+        """Take a connection that was made."""
         self._backlog.append(end)
         self._accept_soon()
 
@@ -179,13 +179,13 @@ class MemoryAcceptor:
                 self._listener.accept(BrokerSocket(end), end.remote_address)
 
     def take_over(self, accepted: BrokerSocket) -> BrokerSocket:
-        """The socket of a connection to be served."""
+        """Take over the socket of a connection to be served."""
         return accepted
 
     def watch(self, sock: BrokerSocket, mode: int) -> EndWatcher:
-        """A watcher that is not started: 1 for readable, 2 for writable."""
+        """A stopped watcher: 1 for readable, 2 for writable."""
         return EndWatcher(self._clock, sock.end, mode)
 
     def later(self, delay_s: float, callback: Callable[[], object]) -> None:
-        """Call back after this time."""
+        """Call back after this delay."""
         self._clock.at(self._clock.now_us + round(delay_s * 1_000_000), callback)

@@ -1,7 +1,7 @@
-"""Names and addresses of brokers and clients in memory: none that exists on the user's machine.
+"""Names and addresses of brokers and clients in memory, none of which exists on the user's machine.
 
-Owns: these, and which broker an address means.  Never: resolves a name by the network.
-Kafka: DNS, /etc/hosts.
+Owns: these, and the broker behind each address.  Never: resolves a name by the network. Kafka: DNS,
+/etc/hosts.
 
 A client that slips past the connections in memory must not reach a real Kafka at 127.0.0.1, so
 brokers are at 192.0.2.1 and above, addresses that RFC 5737 reserves for documentation.
@@ -25,15 +25,15 @@ _OF_THIS_MACHINE: Final = ("127.0.0.1", "::1", "localhost", *EVERYWHERE)
 
 
 def in_memory(topology: Topology) -> Topology:
-    """The topology with brokers at BROKER_HOST, unless it names another host than this machine."""
+    """The topology with brokers at BROKER_HOST, unless its host is another machine."""
     if topology.host in _OF_THIS_MACHINE:
         return structs.replace(topology, host=BROKER_HOST)
     return topology
 
 
 def hosts_of(host: str, addresses: Mapping[int, tuple[str, int]]) -> dict[str, str]:
-    """The address of each name of brokers: of `host`, where they listen, and of those that they
-    advertise."""
+    """The address of each name of a broker: of `host`, where it listens, and of its advertised
+    names."""
     names = dict.fromkeys((host, *(name for name, _ in addresses.values())))
     return {
         name: _ADDRESS.format(number)

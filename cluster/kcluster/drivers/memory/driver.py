@@ -1,12 +1,11 @@
 """The in-memory driver: brokers serve bytes in virtual time, beside the project's own clients.
 
-Owns: virtual time, who listens on which port, how far time advances while real client code runs.
-Never: opens a socket, runs a client's code, waits; decides what happens next (virtual_time.py
-does).
-Kafka: the machines that brokers run on.
+Owns: virtual time, the listeners by port, the advance of time while real client code runs. Never:
+opens a socket, runs a client's code, waits; orders events (virtual_time.py does). Kafka: the
+machines that brokers run on.
 
-It is to VirtualTime what the live driver is to gevent: the same listeners and connections, which
-settle after each pass.
+It stands above VirtualTime as the live driver stands above gevent, with the live driver's listeners
+and connections, which settle after each pass.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from kcluster.timers import NEVER_US
 T = TypeVar("T")
 
 SWEEP_US: Final = 1_000_000
-"""How often idle connections are looked for, if anything happens at all."""
+"""The time between two checks for idle connections, if anything happens at all."""
 _NO_STEERING: Final = (
     "the clock of virtual time cannot be paused, stepped or slowed down: it stands still by itself"
     " while nothing is due"
@@ -41,7 +40,7 @@ _NO_STEERING: Final = (
 
 
 class UnsteeredClock:
-    """The clock as handles see it: never paused, and always at full speed."""
+    """The clock that handles see: never paused, and always at full speed."""
 
     is_paused = False
     speed = 1.0
@@ -63,13 +62,14 @@ class InMemoryDriver(SocketDriver):
         self.clock = UnsteeredClock()
         self.thread_id: int | None = None
         self.ports = virtual_ports(plan.topology)
-        """By broker id, where it listens."""
+        """The port of each broker, by broker id."""
         self._acceptors: dict[int, MemoryAcceptor] = {}
         self.network = MemoryNetwork(self.time, self.dispatcher, self._acceptors)
         for node_id in plan.addresses:
             self._set_latency(node_id)
         self.is_inhabited = False
-        """Threads of real client code run in this time, and only they may let it pass."""
+        """Whether threads of real client code run in this time, so that only they may let it
+        pass."""
         self._is_stopped = False
         self._sweep_due_us = 0
         self.time.beside = self
@@ -87,7 +87,7 @@ class InMemoryDriver(SocketDriver):
         self.settle()
 
     def stop(self) -> None:
-        """Refuse further calls.  Those that wait for a condition get a ClusterError."""
+        """Refuse further calls.  Waits for a condition end with a ClusterError."""
         self._is_stopped = True
         waiting, self._conditions = self._conditions, []
         for _, future in waiting:
@@ -123,8 +123,8 @@ class InMemoryDriver(SocketDriver):
         self.time.at(max(at_us, self.dispatcher.now_us), callback)
 
     def call(self, function: Callable[[], T]) -> Future[T]:
-        """Run `function` now, and what follows at this moment.  A ClusterError that it raises goes
-        to the future."""
+        """Run `function` now, with its consequences at this moment.  A ClusterError that it raises
+        goes to the future."""
         if self._is_stopped:
             raise ClusterError("the cluster is not running")
         future: Future[T] = Future()
@@ -139,13 +139,13 @@ class InMemoryDriver(SocketDriver):
         return future
 
     def wake(self) -> None:
-        """Nothing to correct: the clock moves only between two dispatches."""
+        """Do nothing: the clock moves only between two dispatches."""
 
     def settle_soon(self) -> None:
-        """`advance` settles after every pass."""
+        """Do nothing: `advance` settles after every pass."""
 
     def _arm(self) -> None:
-        """Nothing is armed: `advance` looks for what is due."""
+        """Do nothing: `advance` looks for due events."""
 
     # -------------------------------------------------------------------------- connections
 
@@ -155,8 +155,8 @@ class InMemoryDriver(SocketDriver):
         return hosts_of(self.plan.topology.host, self.plan.addresses)
 
     def connect(self, host: str, port: int, local: tuple[str, int] = (CLIENT_HOST, 0)) -> StreamEnd:
-        """A client at `local` connects to a broker's name or address; port 0: any port.  The end
-        that is returned is connecting.  If no broker is there, it is refused."""
+        """A client at `local` connects to a broker's name or address; port 0: any port.  The
+        returned end is connecting; if no broker is there, the connection is refused."""
         return self.network.connect(local, (host, port), self._broker_at(host, port))
 
     def _broker_at(self, host: str, port: int) -> int | None:
@@ -211,24 +211,24 @@ class InMemoryDriver(SocketDriver):
     # --------------------------------------------------------------------- steering the clock
 
     def on_resumed(self, callback: Callable[[], object]) -> None:
-        """The clock is never paused."""
+        """Do nothing: the clock is never paused."""
         raise AssertionError(callback)
 
     def pause_clock(self) -> None:
-        """Refused with a ClusterError."""
+        """Refuse with a ClusterError."""
         raise ClusterError(_NO_STEERING)
 
     def resume_clock(self) -> None:
-        """It runs."""
+        """Do nothing: the clock runs."""
 
     def set_speed(self, speed: float) -> None:
-        """Refused with a ClusterError, unless it is 1."""
+        """Refuse with a ClusterError, unless the speed is 1."""
         if speed != 1:
             raise ClusterError(_NO_STEERING)
 
     def pause_at(self, is_wanted: Callable[[Note], bool]) -> Future[Note]:
-        """Refused with a ClusterError."""
+        """Refuse with a ClusterError."""
         raise ClusterError(_NO_STEERING)
 
     def forget_step(self) -> None:
-        """There is none."""
+        """Do nothing: no step can be waited for."""

@@ -1,14 +1,14 @@
 """TCP in virtual time: connections of bytes between clients and brokers, over the fabric's links.
 
-Owns: these connections, the SYNs that are retransmitted, which network nodes a client has.
-Never: decides how a message passes over a link (network/transit.py), what an end of a connection
-does with it (stream.py), which connections are served (sockets/listener.py).
-Kafka: the network between a client's machine and a broker's.
+Owns: these connections, the retransmission of SYNs, the network nodes of each client. Never:
+decides a message's fate on a link (network/transit.py) or at an end (stream.py), or which
+connections are served (sockets/listener.py). Kafka: the network between a client's machine and a
+broker's.
 
 Every client is the node `*`, whose links have a latency, and the nodes of the patterns that its
 client.id or address matches.  The client.id is read from the first request that a connection sends.
-# DIFFERS: a connection can be made across a cut by client.id, and only its first request is lost.
-# DIFFERS: what is acknowledged makes room for the writer at once, not one latency later.
+# DIFFERS: a connection can be made across a cut by client.id, and only its first request is lost. #
+DIFFERS: acknowledged bytes make room for the writer at once, not one latency later.
 """
 
 from __future__ import annotations
@@ -33,14 +33,16 @@ from kcluster.network.transit import CarriedConnection, Transit
 from kcluster.runtime.dispatch import Dispatcher
 
 CLIENT_LATENCY_MS: Final = 0.2
-"""One way, between a client and a broker, where the topology has no default_latency_ms."""
+"""The latency of one direction between a client and a broker, if the topology has no
+default_latency_ms."""
 SYN_TIMEOUT_US: Final = 1_000_000
-"""After this a SYN is sent again, then after twice as long each time.  Linux: TCP_TIMEOUT_INIT."""
+"""The time after which a SYN is sent again, doubled for each retransmission.  Linux:
+TCP_TIMEOUT_INIT."""
 SYN_RETRIES: Final = 6
 """Linux: tcp_syn_retries.  The connection fails after 127 s."""
 FIRST_PORT: Final = 32768
 LAST_PORT: Final = 60999
-"""The ports of clients.  Linux: ip_local_port_range."""
+"""The highest port of a client.  Linux: ip_local_port_range."""
 EVERYBODY: Final = "*"
 
 _SIZE_AND_HEADER: Final = Packing(">ihhih")
@@ -48,7 +50,7 @@ _SIZE_AND_HEADER: Final = Packing(">ihhih")
 _CONTROLLED_SHUTDOWN: Final = 7
 
 PacketSink = Callable[[int, "StreamConnection", bool, bytes], None]
-"""(µs, connection, whether it goes to the broker, the bytes), when they are sent."""
+"""Called with (µs, connection, whether it goes to the broker, the bytes) at the time of sending."""
 
 
 class MemoryClock(Protocol):
@@ -64,7 +66,7 @@ class MemoryClock(Protocol):
 
 @final
 class StreamConnection(CarriedConnection):
-    """A connection of a client to a broker.  `number`: counts those of a run, from 1."""
+    """A connection of a client to a broker.  `number`: its place in the run, from 1."""
 
     __slots__ = (
         "_head", "_network", "_seen_changes", "broker_end", "client_end", "client_id",
@@ -81,9 +83,9 @@ class StreamConnection(CarriedConnection):
         self.client_end = StreamEnd(here, there, self, False)
         self._network = network
         self.syn_was_dropped = True
-        """No SYN was sent yet, or the backlog was full when it arrived."""
+        """Whether no SYN was sent yet, or the backlog was full when it arrived."""
         self._head: bytes | None = b""
-        """What the client has sent, until its client.id is known."""
+        """The first bytes that the client has sent, until its client.id is known."""
         self._seen_changes = -1
 
     def send(self, sender: StreamEnd, message: Message) -> None:
@@ -94,13 +96,13 @@ class StreamConnection(CarriedConnection):
         self._network.carry(self, is_from_client, message)
 
     def has_read(self, reader: StreamEnd, size_bytes: int) -> None:
-        """Cable: the other end may write."""
+        """Cable: let the other end write."""
         writer = self.broker_end if reader is self.client_end else self.client_end
         if writer is not None:
             writer.may_write(size_bytes)
 
     def update_nodes(self, clients: ClientNodes) -> None:
-        """Look up which nodes this client has, if that may have changed."""
+        """Look up the nodes of this client again, if they may have changed."""
         if self._seen_changes != clients.changes:
             self._seen_changes = clients.changes
             self.set_clients(clients.matching(self.client_id, self.client_end.local_address[0]))
@@ -119,13 +121,13 @@ class StreamConnection(CarriedConnection):
             self._seen_changes = -1
 
     def begin_again(self) -> None:
-        """It broke while it was being made: clear that for the next SYN."""
+        """Prepare for the next SYN, after the connection broke while it was being made."""
         self.is_open = self.broker_end_is_open = True
         self.is_reset = self.lost_to_broker = self.lost_to_client = False
 
 
 class MemoryNetwork:
-    """All such connections.  `acceptors`: by broker id, of processes that are up."""
+    """All connections of one run.  `acceptors`: those of running processes, by broker id."""
 
     def __init__(
         self, clock: MemoryClock, dispatcher: Dispatcher, acceptors: Mapping[int, MemoryAcceptor]
@@ -145,7 +147,7 @@ class MemoryNetwork:
         self.packet_sinks: tuple[PacketSink, ...] = ()
 
     def find(self, pattern: str, by_host: bool) -> int:
-        """The node of all clients whose client.id, or address, matches a pattern."""
+        """The node of all clients whose client.id or address matches a pattern."""
         return self._clients.find(pattern, by_host, self._dispatcher.processes)
 
     def add_broker(self, broker_id: int, default_latency_ms: float) -> None:
@@ -158,8 +160,8 @@ class MemoryNetwork:
     # ------------------------------------------------------------------------------ connecting
 
     def connect(self, here: Address, address: Address, broker_id: int | None) -> StreamEnd:
-        """A client at `here` connects to an address, where this broker is; None: there is none.
-        Port 0: any port."""
+        """Connect a client at `here` to the address of this broker; None: no broker is there. Port
+        0: any port."""
         if not here[1]:
             here = (here[0], FIRST_PORT + self._ports % (LAST_PORT - FIRST_PORT + 1))
             self._ports += 1
@@ -180,7 +182,7 @@ class MemoryNetwork:
             end.time_out()
             return
         if connection.syn_was_dropped:
-            # Others are under way, or lost: the fabric itself sends them again.
+            # Other SYNs are under way, or lost, and the fabric itself sends them again.
             connection.syn_was_dropped = False
             self.carry(connection, True, Signal.SYN)
         again_us = self._clock.now_us + (SYN_TIMEOUT_US << attempt)
@@ -213,7 +215,7 @@ class MemoryNetwork:
             self._transit.to_client(connection, message)
 
     def at_broker(self, connection: StreamConnection, message: Any) -> bool:
-        """Ends: a message has arrived at the broker's machine, which always answers."""
+        """Ends: take a message that has arrived at the broker's machine, which always answers."""
         if message is Signal.SYN:
             self._on_syn(connection)
         elif connection.broker_end is not None:
@@ -221,16 +223,16 @@ class MemoryNetwork:
         return True
 
     def at_client(self, connection: StreamConnection, message: Any) -> None:
-        """Ends: a message has arrived at the client's machine."""
+        """Ends: take a message that has arrived at the client's machine."""
         connection.client_end.arrive(message)
 
     def close_at_broker(self, connection: StreamConnection) -> None:
-        """Ends: the connection is broken."""
+        """Ends: break the broker's end."""
         if connection.broker_end is not None:
             connection.broker_end.reset()
 
     def close_at_client(self, connection: StreamConnection) -> None:
-        """Ends: the connection is broken.  One that is not made yet is tried again."""
+        """Ends: break the client's end; a connection that is not yet made is tried again."""
         if connection.client_end.is_connecting:
             connection.begin_again()
             self.carry(connection, True, Signal.SYN)

@@ -1,13 +1,13 @@
-"""One end of a TCP connection in memory: what a kernel keeps for a socket.
+"""One end of a TCP connection in memory: the state that a kernel keeps for a socket.
 
-Owns: the state of an end, its unread bytes, how many more it may write.  Never: waits, knows the
-time, decides when something arrives at the other end (its `Cable` does).
-Kafka: the kernel's TCP below a client and a broker.
+Owns: the state of an end, its unread bytes, its room for more.  Never: waits, knows the time,
+decides when a message arrives at the other end (its `Cable` does). Kafka: the kernel's TCP below a
+client and a broker.
 
-Errors come as on Linux.  What arrived before a reset can still be read; then one call raises the
-error; after it, reading returns the end of the stream and writing raises BrokenPipeError.  After a
-FIN, reading never raises.
-# DIFFERS: what is written leaves at once, as with TCP_NODELAY, which clients of Kafka set.
+Errors come as on Linux.  Bytes that arrived before a reset can still be read; the next call raises
+the error; after it, reading returns the end of the stream and writing raises BrokenPipeError. After
+a FIN, reading never raises. # DIFFERS: written bytes leave at once, as with TCP_NODELAY, which
+clients of Kafka set.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final, Protocol, final
 Address = tuple[str, int]
 
 CAPACITY_BYTES: Final = 1 << 20
-"""How much one end may write before the other has read it: send buffer plus receive buffer.
+"""How many bytes one end may write before the other has read them: send buffer plus receive buffer.
 # DIFFERS: Linux lets both grow, on loopback to about 4 MB together."""
 
 _TEXTS: Final = {
@@ -33,7 +33,7 @@ _TEXTS: Final = {
 
 
 class Signal(Enum):
-    """What passes over a connection beside data.  RESET also refuses a connection."""
+    """Messages of a connection other than data.  RESET also refuses a connection."""
 
     SYN = "SYN"
     SYN_ACK = "SYN-ACK"
@@ -43,7 +43,7 @@ class Signal(Enum):
 
 @final
 class Packet:
-    """Bytes under way.  `body` is what network/shapes.py measures."""
+    """Bytes under way.  network/shapes.py measures `body`."""
 
     __slots__ = ("body",)
 
@@ -58,13 +58,13 @@ Message = Packet | Signal
 
 
 class Cable(Protocol):
-    """What connects two ends."""
+    """The connection between two ends."""
 
     def send(self, sender: StreamEnd, message: Message) -> None:
         """Carry a message to the other end, whose `arrive` takes it."""
 
     def has_read(self, reader: StreamEnd, size_bytes: int) -> None:
-        """The application has read this much: the other end may write it again."""
+        """Let the other end write this much more, because the application has read it."""
 
 
 @final
@@ -94,7 +94,7 @@ class StreamEnd:
         self._received = bytearray()
         self._room_bytes = CAPACITY_BYTES
         self._saw_end = False
-        """A FIN has arrived."""
+        """Whether a FIN has arrived."""
         self._read_is_closed = False
         self._write_is_closed = False
         self._is_closed = False
@@ -108,15 +108,16 @@ class StreamEnd:
 
     @property
     def is_writable(self) -> bool:
-        """Whether writing returns at once.  After the buffers were full, a third must be free."""
+        """Whether writing returns at once.  Once the buffers were full, a third of them must be
+        free."""
         if self._write_is_closed or self._is_dead:
             return True
         return self.is_connected and self._room_bytes * 3 >= CAPACITY_BYTES
 
     @property
     def _is_dead(self) -> bool:
-        """Neither connected nor connecting: it was refused or reset, or both ends have sent a
-        FIN."""
+        """Whether it is neither connected nor connecting: it was refused or reset, or both ends
+        have sent a FIN."""
         return not self.is_connected and not self.is_connecting
 
     def read(self, size_bytes: int) -> bytes:
@@ -135,7 +136,7 @@ class StreamEnd:
         return data
 
     def peek(self, size_bytes: int) -> bytes:
-        """What `read` would return; it stays there."""
+        """The result that `read` would have; the bytes stay."""
         return bytes(self._received[:size_bytes]) if self._received else self._read_nothing()
 
     def _read_nothing(self) -> bytes:
@@ -147,7 +148,7 @@ class StreamEnd:
         return b""
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
-        """Send as much as fits, and return how much that is.  BlockingIOError if nothing fits,
+        """Send the bytes that fit, and return their number.  BlockingIOError if nothing fits,
         BrokenPipeError if this end was closed or the other one is gone, or the error of the
         connection."""
         self._raise_error()
@@ -173,8 +174,8 @@ class StreamEnd:
             raise OSError(error, _TEXTS[error])
 
     def close_write(self) -> None:
-        """Send a FIN: nothing more is written, and what the other end sends can still be read.
-        OSError (ENOTCONN) if there is no connection, or no more."""
+        """Send a FIN: this end writes no more, and can still read. OSError (ENOTCONN) if there is
+        no connection, or no longer one."""
         self._check_connected()
         if not self._write_is_closed:
             self._write_is_closed = True
@@ -183,8 +184,8 @@ class StreamEnd:
             self._changed()
 
     def close_read(self) -> None:
-        """A reader gets what arrives, or the end of the stream instead of waiting.  The other end
-        is not notified.  Errors: as those of `close_write`."""
+        """End waiting for bytes: a reader gets arrived bytes, or the end of the stream.  The other
+        end is not notified.  Raises the errors of `close_write`."""
         self._check_connected()
         self._read_is_closed = True
         self._changed()
@@ -194,8 +195,8 @@ class StreamEnd:
             raise OSError(errno.ENOTCONN, _TEXTS[errno.ENOTCONN])
 
     def close(self) -> None:
-        """Close this end.  The other end gets a FIN, or a RST if something was not read here; what
-        it sends later is answered by a RST."""
+        """Close this end.  The other end gets a FIN, or a RST if bytes were left unread; its later
+        bytes are answered by a RST."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -212,7 +213,8 @@ class StreamEnd:
         self._changed()
 
     def abort(self) -> None:
-        """End the connection with a RST, as for one that nobody has accepted."""
+        """End the connection with a RST, as the kernel does for a connection that was never
+        accepted."""
         if self.is_connected:
             self._cable.send(self, Signal.RESET)
         self._die()
@@ -222,7 +224,7 @@ class StreamEnd:
     # ---------------------------------------------------------------------- for its cable
 
     def arrive(self, message: Message) -> None:
-        """A message of the other end has arrived."""
+        """Take a message of the other end."""
         if isinstance(message, Packet):
             if self._is_closed:
                 self._refuse()
@@ -230,7 +232,7 @@ class StreamEnd:
             if self._is_dead or self._saw_end:
                 return
             if self._read_is_closed and self._write_is_closed:
-                # Nobody will read it: RFC 1122, 4.2.2.13.
+                # The bytes cannot be read any more: RFC 1122, 4.2.2.13.
                 self._refuse()
                 self.error = errno.ECONNRESET
                 self._changed()
@@ -244,7 +246,7 @@ class StreamEnd:
             self.is_connecting = False
             self.is_connected = True
             if not was_waiting:
-                if was_dead:  # it was closed meanwhile, or has timed out
+                if was_dead:  # it was closed in between, or has timed out
                     self._refuse()
                 return
         else:
@@ -258,7 +260,7 @@ class StreamEnd:
             self._die()
 
     def reset(self) -> None:
-        """The other end has reset or refused the connection."""
+        """Take the other end's reset, or its refusal."""
         if self._is_dead:
             return
         if not self._is_closed:
@@ -270,7 +272,7 @@ class StreamEnd:
         self._changed()
 
     def time_out(self) -> None:
-        """Nobody has answered the SYN."""
+        """Fail the attempt to connect, because the SYN was not answered."""
         if self.is_connecting:
             self.error = errno.ETIMEDOUT
             self._die()
@@ -284,7 +286,7 @@ class StreamEnd:
             self._die()
 
     def may_write(self, size_bytes: int) -> None:
-        """The other end has read this much."""
+        """Take note that the other end has read this much."""
         was_writable = self.is_writable
         self._room_bytes += size_bytes
         if not was_writable and self.is_writable:
@@ -297,7 +299,7 @@ class StreamEnd:
 
 @final
 class _Pair:
-    """Carries what two ends send each other at once: there is no network between them."""
+    """Carries messages between two ends at once, without a network."""
 
     __slots__ = ("_ends",)
 
@@ -306,7 +308,7 @@ class _Pair:
 
     @property
     def ends(self) -> tuple[StreamEnd, StreamEnd]:
-        """Both."""
+        """Both ends."""
         return self._ends
 
     def _other(self, end: StreamEnd) -> StreamEnd:
@@ -314,11 +316,11 @@ class _Pair:
         return second if end is first else first
 
     def send(self, sender: StreamEnd, message: Message) -> None:
-        """Cable: it arrives at once."""
+        """Cable: deliver at once."""
         self._other(sender).arrive(message)
 
     def has_read(self, reader: StreamEnd, size_bytes: int) -> None:
-        """Cable: the other end may write."""
+        """Cable: let the other end write."""
         self._other(reader).may_write(size_bytes)
 
 
@@ -329,14 +331,14 @@ class _Nowhere:
     __slots__ = ()
 
     def send(self, sender: StreamEnd, message: Message) -> None:
-        """Cable: it is dropped."""
+        """Cable: drop the message."""
 
     def has_read(self, reader: StreamEnd, size_bytes: int) -> None:
-        """Cable: nothing was written."""
+        """Cable: do nothing, as nothing was written."""
 
 
 def unanswered_end(here: Address, there: Address) -> StreamEnd:
-    """An end that connects to an address where nothing is: it waits for a reset or a time-out."""
+    """An end that connects to an address without an answer: it waits for a reset or a time-out."""
     return StreamEnd(here, there, _Nowhere(), False)
 
 
@@ -350,5 +352,5 @@ def refused_end(here: Address, there: Address) -> StreamEnd:
 def stream_pair(
     here: Address = ("127.0.0.1", 0), there: Address = ("127.0.0.1", 0)
 ) -> tuple[StreamEnd, StreamEnd]:
-    """Two ends that are connected to each other, at these addresses."""
+    """Two ends that are connected to each other, with these addresses."""
     return _Pair(here, there).ends

@@ -21,7 +21,7 @@ from kcluster.drivers.sockets.listener import RETRY_ACCEPT_S, Listener
 BACKLOG: Final = 1024
 
 _PlainSocket: Final = gevent.monkey.get_original("socket", "socket")
-"""The standard library's class, even in a monkey-patched process: it is used without blocking, so
+"""The standard library's class, even in a monkey-patched process: it is used without blocking, and
 its callers never yield."""
 
 
@@ -29,8 +29,8 @@ class ReservedPort:
     """A port reserved for a broker from its first start on, whether it is up or down.
 
     A bound socket that does not listen holds it: connections are refused, and no other process can
-    take it.  SO_REUSEADDR must be set on both of two sockets that bind one port.  This one has it
-    at first, so that old connections in TIME_WAIT do not matter, and while a listener binds.
+    take it.  Two sockets can bind one port only if SO_REUSEADDR is set on both.  It is set on this
+    one at first, so that old connections in TIME_WAIT do not matter, and while a listener binds.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -85,7 +85,7 @@ class SocketAcceptor:
         return self._server is not None and bool(self._server.started)
 
     def open(self, listener: Listener) -> None:
-        """Listen, and give this listener what arrives."""
+        """Listen, and pass arriving connections to this listener."""
         self._server = _Server(self._port.listen(), listener, self)
         self._server.start()
 
@@ -105,7 +105,8 @@ class SocketAcceptor:
         self._server.start_accepting()
 
     def take_over(self, accepted: Any) -> Any:
-        """The socket of a connection to be served; None if its client closed it meanwhile."""
+        """Take over the socket of a connection to be served; None if its client closed it in
+        between."""
         sock = _PlainSocket(fileno=accepted.detach())
         sock.setblocking(False)
         try:
@@ -120,11 +121,12 @@ class SocketAcceptor:
         return self._loop.io(sock.fileno(), mode)
 
     def later(self, delay_s: float, callback: Callable[[], object]) -> None:
-        """Call back after this time, in a greenlet."""
+        """Call back after this delay, in a greenlet."""
         gevent.spawn_later(delay_s, callback)
 
     def accept_waits(self, accept_again: Callable[[], None]) -> bool:
-        """Whether nothing may be accepted because the clock is paused; then it is later."""
+        """Whether nothing may be accepted because the clock is paused; then accepting is put
+        off."""
         if not self._gate.is_clock_paused:
             return False
         self.stop_accepting()
@@ -132,7 +134,7 @@ class SocketAcceptor:
         return True
 
     def ran_out(self, error: OSError, accept_again: Callable[[], None]) -> None:
-        """There are no more file descriptors: accept again later."""
+        """Put off accepting, because there are no more file descriptors."""
         self._gate.log(f"broker {self._node_id} cannot accept: {error.strerror}")
         self.stop_accepting()
         gevent.spawn_later(RETRY_ACCEPT_S, accept_again)

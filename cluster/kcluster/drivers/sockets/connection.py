@@ -6,8 +6,8 @@ Kafka: KafkaChannel with its mute state, Selector, NetworkSend.
 
 One frame is in the broker at a time (contract rule 6).  While its reply is due, or the client does
 not read its replies, or the broker's process is paused, frames wait here.  Past `READ_AHEAD_BYTES`
-nothing more is read, so the kernel's receive window closes and the client has to wait.  So it does
-while all connections together hold more than their RequestMemory allows.
+nothing more is read, so the kernel's receive window closes and the client has to wait.  The client
+also has to wait while all connections together hold more than their RequestMemory allows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ Buffer = bytes | bytearray | memoryview
 
 READ_AHEAD_BYTES: Final = 256 << 10
 UNSENT_LIMIT_BYTES: Final = 1 << 20
-"""With more than this unsent, the connection's next request waits.  One reply may be larger."""
+"""The limit of unsent bytes beyond which the connection's next request waits.  One reply may be
+larger."""
 
 MAX_BUFFERS_PER_SEND: Final = 1024
 """IOV_MAX of Linux and macOS."""
@@ -41,24 +42,24 @@ _CLIENT_GONE: Final = frozenset(
 
 
 class ByteSocket(Protocol):
-    """What a connection needs from its socket, which never blocks: BlockingIOError instead."""
+    """A connection's interface to its socket, which never blocks: BlockingIOError instead."""
 
     def recv_into(self, buffer: memoryview, /) -> int:
-        """Read what is there, and return its size; 0 at the end of the stream."""
+        """Read the bytes that have arrived, and return their number; 0 at the end of the stream."""
 
     def send(self, data: Buffer, /) -> int:
-        """Write what fits, and return its size."""
+        """Write the bytes that fit, and return their number."""
 
     def sendmsg(self, buffers: Sequence[Buffer], /) -> int:
-        """Write what fits of several buffers."""
+        """Write the bytes of several buffers that fit, and return their number."""
 
     def close(self) -> None:
         """Close it."""
 
 
 class IoWatcher(Protocol):
-    """Calls back while a socket is ready, as libev's io watchers do.  `active`: it was started and
-    not stopped."""
+    """Calls back while a socket is ready, as libev's io watchers do.  `active`: whether it was
+    started and not stopped."""
 
     @property
     def active(self) -> bool: ...
@@ -68,7 +69,7 @@ class IoWatcher(Protocol):
 
 
 class SocketHost(Protocol):
-    """What listeners and connections need from their driver."""
+    """The interface of listeners and connections to their driver."""
 
     def now_ms(self) -> int:
         """The time of the current dispatch."""
@@ -95,13 +96,13 @@ class SocketHost(Protocol):
 
     @property
     def is_clock_paused(self) -> bool:
-        """Whether the cluster's clock is paused: nothing is read, written or accepted."""
+        """Whether the cluster's clock is paused, so that nothing is read, written or accepted."""
 
     def on_resumed(self, callback: Callable[[], object]) -> None:
         """Call back once the clock is resumed."""
 
     def gave_up(self, node_id: int, request: Request) -> None:
-        """A connection has ended before this request was answered."""
+        """Take note that a connection has ended before this request was answered."""
 
     def next_connection_id(self) -> int:
         """A new id, unique in this cluster."""
@@ -111,7 +112,7 @@ class SocketHost(Protocol):
 
 
 class ConnectionOwner(Protocol):
-    """What a connection needs from the listener that accepted it."""
+    """A connection's interface to the listener that accepted it."""
 
     @property
     def node_id(self) -> int:
@@ -127,18 +128,18 @@ class ConnectionOwner(Protocol):
 
     @property
     def is_paused(self) -> bool:
-        """Whether the broker's process is paused: nothing is handed over."""
+        """Whether the broker's process is paused, so that no request is delivered."""
 
     @property
     def memory(self) -> RequestMemory:
-        """What its connections may hold together."""
+        """The memory that its connections share."""
 
     @property
     def read_buffer(self) -> memoryview:
-        """Shared by the connections: each receive is copied into frames before the next."""
+        """A buffer for all connections: each receive is copied into frames before the next."""
 
     def forget(self, connection: BrokerConnection, reason: str) -> None:
-        """A connection was closed; `reason` is logged unless empty."""
+        """Forget a closed connection; `reason` is logged unless empty."""
 
 
 class BrokerConnection:
@@ -170,26 +171,27 @@ class BrokerConnection:
         self.client_host = client_host
         self.is_open = True
         self.is_dirty = False
-        """On the driver's list of connections to pump."""
+        """Whether it is on the driver's list of connections to pump."""
         self.is_unflushed = False
-        """On the driver's list of connections to flush."""
+        """Whether it is on the driver's list of connections to flush."""
         self.awaits_reply = False
         self._request: Request | None = None
-        """The newest one that was handed over."""
+        """The newest request that was delivered."""
         self.last_active_ms = listener.gate.now_ms()
         self._watch = watch
         self._socket = sock
         self._reader = FrameReader(request_max_bytes)
         self._frames: deque[memoryview] = deque()
         self._ahead_bytes = 0
-        """Read and not yet handed to the broker."""
+        """The number of bytes read and not yet delivered to the broker."""
         self._memory = listener.memory
         self._counted_bytes = 0
-        """What of this the memory has counted."""
+        """The part of them that the memory has counted."""
         self._unsent: list[Buffer] = []
         self._unsent_bytes = 0
         self._malformed = ""
-        """Why nothing more is read; the connection closes once all earlier frames are answered."""
+        """The reason why nothing more is read; the connection closes once all earlier frames are
+        answered."""
         self._pumping = False
         self._readable: Any = watch(sock, _READ)
         self._writable: Any = None
@@ -216,7 +218,7 @@ class BrokerConnection:
             is_sound = True
         finally:
             if not is_sound:
-                # A step raised: a bug of the simulator, which ends this client's connection.
+                # A step raised, which is a bug of the simulator; this ends the client's connection.
                 self.close("")
 
     def _read_again(self) -> None:
@@ -235,7 +237,7 @@ class BrokerConnection:
                 room = self.listener.read_buffer
                 size_bytes = self._socket.recv_into(room)
                 if self._malformed and size_bytes:
-                    # Only to notice when the client disconnects.
+                    # Read only to notice when the client disconnects.
                     return
                 self._reader.feed(room[:size_bytes], self._frames)
         except BlockingIOError:
@@ -270,7 +272,7 @@ class BrokerConnection:
     # --------------------------------------------------------------------- to the broker
 
     def pump(self) -> None:
-        """Hand over frames until one must wait.  Replies are written together, when the driver has
+        """Deliver frames until one must wait.  Replies are written together, when the driver has
         settled."""
         if self._pumping:
             return
@@ -305,7 +307,7 @@ class BrokerConnection:
         self._memory.count(self, change_bytes, is_done=not held_bytes)
 
     def read_on(self) -> None:
-        """There is memory for requests again, or it is this connection's turn."""
+        """Read on, because there is memory for requests again, or it is this connection's turn."""
         if self.is_open:
             self.last_active_ms = self._gate.now_ms()
             self._gate.pump_later(self)
@@ -328,7 +330,7 @@ class BrokerConnection:
             self._write(received)
 
     def take_reply(self, reply: Reply) -> None:
-        """The reply to the request that is in the broker.  Written by the next `flush`."""
+        """Take the reply to the request in the broker; the next `flush` writes it."""
         assert self.awaits_reply, reply
         self.awaits_reply = False
         try:
@@ -347,13 +349,13 @@ class BrokerConnection:
             self._unsent_bytes += len(buffer)
 
     def flush(self) -> None:
-        """Send the replies that are there; requests that waited for this are handed over."""
+        """Send the waiting replies, then deliver requests that waited for this."""
         self._send()
         if self._frames and not self._must_wait:
             self._gate.pump_later(self)
 
     def _send(self) -> None:
-        """Send what the kernel takes now, and the rest when it takes more.  Never blocks."""
+        """Send as many bytes as the kernel takes now, and the rest later.  Never blocks."""
         unsent = self._unsent
         if not unsent or not self.is_open or (self._writable and self._writable.active):
             return

@@ -1,8 +1,8 @@
-"""A broker's listener and the connections that came in over it.
+"""A broker's listener and the connections that it accepted.
 
-Owns: which connections wait to be served or to be closed.  Never: reads from a connection
-(connection.py, broker/channel.py), decides which are served (broker/quotas/connection_quotas.py),
-touches a socket (its `Acceptor` does: acceptor.py, memory/acceptor.py).  Kafka: Acceptor.
+Owns: the connections that wait to be served or to be closed.  Never: reads from a connection
+(connection.py, broker/channel.py), admits connections (broker/quotas/connection_quotas.py), touches
+a socket (its `Acceptor` does: acceptor.py, memory/acceptor.py).  Kafka: Acceptor.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from kcluster.drivers.sockets.request_memory import STALL_MS, RequestMemory
 
 READ_SIZE_BYTES: Final = 256 << 10
 RETRY_ACCEPT_S: Final = 0.1
-"""How long nothing is accepted when the process is out of file descriptors, and how often a waiting
-connection checks whether max.connections was raised."""
+"""How long nothing is accepted when the process is out of file descriptors, and the time between
+two checks of a waiting connection whether max.connections was raised."""
 POLL_MS: Final = 500
 """How long Kafka's acceptor waits in one poll for a new connection."""
 
@@ -48,15 +48,15 @@ class Limits(Struct, frozen=True):
 
 
 class Acceptor(Protocol):
-    """A listening port, and timers of the clock that its connections live by.  It calls
-    `Listener.arrived` and, where that returns True, `Listener.accept`."""
+    """A listening port, and timers on the clock of its connections.  It calls `Listener.arrived`
+    and, where that returns True, `Listener.accept`."""
 
     @property
     def is_open(self) -> bool:
         """Whether the port is open."""
 
     def open(self, listener: Listener) -> None:
-        """Listen, and give this listener what arrives."""
+        """Listen, and pass arriving connections to this listener."""
 
     def close(self) -> None:
         """Close the port.  Connections in its backlog are reset."""
@@ -68,13 +68,14 @@ class Acceptor(Protocol):
         """Accept again, if it was stopped."""
 
     def take_over(self, accepted: Any) -> ByteSocket | None:
-        """The socket of a connection to be served; None if its client closed it meanwhile."""
+        """Take over the socket of a connection to be served; None if its client closed it in
+        between."""
 
     def watch(self, sock: Any, mode: int) -> IoWatcher:
-        """A watcher that is not started: 1 for readable, 2 for writable."""
+        """A stopped watcher: 1 for readable, 2 for writable."""
 
     def later(self, delay_s: float, callback: Callable[[], object]) -> None:
-        """Call back after this time."""
+        """Call back after this delay."""
 
 
 class Listener:
@@ -97,16 +98,16 @@ class Listener:
         self.is_paused = False
         self.connections: dict[int, BrokerConnection] = {}
         self.read_buffer = memoryview(bytearray(READ_SIZE_BYTES))
-        """Shared by the connections: each receive is copied into frames before the next."""
+        """A buffer for all connections: each receive is copied into frames before the next."""
         self.memory = RequestMemory(limits().queued_max_bytes)
-        """What the connections may hold together."""
+        """The memory that the connections share."""
         self._waiting: _WaitingConnection | None = None
-        """A connection that waits to be served; while there is one, none is accepted."""
+        """A connection that waits to be served; while there is one, no other is accepted."""
         self._throttled: list[Any] = []
         """Sockets that are not served and will be closed later."""
         self._throttled_until_ms = 0
         self._polled_ms = 0
-        """When these were last checked."""
+        """The time at which these were last checked."""
         self._acceptor = acceptor
         acceptor.open(self)
 
@@ -127,8 +128,8 @@ class Listener:
         return self._waiting is not None
 
     def arrived(self, accepted: Any, address: object) -> bool:
-        """Whether a new connection is served now, and thus counted.  If not, it is rejected, or it
-        and all later ones wait."""
+        """Whether a new connection is served now, and counted.  If not, it is rejected, or it and
+        all later ones wait."""
         self.gate.wake()
         self.gate.settle_soon()
         if not self._acceptor.is_open:
@@ -167,7 +168,7 @@ class Listener:
         return False
 
     def _poll(self) -> None:
-        """Runs while rejected connections are open: none may have been accepted for POLL_MS."""
+        """Run while rejected connections are open: none may have been accepted for POLL_MS."""
         if not self._throttled:
             return
         self.gate.wake()
@@ -181,7 +182,7 @@ class Listener:
     def _close_throttled(self, now_ms: int) -> None:
         """Close the rejected connections once the delay of the last one has passed.  Kafka keeps
         them in a queue with the last one first, which it checks after each new connection and after
-        POLL_MS without one; so none is closed while others keep being rejected."""
+        POLL_MS without one; so none is closed while further ones are rejected."""
         self._polled_ms = now_ms
         if self._throttled_until_ms < now_ms and not self.is_paused and self._waiting is None:
             throttled, self._throttled = self._throttled, []
@@ -242,7 +243,7 @@ class Listener:
             self._acceptor.start_accepting()
 
     def forget(self, connection: BrokerConnection, reason: str) -> None:
-        """A connection was closed."""
+        """Forget a closed connection."""
         del self.connections[connection.connection_id]
         self._quotas.closed(connection.client_host)
         self.channel.connection_closed(connection.connection_id)
@@ -255,7 +256,7 @@ class Listener:
             )
 
     def pause(self) -> None:
-        """The process is paused: read nothing, accept nothing."""
+        """Read nothing and accept nothing, because the process is paused."""
         self.is_paused = True
         self._acceptor.stop_accepting()
 
@@ -289,8 +290,8 @@ class Listener:
                 connection.close("more than max.connections")
 
     def close_idle(self, now_ms: int) -> None:
-        """Close connections that were idle for connections.max.idle.ms, and one for which all
-        others wait with their requests, if its client sends no more of its own."""
+        """Close connections that were idle for connections.max.idle.ms, and the one that keeps all
+        others waiting for memory, if its client sends nothing more."""
         limit_ms = self.limits.max_idle_ms
         if self.is_paused:
             return
@@ -305,9 +306,9 @@ class Listener:
 
 
 class _WaitingConnection(Struct, frozen=True):
-    """A connection that was accepted and is not served yet."""
+    """A connection that was accepted and is not yet served."""
 
     accepted: Any
     address: object
     until_ms: int
-    """When it is served, if max.connections allows it."""
+    """The time at which it is served, if max.connections allows it."""

@@ -1,16 +1,16 @@
 """The memory that the unfinished requests of a broker's clients may take together.
 
-Owns: how much the connections hold, which of them may read on when that is too much.  Never: reads,
-knows the time, counts what the broker has taken (a produced batch is in the log by then).
-Kafka: SimpleMemoryPool, Selector's mute for lack of memory; queued.max.request.bytes.
+Owns: the bytes that the connections hold, and the permission to read on when they are too many.
+Never: reads, knows the time, counts what the broker has taken (a produced batch is in the log by
+then). Kafka: SimpleMemoryPool, Selector's mute for lack of memory; queued.max.request.bytes.
 
 # DIFFERS: -1, the default, is no bound in Kafka.  A broker here has 256 MiB: all brokers are in one
-# process, and it is often a laptop's.
-# DIFFERS: Kafka counts a request with its whole size once its length is read, so a hundred clients
-# that announce 100 MB and send nothing leave none for others.  Here counts what has arrived.  While
-# it is too much, only connections in the middle of a request wait, so that small requests are
-# served.  The first of them reads on, whatever the size of its request, so some request is always
-# completed; if its client sends nothing for `STALL_MS`, it is closed.
+# process, and it is often a laptop's. # DIFFERS: Kafka counts a request with its whole size once
+its length is read, so a hundred clients # that announce 100 MB and send nothing leave none for
+others.  Here only arrived bytes count.  While # they are too many, only connections in the middle
+of a request wait, so that small requests are # served.  The first of them reads on, whatever the
+size of its request, so that some request is always # completed; if its client sends nothing for
+`STALL_MS`, it is closed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ class HoldingReader(Protocol):
     """A connection in the middle of a request."""
 
     def read_on(self) -> None:
-        """It may be its turn: ask again."""
+        """Read on if it is its turn; called when that may be."""
 
 
 class RequestMemory:
-    """Of one life of one broker.  `limit_bytes`: as configured, -1 for the default."""
+    """The memory of one life of one broker.  `limit_bytes`: the configured one, -1 for the
+    default."""
 
     __slots__ = ("_limit_bytes", "_waiting", "held_bytes", "is_exhausted")
 
@@ -38,15 +39,15 @@ class RequestMemory:
         self.held_bytes = 0
         self.is_exhausted = False
         self._waiting: dict[HoldingReader, None] = {}
-        """Who may not read on, and before them the first one, who may; by when they came."""
+        """The connections in order of arrival: the first one may read on, the others may not."""
 
     @property
     def first(self) -> HoldingReader | None:
-        """Who reads on while all others wait; None: nobody waits."""
+        """The connection that reads on while all others wait; None if none waits."""
         return next(iter(self._waiting), None)
 
     def count(self, reader: HoldingReader, change_bytes: int, is_done: bool) -> None:
-        """A connection holds more or less than before.  `is_done`: it holds nothing now."""
+        """Count the bytes that a connection now holds.  `is_done`: it holds none."""
         self.held_bytes += change_bytes
         was_first = is_done and self.first is reader
         if is_done:

@@ -1,1 +1,1 @@
-"""How the project's own clients reach brokers: over TCP, or in virtual time."""
+"""The connections of the project's own clients to brokers: over TCP, or in virtual time."""

@@ -1,13 +1,12 @@
-"""The wires of the project's own clients over real TCP; virtual.py has those in virtual time.
+"""The wires of the project's own clients over real TCP; virtual.py has the wires of virtual time.
 
 Owns: the sockets of these clients, their deadlines and the timer for them, in the live driver's
-thread.  Never: what a client does (clients/), how messages pass over a link (network/transit.py),
-when a broker answers.
-Kafka: NetworkClient and its Selector.
+thread.  Never: acts as a client (clients/), decides a message's fate on a link
+(network/transit.py). Kafka: NetworkClient and its Selector.
 
-The fabric's latency, loss and cuts hold between a client's id and a broker.  The TCP connection
-itself runs over loopback, which is always up: a request is written to the socket when it has passed
-the link, and a reply is handed to its client when it has.
+The fabric's latency, loss and cuts apply between a client's id and a broker.  The TCP connection
+itself runs over loopback, which is always up: a request is written to the socket after it has
+passed the link, and a reply is given to its client after it has passed the link.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from kcluster.protocol.messages import Message
 READ_SIZE_BYTES: Final = 256 << 10
 MAX_FRAME_BYTES: Final = 100 << 20
 ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}
-"""Where to reach a broker that listens on all addresses."""
+"""The address at which to reach a broker that listens on all addresses."""
 
 _PlainSocket: Final = gevent.monkey.get_original("socket", "socket")
 _READ, _WRITE = 1, 2
@@ -70,7 +69,7 @@ class LiveClients:
         self._client_count = 0
         self._wires: dict[int, LiveWire] = {}
         self.sockets: dict[ClientSocket, None] = {}
-        """Those that are open to the broker, even after their client has closed its end."""
+        """The sockets that are open to the broker, even after their client has closed its end."""
         self.hub = gevent.get_hub()
         self.read_buffer = memoryview(bytearray(READ_SIZE_BYTES))
         self._seed = seed
@@ -78,7 +77,7 @@ class LiveClients:
         self._sequence = 0
         self._timer: Any = None
         self._is_inside = False
-        """Between `enter` and `leave`."""
+        """Whether the code runs between `enter` and `leave`."""
         self._is_closed = False
         self._transit: Transit[ClientSocket] = Transit(
             driver.dispatcher.fabric, self, self, self._on_lost
@@ -88,7 +87,7 @@ class LiveClients:
 
     def add_client(self, client: ClientStateMachine, kafka_id: str = "") -> LiveWire:
         """Start a client; returns its wire, whose `client_id` names links to it.  `kafka_id`: its
-        client.id; without it, one that shows that the client keeps a ledger."""
+        client.id; without it, an id that marks a client with a ledger."""
         client_id = FIRST_CLIENT_ID + self._client_count
         self._client_count += 1
         rng = Random(f"{self._seed}/{client_id}")
@@ -101,7 +100,7 @@ class LiveClients:
         return wire
 
     def remove_client(self, client_id: int) -> None:
-        """Close the connections of a client that is done; it is not notified."""
+        """Close the connections of a finished client, which is not notified."""
         self.enter()
         self._wires.pop(client_id).disconnect_all()
         self.leave()
@@ -123,16 +122,16 @@ class LiveClients:
 
     @property
     def now_us(self) -> int:
-        """Clock: the same in µs."""
+        """Clock: the cluster's time in µs."""
         return self.driver.dispatcher.now_us
 
     def enter(self) -> None:
-        """The hub has called: time has passed."""
+        """Begin a call of the hub: time has passed."""
         self._is_inside = True
         self.driver.wake()
 
     def leave(self) -> None:
-        """Run what is due, and set the timer for what is due next."""
+        """Run all due callbacks, and set the timer for the next one."""
         if self._is_closed:
             return
         self._run_due()
@@ -173,7 +172,7 @@ class LiveClients:
         self._sequence += 1
         heappush(self._heap, (at_us, self._sequence, callback))
         if not self._is_inside:
-            self._arm()  # called by a user in the driver's thread, so no `leave` will follow
+            self._arm()  # a user called in the driver's thread, so no `leave` will follow
 
     # ----------------------------------------------------------- the ends of connections
 
@@ -186,7 +185,7 @@ class LiveClients:
         self._transit.to_broker(sock, request)
 
     def transmit_reply(self, sock: ClientSocket, correlation_id: int, body: Message) -> None:
-        """Send a reply, which was read from the socket, to the client."""
+        """Send a reply from the socket to the client."""
         self._transit.to_client(sock, _SentReply(correlation_id, body))
 
     def hang_up(self, sock: ClientSocket) -> None:
@@ -194,25 +193,25 @@ class LiveClients:
         self._transit.close_from_client(sock)
 
     def on_socket_closed(self, sock: ClientSocket) -> None:
-        """The broker has closed its end of a socket, or never opened it."""
+        """Take note that the broker has closed its end of a socket, or never opened it."""
         self._transit.close_from_broker(sock)
 
     def at_broker(self, connection: ClientSocket, message: _SentRequest) -> bool:
-        """Ends: a request has passed the link."""
+        """Ends: write a request that has passed the link."""
         connection.write(message.data, message.expected)
         return True
 
     def at_client(self, connection: ClientSocket, message: _SentReply) -> None:
-        """Ends: a reply has passed the link."""
+        """Ends: deliver a reply that has passed the link."""
         client = self.clients[connection.client_id]
         client.on_reply(connection.name, message.correlation_id, message.body, self.now_ms)
 
     def close_at_broker(self, connection: ClientSocket) -> None:
-        """Ends: the client has closed the connection, or it is broken."""
+        """Ends: close the broker's end."""
         connection.close_when_sent()
 
     def close_at_client(self, connection: ClientSocket) -> None:
-        """Ends: the end of the connection has passed the link."""
+        """Ends: deliver the end of a connection that has passed the link."""
         self.clients[connection.client_id].on_disconnected(connection.name, self.now_ms)
 
     def _on_link_healed(self, link: Link) -> None:
@@ -223,7 +222,7 @@ class LiveClients:
 
 
 class LiveWire:
-    """A client's access to the brokers: one socket to each, made when it is first used."""
+    """A client's access to the brokers: one socket to each, made on first use."""
 
     def __init__(self, clients: LiveClients, client_id: int, kafka_id: str, rng: Random) -> None:
         self.client_id = client_id
@@ -292,8 +291,7 @@ class ClientSocket(CarriedConnection):
         super().__init__((client_id,), broker_of(name))
         self.client_id = client_id
         self.name = name
-        """The broker's id, plus SECOND_CONNECTION if this is the client's second one to that
-        broker."""
+        """The broker's id, plus SECOND_CONNECTION for the client's second connection to it."""
         self._clients = clients
         self._reader = FrameReader(MAX_FRAME_BYTES)
         self._awaited: deque[tuple[int, int, int]] = deque()
@@ -329,7 +327,7 @@ class ClientSocket(CarriedConnection):
         loop = clients.hub.loop
         self._readable = loop.io(sock.fileno(), _READ)
         self._writable = loop.io(sock.fileno(), _WRITE)
-        # Whether it succeeds shows when the socket becomes writable.
+        # The outcome shows when the socket becomes writable.
         sock.connect_ex((host, port.port))
         self._writable.start(self._on_writable)
 
@@ -399,7 +397,7 @@ class ClientSocket(CarriedConnection):
     def _take(self, frame: memoryview) -> None:
         correlation_id, api_key, version = self._awaited.popleft()
         if api_key == ApiKey.API_VERSIONS and version and _is_refused(frame):
-            version = 0  # in which a broker reports that it does not know the version (KIP-511)
+            version = 0  # a broker reports an unknown version in it (KIP-511)
         answered, body = decode_response_frame(api_key, version, frame)
         assert answered == correlation_id, (answered, correlation_id)
         self._clients.transmit_reply(self, correlation_id, body)
@@ -407,7 +405,7 @@ class ClientSocket(CarriedConnection):
     # --------------------------------------------------------------------------- the end
 
     def on_closed(self) -> None:
-        """The broker has closed its end, or never opened it."""
+        """Close the connection, because the broker has closed its end, or never opened it."""
         self.close()
         self._clients.on_socket_closed(self)
 

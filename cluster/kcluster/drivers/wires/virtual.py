@@ -1,7 +1,7 @@
-"""The wires of the project's own clients in virtual time; tcp.py has those over TCP.
+"""The wires of the project's own clients in virtual time; tcp.py has the wires over TCP.
 
-Owns: a client's wire, the broker's end of its connections, the ids of clients in the fabric.
-Never: what a client does (clients/), how messages pass over a link (network/transit.py), time
+Owns: a client's wire, the broker's end of its connections, the ids of clients in the fabric. Never:
+acts as a client (clients/), decides a message's fate on a link (network/transit.py), moves time
 (virtual_time.py).  Kafka: NetworkClient and its Selector, without the bytes.
 """
 
@@ -38,15 +38,14 @@ class ClientConnection(CarriedConnection):
         self.connection_id = connection_id
         self.client_id = client_id
         self.name = broker_id
-        """The broker's id, plus SECOND_CONNECTION if this is the client's second one to that
-        broker."""
+        """The broker's id, plus SECOND_CONNECTION for the client's second connection to it."""
         self.is_accepted = False
-        """By the broker's process, when the first message arrived."""
+        """Whether the broker's process accepted it, when the first message arrived."""
         self.waiting: deque[Request] = deque()
-        """Requests that have arrived, behind the one that is in the broker."""
+        """Requests that have arrived and wait for the one in the broker."""
         self.in_broker: Request | None = None
         self.unanswered = 0
-        """Requests of the client to which no reply has arrived."""
+        """Requests of the client without a reply so far."""
 
     @property
     def is_busy(self) -> bool:
@@ -54,7 +53,7 @@ class ClientConnection(CarriedConnection):
         return self.is_open and self.unanswered > 0
 
     def next_request(self) -> Request | None:
-        """The request that the broker takes now, if it may take one."""
+        """The request that the broker takes now; None if it must not take one."""
         if not self.broker_end_is_open or self.in_broker is not None or not self.waiting:
             return None
         self.in_broker = self.waiting.popleft()
@@ -65,7 +64,7 @@ class ClientWire:
     """A client's access to the brokers: one connection to each, opened on first use.
 
     `client_id`: the client's id in the fabric; `broker_ids`: its bootstrap brokers; `rng`: its own
-    random numbers; `kafka_id`: its client.id, if it is not to show that the client keeps a ledger.
+    random numbers; `kafka_id`: its client.id; without it, an id that marks a client with a ledger.
     """
 
     def __init__(

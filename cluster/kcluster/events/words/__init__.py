@@ -1,14 +1,14 @@
 """The words for events: the one place where a fact becomes a sentence.
 
 Owns: the text of every kind of event, for terminals, pages and verdicts.  Never: decides anything.
-No code may decide by what it returns (tests/test_tidy.py): facts are read from fields.
+No code may decide by these texts (tests/test_tidy.py): facts are read from fields.
 Kafka: the messages of its logs, e.g. state.change.logger.
 
-`text_of`: the change and its reason, for a line that already names the subject.
-`text_after_subject`: the same, without naming the subject again.
-`sentence_of`: the same, for a line that does not.
+`text_of`: the change and its reason.
+`text_after_subject`: this text for a line that has just named the subject.
+`sentence_of`: this text as a whole sentence, with its subject.
 
-One module for each module of events; reasons.py: why something was changed; lines.py: whole lines.
+There is a module for each module of events, reasons.py for reasons, and lines.py for whole lines.
 """
 
 from kcluster.events.words import brokers, clients, steps, topics  # noqa: F401  # they register

@@ -12,7 +12,7 @@ from kcluster.contract import Event
 
 @singledispatch
 def text_of(event: Event) -> str:
-    """What happened and why, in one line."""
+    """The text of an event and its reason, in one line."""
     raise TypeError(f"no words for {type(event).__name__}")
 
 

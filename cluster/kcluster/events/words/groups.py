@@ -47,7 +47,7 @@ def _(event: GroupRebalanced) -> str:
 
 
 def rebalance_text(reason: AnyRebalanceReason) -> str:
-    """Why a group rebalanced."""
+    """The reason for a rebalance, in words."""
     match reason:
         case MemberAdded(member=member, instance_id=None, client_reason=why):
             return f"new member {member} joined; {_client_reason(why)}"
@@ -102,7 +102,7 @@ _DEPARTURES: Final = {
 
 
 def departure_text(event: GroupMemberLeft) -> str:
-    """What a member did when it left, or why it was removed."""
+    """A member's departure in words: its own action, or the reason for its removal."""
     removed = _DEPARTURES.get(event.departure)
     if removed is not None:
         return removed

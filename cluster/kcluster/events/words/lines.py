@@ -1,4 +1,4 @@
-"""Lines made of the words: whole sentences, and short texts of what was done to a cluster.
+"""Lines made of the words: whole sentences, and short texts for actions on a cluster.
 
 Owns: whether a text names its subject, the short texts.  Never: decides anything.
 """
@@ -46,13 +46,13 @@ from kcluster.events.words.network import effect_text, shape_text
 
 
 def sentence_of(event: Event) -> str:
-    """As `text_of`, preceded by the subject unless the text names it."""
+    """The text of an event, preceded by its subject unless the text names it."""
     text = text_of(event)
     return text if isinstance(event, _NAMES_ITS_SUBJECT) else f"{event.subject}: {text}"
 
 
 def text_after_subject(event: Event) -> str:
-    """As `text_of`, for a line in which the subject stands just before it: not named again."""
+    """The text of an event for a line that has just named the subject, which is not named again."""
     text, subject = text_of(event), event.subject
     for beginning in (f"{subject} ", f"topic {subject} ", f"topic {subject}: "):
         if text.startswith(beginning):
@@ -70,7 +70,7 @@ _NAMES_ITS_SUBJECT: Final = (
 
 
 def is_said_by(event: Event, cause: Event) -> bool:
-    """Whether the text of `event` already contains its whole cause."""
+    """Whether the text of `event` already contains the whole text of its cause."""
     if not isinstance(cause, BrokerFenced):
         return False
     reason: AnyReason | None = getattr(event, "reason", None)
@@ -91,7 +91,7 @@ _SHORT: Final[dict[type[Event], str]] = {
 
 
 def short_text(event: Event) -> str:
-    """What was done to the cluster, in a few words: `broker 1 killed`."""
+    """An action on the cluster in a few words: `broker 1 killed`."""
     match event:
         case BrokerDown(how=how):
             return f"{event.subject} {state_after(how)}"

@@ -81,7 +81,7 @@ def _(event: NetworkShaped) -> str:
 
 
 def shape_text(event: NetworkShaped) -> str:
-    """The impairment that was added to links, or that it was removed."""
+    """The impairment that was added to links, in words, or its removal."""
     if event.undone:
         other = ", except for other impairments" if event.remaining else ""
         return f"links restored{other}"
@@ -95,7 +95,7 @@ def shape_text(event: NetworkShaped) -> str:
 def impairment_text(
     latency_us: int, jitter_us: int, distribution: str, loss: float, bytes_per_s: int
 ) -> str:
-    """How a link impairs messages: `latency 30 ms, jitter 10 ms normal, 5% lost`."""
+    """A link's impairment of messages in words: `latency 30 ms, jitter 10 ms normal, 5% lost`."""
     words = []
     if latency_us or jitter_us:
         words.append(f"latency {latency_us / 1000:g} ms")
@@ -142,7 +142,7 @@ def _(event: RuleHit) -> str:
 
 
 def effect_text(effect: AnyEffect) -> str:
-    """What a rule does to a request or to its reply."""
+    """The effect of a rule on a request or its reply, in words."""
     match effect:
         case AnswerError(error=error, after=after):
             return f"answers {error}{' after serving the request' if after else ''}"

@@ -41,7 +41,7 @@ def _(event: LeaderElected) -> str:
 
 
 def election_text(event: LeaderElected) -> str:
-    """Why there was an election, and why this leader."""
+    """The reason for an election and for its choice of leader, in words."""
     choice = _ELECTIONS.get(event.election)
     return reason_text(event.reason) + (f"; {choice}" if choice else "")
 

@@ -1,4 +1,4 @@
-"""Words for why the controller changed something.
+"""Words for the reasons of changes by the controller.
 
 Owns: them.  Never: decides anything.
 """
@@ -37,7 +37,7 @@ _PERIODIC: Final = {
 
 
 def reason_text(reason: AnyReason) -> str:
-    """Why the controller changed a partition."""
+    """The reason for a change of a partition, in words."""
     match reason:
         case Fenced(broker=broker, fencing=fencing, silent_ms=silent_ms):
             return fenced_text(broker, fencing, silent_ms)
