@@ -196,7 +196,7 @@ class Verbs:
         if to not in isr:
             members = ", ".join(map(str, isr)) or "empty"
             raise ClusterError(f"broker {to} is not in the ISR of {topic}-{partition} ({members})")
-        self._dispatcher.deliver(self.settled.controller_id, MoveLeader(topic, partition, to))
+        self._dispatcher.dispatch(self.settled.controller_id, MoveLeader(topic, partition, to))
 
     def elect(
         self, topic: str, partition: int, unclean: bool, on_answer: Callable[[object], None]

@@ -28,7 +28,7 @@ from kcluster.web.problems import (
 from kcluster.web.routes import JSON, Route, Runs, url_map
 
 if TYPE_CHECKING:
-    from kcluster.web.gate import Gate
+    from kcluster.web.access import AccessControl
     from kcluster.web.limits import WebLimits
 
 _HEADERS: Final = {
@@ -43,12 +43,12 @@ StartResponse = Callable[..., Any]
 class WebApplication:
     """Answers the requests of one server."""
 
-    def __init__(self, server: ServerSide, gate: Gate, limits: WebLimits) -> None:
+    def __init__(self, server: ServerSide, access: AccessControl, limits: WebLimits) -> None:
         import kcluster.web.api  # registers the routes
 
         assert kcluster.web.api is not None
         self._server = server
-        self._gate = gate
+        self._access = access
         self._limits = limits
         self._urls = url_map()
 
@@ -63,11 +63,11 @@ class WebApplication:
         return response(environ, start)
 
     def _answer(self, request: Request) -> Response:
-        self._gate.check_host(request)
+        self._access.check_host(request)
         check_query(request)
         route, named = self._find(request)
         if not route.is_open:
-            self._gate.check_token(request)
+            self._access.check_token(request)
         check_body(request, route, self._limits.body_bytes)
         call = ApiCall(self._server, request, route, named)
         with self._lease(named):

@@ -23,9 +23,9 @@ from gevent.lock import BoundedSemaphore
 from gevent.threadpool import ThreadPool
 
 from kcluster.operations.errors import ClusterError
+from kcluster.web.access import AccessControl
 from kcluster.web.application import WebApplication
 from kcluster.web.connection import LimitedServer
-from kcluster.web.gate import Gate
 from kcluster.web.held import HeldCluster, HeldClusters
 from kcluster.web.limits import WebLimits
 from kcluster.web.problems import EXPECTED, overloaded
@@ -64,7 +64,9 @@ class WebServer:
         self.token = token or secrets.token_urlsafe(24)
         self.is_stopping = False
         is_public = host not in (LOOPBACK, "localhost", "::1")
-        self._application = WebApplication(self, Gate(self.token, names, is_public), limits)
+        self._application = WebApplication(
+            self, AccessControl(self.token, names, is_public), limits
+        )
         self._socket = bound_socket(host, port)
         self.port: int = self._socket.getsockname()[1]
         self._hub: Any = None
