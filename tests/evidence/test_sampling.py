@@ -13,8 +13,8 @@ from kcluster.checks.verdict import Verdict, judge
 from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.sampling import SamplingRecorder
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.invariants.observed import ObservedPartition
 from kcluster.operations.status import controller_image
 from kcluster.partition.replica import Replica

@@ -185,8 +185,16 @@ class Heal(Action, frozen=True):
         Targets | None, TARGETS, "The nodes whose links are restored; without it all."
     ] = None
 
+    others: Annotated[
+        Targets | None, TARGETS, "Only the links between `nodes` and these; without it all."
+    ] = None
+
     def do(self, stage: Stage) -> None:
-        stage.verbs.network.heal(None if self.nodes is None else stage.nodes(self.nodes))
+        nodes, others = (
+            None if targets is None else stage.nodes(targets)
+            for targets in (self.nodes, self.others)
+        )
+        stage.verbs.network.heal(nodes, others)
 
     RECORDED_FROM = (NetworkHealed, NetworkShaped)
 

@@ -9,31 +9,36 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from kcluster.cli.control.session import ControlSession
 
 if TYPE_CHECKING:
     from kcluster.web.server import WebServer
 
-_SERVER: Final = "web server"
 _LOCK: Final = threading.Lock()
+
+
+class PageServer(Struct):
+    """The part of a cluster's handle in which its server is kept."""
+
+    web: WebServer
 
 
 def page_url(session: ControlSession, port: int = 0) -> str:
     """The address of the cluster's page, with the token; starts the server if there is none.
     ClusterError if the port is taken."""
     with _LOCK:
-        server: WebServer | None = session.cluster.belongings.get(_SERVER)
-        if server is None:
-            server = session.cluster.belongings[_SERVER] = _start(session, port)
-        return server.page_url(session.name)
+        server = session.cluster.parts.of(PageServer, lambda: PageServer(_start(session, port)))
+        return server.web.page_url(session.name)
 
 
 def close_page(session: ControlSession) -> None:
     """Stop the server, if there is one."""
     with _LOCK:
-        server: WebServer | None = session.cluster.belongings.pop(_SERVER, None)
+        server = session.cluster.parts.drop(PageServer)
     if server is not None:
-        server.stop()
+        server.web.stop()
 
 
 def _start(session: ControlSession, port: int) -> WebServer:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from kcluster.config.files.problems import unknown
 from kcluster.contract import CONTROLLER_ID
 from kcluster.network.graph import graph_of
-from kcluster.network.node_ids import FIRST_CLIENT_ID, FIRST_OUTSIDE_ID
+from kcluster.network.node_ids import FIRST_OUTSIDE_ID
 from kcluster.network.shapes import DISTRIBUTIONS, LinkShape
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.links import Links
@@ -164,14 +164,6 @@ class NetworkControl:
         if not found:
             raise ClusterError(f"host {pattern}: clients have no addresses in virtual time")
         return found
-
-    def node(self, node: int) -> int:
-        """The id, if it is a broker's, the controller's or a client's; else ClusterError."""
-        if node not in self.servers and node not in self._dispatcher.fabric.clients:
-            there = ", ".join(map(str, self._plan.addresses))
-            text = f"there is no broker {node}; the brokers are {there}"
-            raise ClusterError(text if node < FIRST_CLIENT_ID else f"there is no client {node}")
-        return node
 
     @property
     def _own(self) -> dict[int, str]:

@@ -24,7 +24,7 @@ from typing import Final, Protocol, TypeVar
 from msgspec import Struct
 
 from kcluster.evidence.recorder import Recorder
-from kcluster.operations.network_verbs import NetworkFault
+from kcluster.handle.network import NetworkFault
 from kcluster.packaged import is_packaged
 
 C = TypeVar("C", bound=type)

@@ -15,6 +15,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from kcluster.actions.base import repair_all
+from kcluster.actions.performing import Performed
 from kcluster.config.files.tree import Scalar
 from kcluster.contract import Note
 from kcluster.events.render import note_values
@@ -24,7 +25,7 @@ from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.loader import parse_action, read_action
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.schema import step_schema
-from kcluster.scenario.perform import Performed, late_problem, perform_step, undo
+from kcluster.scenario.perform import late_problem, perform_step, undo
 from kcluster.web.api.waiting import not_in_time, settle_limit_s, wait_for_condition
 from kcluster.web.call import ApiCall
 from kcluster.web.held import HeldCluster
