@@ -9,7 +9,6 @@ Times are whole ms since the run began.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Any
 
 from kcluster.clients.ledger import Partition
 from kcluster.json_types import JsonObject
@@ -60,7 +59,7 @@ def application_counts(record: RunRecord) -> dict[str, int]:
     return counts
 
 
-def marks_in_logs(record: RunRecord, began_ms: int) -> dict[Partition, list[tuple[Any, ...]]]:
+def marks_in_logs(record: RunRecord, began_ms: int) -> dict[Partition, list[tuple[object, ...]]]:
     """By partition: (problem, first offset, when it was appended, last offset, when, in words).
     Problems of records whose append was not recorded are left out."""
     if not record.problems:

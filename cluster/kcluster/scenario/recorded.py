@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ from kcluster.config.topology.model import Topology
 from kcluster.config.topology.specs import BrokerSpec, TopicSpec
 from kcluster.contract import Event, Note
 from kcluster.events.topics import TopicCreated
+from kcluster.json_types import JsonObject
 from kcluster.scenario.actions import ACTIONS
 
 AFTER_MS: Final = 5_000
@@ -32,7 +33,7 @@ class RecordedClient(Struct):
     a workload, without its times, which are in ms after the start."""
 
     kind: str
-    keys: dict[str, Any]
+    keys: JsonObject
     start_ms: int
     stop_ms: int | None = None
 
@@ -151,7 +152,7 @@ def _workload(clients: Sequence[RecordedClient]) -> list[str]:
     return ["workload:", *(f"  {kind}: {_flow(values)}" for kind, values in by_kind.items())]
 
 
-def topology_values(topology: Topology) -> dict[str, Any]:
+def topology_values(topology: Topology) -> JsonObject:
     """A topology as the keys of a file, without what is the default, ports and addresses."""
     network = {
         "default_latency_ms": topology.network.default_latency_ms,

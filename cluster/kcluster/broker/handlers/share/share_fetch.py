@@ -14,7 +14,7 @@ Versions:
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from typing import Final, final
 
 from kcluster.broker import registry
 from kcluster.broker.broker import Broker
@@ -350,7 +350,7 @@ class PendingShareFetch(ParkedShareFetch):
             data.acknowledge_error_code = outcome.error
             data.acknowledge_error_message = outcome.message or None
             by_key[key] = data
-        topics: dict[bytes, Any] = {}
+        topics: dict[bytes, m.ShareFetchResponse.ShareFetchableTopicResponse] = {}
         for (topic_id, _), data in by_key.items():
             topic = topics.get(topic_id)
             if topic is None:
