@@ -459,7 +459,7 @@ class NameTarget(Target, frozen=True, kw_only=True):
         if self.name in finder.clients:
             return (finder.clients[self.name],)
         known = (*finder.names, *finder.clients)
-        meant = nearest(self.name, (*known, *_PLAIN_WORDS)) or self._broker_meant(finder)
+        meant = self._broker_meant(finder) or nearest(self.name, (*known, *_PLAIN_WORDS))
         hint = f"did you mean {meant}?" if meant else f"there are {TARGETS_SHOWN}"
         raise WrongName(f"{self.name}: no such node; {hint}")
 
