@@ -11,7 +11,6 @@ and other parts.  Only the coordinators take the broker, as `CoordinatorBroker`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from kcluster.broker.coordinator import GroupCoordinator
 from kcluster.broker.coordinator.share_state.coordinator import ShareCoordinator
@@ -117,7 +116,7 @@ class Broker:
         """Add an effect to the current step."""
         self._outbox.emit(effect)
 
-    def reply(self, request: Request, body: Any) -> None:
+    def reply(self, request: Request, body: object) -> None:
         """Answer a request, now or after it was parked; None: nothing is sent (acks=0)."""
         if request.connection_id < 0:
             peer = -1 - request.connection_id
@@ -132,12 +131,14 @@ class Broker:
         """Note what happened; the id returned can be the cause of a later note."""
         return self._outbox.note(event, cause)
 
-    def ask_controller(self, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int) -> None:
+    def ask_controller(
+        self, body: object, on_answer: Answered, timeout_ms: int, now_ms: int
+    ) -> None:
         """Ask the controller; `on_answer(None, now_ms)` when no answer came in time."""
         self.peers.ask_controller(body, on_answer, timeout_ms, now_ms)
 
     def ask_broker(
-        self, broker_id: int, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int
+        self, broker_id: int, body: object, on_answer: Answered, timeout_ms: int, now_ms: int
     ) -> None:
         """Ask a broker, maybe this one; `on_answer(None, now_ms)` when no answer came in time."""
         self.peers.ask(broker_id, body, on_answer, timeout_ms, now_ms)

@@ -211,7 +211,7 @@ class Verbs:
             raise WrongName(f"broker {to} has no replica of {name}, which is on {replicas}")
         if to not in found.isr:
             raise ClusterError(f"broker {to} is not in the ISR of {name} ({members})")
-        self._dispatcher.deliver(self.settled.controller_id, MoveLeader(topic, partition, to))
+        self._dispatcher.dispatch(self.settled.controller_id, MoveLeader(topic, partition, to))
 
     def elect(
         self, topic: str, partition: int, unclean: bool, on_answer: Callable[[object], None]

@@ -311,7 +311,7 @@ class LogShard(ABC, Generic[R]):
         else:
 
             def answered(error: ErrorCode, at_ms: int) -> None:
-                # Any error but the loss of leadership comes with a watermark past the offset.
+                # Every error but the loss of leadership comes with a watermark past the offset.
                 if self.active and error is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
                     callback(at_ms)
 

@@ -12,7 +12,7 @@ transactions.  Kafka's retries come with its sender's next turn, these after RET
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -158,5 +158,5 @@ class MarkerSender:
 
         self._broker.timers.set(self._timer(transactional_id), now_ms + RETRY_MS, send)
 
-    def _timer(self, transactional_id: str) -> tuple[Any, ...]:
+    def _timer(self, transactional_id: str) -> tuple[object, ...]:
         return ("markers", self._shard, transactional_id)
