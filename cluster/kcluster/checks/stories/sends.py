@@ -1,4 +1,4 @@
-"""What became of a producer's request, and what happened between two of its attempts.
+"""The fate of a producer's request, and the events between two of its attempts.
 
 Owns: the links about requests, answers and errors of producers.  Never: guesses: each link is a
 note, an answer or an error in a client's ledger.  Kafka: no counterpart.
@@ -17,7 +17,7 @@ from kcluster.invariants.observed import Append
 from kcluster.protocol.errors import error_of
 
 MAX_ERRORS: Final = 4
-"""A chain shows this many errors of a client; more would add nothing."""
+"""The number of errors of a client that a chain shows; more would add nothing."""
 
 
 def request_of(append: Append) -> str:
@@ -40,7 +40,7 @@ def code_of(body: object, partition: Partition) -> int:
 
 
 def error_answered(facts: Facts, append: Append, partition: Partition) -> Iterator[Link]:
-    """The error that the producer of an append got, if it got one."""
+    """The error that the producer of an append received, if it received one."""
     answer = facts.answer(append.request)
     if answer is not None:
         code = code_of(answer[2].body, partition)
@@ -68,7 +68,7 @@ def errors_of(
 
 
 def meanwhile(facts: Facts, partition: Partition, from_ms: int, to_ms: int) -> Iterator[Link]:
-    """Changes of leader in that time with their causes, and what was done to the cluster."""
+    """Changes of leader in that time with their causes, and operations on the cluster."""
     changes = [note for note, _ in facts.of_partition(partition, LeaderChange)]
     for note in between(changes, from_ms, to_ms):
         yield from facts.with_causes(note)
