@@ -24,23 +24,11 @@ import msgspec
 
 from kcluster.events.partitions import BecameLeader, LeaderElected
 from kcluster.events.reasons import ElectionKind, Requested
-from kcluster.pipeline.audit import audit
+from kcluster.evidence.rows import SendAnomaly
+from kcluster.pipeline.audit import ANOMALY_OF, audit
 from kcluster.pipeline.session import open_session
 from kcluster.pipeline.tables import Tables, find_runs
-from kcluster.runs.record import (
-    CUT,
-    HELD,
-    TABLES,
-    AppendRow,
-    ContentRow,
-    LeaderRow,
-    LogRow,
-    MoveRow,
-    NoteRow,
-    ReadRow,
-    RunInfo,
-    SendRow,
-)
+from kcluster.runs.record import TABLES, NoteRow, RunInfo, SendFate, SendRow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +41,6 @@ TAIL: Final = 10
 EVERY: Final = 1_000
 """Of this many batches, one is appended twice, and two are swapped."""
 BATCH_MS: Final = 10
-BROKERS: Final = (1, 2, 3)
 
 
 class Plan(NamedTuple):
@@ -88,19 +75,7 @@ def write(path: Path, records: int) -> None:
     info = RunInfo(path.name, "virtual", 1, 0, len(plans[0].appends) * BATCH_MS)
     (path / "run.json").write_bytes(encode(info))
     (path / "verdict.json").write_bytes(b"{}")
-    made: dict[str, Iterator[Any]] = {
-        "notes": notes(plans),
-        "sends": sends(plans),
-        "reads": reads(plans),
-        "transactions": iter(()),
-        "errors": iter(()),
-        "appends": appends(plans),
-        "moves": moves(plans),
-        "leaders": leaders(),
-        "logs": logs(plans),
-        "contents": contents(plans),
-        "requests": iter(()),
-    }
+    made: dict[str, Iterator[Any]] = {"notes": notes(plans), "sends": sends(plans)}
     for field, rows in made.items():
         with open(path / TABLES[field][0], "wb") as out:
             out.writelines(encode(row) + b"\n" for row in rows)
@@ -116,100 +91,78 @@ def number_of(batch: int) -> int:
     return batch // 2 * BATCH + 1
 
 
+class Outcome(NamedTuple):
+    """What became of a batch: its first append and, if the log holds it, how often else, and
+    whether it is there before an earlier one of its producer."""
+
+    appended_at: int
+    offset: int
+    epoch: int
+    is_held: bool
+    more_copies: int
+    is_reordered: bool
+
+    @property
+    def anomalies(self) -> tuple[SendAnomaly, ...]:
+        """Of each of its records, as a verdict would have them."""
+        found = {
+            "lost": int(not self.is_held),
+            "duplicated": self.more_copies,
+            "reordered": int(self.is_reordered),
+        }
+        return tuple(
+            SendAnomaly(ANOMALY_OF[fate], "no error was reported", "acks=1", records)
+            for fate, records in found.items()
+            if records
+        )
+
+
+def outcomes_of(plan: Plan) -> dict[int, Outcome]:
+    """By batch, in the order of their sends."""
+    held: dict[int, list[tuple[int, int, int]]] = {}
+    lost: dict[int, tuple[int, int, int]] = {}
+    for at, (batch, epoch, offset, is_held) in enumerate(plan.appends):
+        if is_held:
+            held.setdefault(batch, []).append((at, offset, epoch))
+        else:
+            lost.setdefault(batch, (at, offset, epoch))
+    ahead: dict[str, int] = {}
+    found: dict[int, Outcome] = {}
+    for batch in sorted({**held, **lost}):
+        places, producer = held.get(batch, []), producer_of(batch)
+        first = places[0] if places else lost[batch]
+        is_reordered = bool(places) and first[1] < ahead.get(producer, 0)
+        found[batch] = Outcome(*first, bool(places), max(len(places) - 1, 0), is_reordered)
+        if places:
+            ahead[producer] = max(first[1], ahead.get(producer, 0))
+    return found
+
+
 def sends(plans: list[Plan]) -> Iterator[Any]:
     """A row for each record of each batch."""
     for plan in plans:
-        first: dict[int, tuple[int, int]] = {}
-        for at, (batch, _, offset, _) in enumerate(plan.appends):
-            first.setdefault(batch, (at, offset))
-        for batch in sorted(first):
-            at, offset = first[batch]
+        for batch, outcome in outcomes_of(plan).items():
+            sent_ms, is_held = outcome.appended_at * BATCH_MS, outcome.is_held
             for index in range(BATCH):
                 yield SendRow(
-                    producer_of(batch),
-                    TOPIC,
-                    plan.partition,
-                    f"{plan.partition}:{batch}:{index}",
-                    1,
-                    False,
-                    "acked",
-                    offset + index,
-                    at * BATCH_MS,
-                    at * BATCH_MS + 5,
-                    1,
-                    "",
-                    number_of(batch) + index,
+                    producer=producer_of(batch),
+                    topic=TOPIC,
+                    partition=plan.partition,
+                    value=f"{plan.partition}:{batch}:{index}",
+                    acks=1,
+                    idempotent=False,
+                    outcome="acked",
+                    offset=outcome.offset + index,
+                    sent_ms=sent_ms,
+                    ended_ms=sent_ms + 5,
+                    attempts=1,
+                    error="",
+                    number=number_of(batch) + index,
+                    fate=SendFate.KEPT if is_held else SendFate.LOST,
+                    at=outcome.offset + index if is_held else -1,
+                    epoch=outcome.epoch,
+                    anomalies=outcome.anomalies,
                 )
-
-
-def reads(plans: list[Plan]) -> Iterator[Any]:
-    """One consumer reads all records that are in the log at the end."""
-    for plan in plans:
-        for at, (batch, _, offset, is_held) in enumerate(plan.appends):
-            for index in range(BATCH if is_held else 0):
-                value = f"{plan.partition}:{batch}:{index}"
-                yield ReadRow(
-                    "reader", TOPIC, plan.partition, offset + index, value, False, at * BATCH_MS + 7
-                )
-
-
-def appends(plans: list[Plan]) -> Iterator[Any]:
-    """A row for each batch."""
-    for plan in plans:
-        for at, (_, epoch, offset, _) in enumerate(plan.appends):
-            yield AppendRow(
-                TOPIC,
-                plan.partition,
-                at * BATCH_MS + 1,
-                epoch + 1,
-                epoch,
-                offset,
-                offset + BATCH - 1,
-                "client-100000",
-                BROKERS,
-            )
-
-
-def moves(plans: list[Plan]) -> Iterator[Any]:
-    """Each replica's offsets move with each batch."""
-    for plan in plans:
-        for at, (_, _, offset, _) in enumerate(plan.appends):
-            for broker in BROKERS:
-                end = offset + BATCH
-                yield MoveRow(TOPIC, plan.partition, at * BATCH_MS + broker, broker, end, end)
-
-
-def contents(plans: list[Plan]) -> Iterator[Any]:
-    """A row for each batch; its neighbours belong to the other producer."""
-    for plan in plans:
-        copies: dict[tuple[int, bool], int] = {}
-        for at, (batch, epoch, offset, is_held) in enumerate(plan.appends):
-            copy = copies.get((batch, is_held), 0)
-            copies[batch, is_held] = copy + 1
-            yield ContentRow(
-                TOPIC,
-                plan.partition,
-                HELD if is_held else CUT,
-                epoch,
-                -1 if is_held else at * BATCH_MS + 1,
-                offset,
-                producer_of(batch),
-                number_of(batch),
-                BATCH,
-                copy,
-            )
-
-
-def logs(plans: list[Plan]) -> Iterator[Any]:
-    """The bounds of each log."""
-    for plan in plans:
-        yield LogRow(TOPIC, plan.partition, 0, 0, plan.appends[-1][2] + BATCH)
-
-
-def leaders() -> Iterator[Any]:
-    """One row per partition; only the replicas matter."""
-    for number in range(PARTITIONS):
-        yield LeaderRow(TOPIC, number, 0, 1, 0, BROKERS, (), BROKERS)
 
 
 def notes(plans: list[Plan]) -> Iterator[Any]:
@@ -229,23 +182,14 @@ def notes(plans: list[Plan]) -> Iterator[Any]:
 
 def expected(records: int) -> tuple[int, int, int]:
     """The run's (lost, duplicated, reordered) records, counted batch by batch."""
-    lost = duplicated = reordered = 0
+    counts = [0, 0, 0]
     for number in range(PARTITIONS):
-        plan = plan_of(number, records // PARTITIONS // BATCH)
-        held: dict[int, list[int]] = {}
-        for batch, _, offset, is_held in plan.appends:
-            held.setdefault(batch, [])
-            if is_held:
-                held[batch].append(offset)
-        ahead: dict[str, int] = {}
-        for batch in sorted(held):
-            places, producer = held[batch], producer_of(batch)
-            lost += not places
-            duplicated += max(len(places) - 1, 0)
-            if places:
-                reordered += places[0] < ahead.get(producer, 0)
-                ahead[producer] = max(places[0], ahead.get(producer, 0))
-    return lost * BATCH, duplicated * BATCH, reordered * BATCH
+        for outcome in outcomes_of(plan_of(number, records // PARTITIONS // BATCH)).values():
+            counts[0] += not outcome.is_held
+            counts[1] += outcome.more_copies
+            counts[2] += outcome.is_reordered
+    lost, duplicated, reordered = (count * BATCH for count in counts)
+    return lost, duplicated, reordered
 
 
 def main() -> None:

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.docs_pages import ROOT, documents, fenced
 from tests.warm_pytest import WarmPytest
@@ -98,7 +99,7 @@ def warm_pytest() -> Iterator[WarmPytest]:
         yield warm
 
 
-def console_sessions() -> Iterator[pytest.param]:
+def console_sessions() -> Iterator[ParameterSet]:
     for document in documents():
         shown = [one for one in fenced(document) if one.language == "console" and not one.not_run]
         if document.startswith("docs/tutorials/"):
@@ -113,7 +114,7 @@ def console_sessions() -> Iterator[pytest.param]:
             yield pytest.param(document, text, id=f"{document}:{line}", marks=marks)
 
 
-def python_tests() -> Iterator[pytest.param]:
+def python_tests() -> Iterator[ParameterSet]:
     for document in documents():
         for block in fenced(document):
             if block.language == "python" and "\ndef test_" in block.text and not block.not_run:

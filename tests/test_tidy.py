@@ -25,13 +25,14 @@ MAX_FUNCTION_LINES, MAX_LINE_CHARS = 70, 100
 LONG_FILE_LINES = 600
 """A file is as long as its one subject; above this it may have two, which is worth a look."""
 
-_CORE = "contract packaged timers deaths protocol metadata events config partition"
+_CORE = "json_types contract packaged timers deaths protocol metadata events config partition"
 _RUNNING = f"{_CORE} controller broker network faults clients runtime operations drivers"
 _JUDGED = f"{_RUNNING} invariants evidence checks runs"
 LAYERS = {
     "version": "",
     "collector": "",
     "plain_output": "",
+    "json_types": "",
     "contract": "",
     "packaged": "",
     "extras": "",
@@ -39,8 +40,8 @@ LAYERS = {
     "deaths": "",
     "protocol": "contract packaged timers",
     "metadata": "contract protocol",
-    "events": "contract deaths protocol",
-    "config": "contract packaged protocol",
+    "events": "json_types contract deaths protocol",
+    "config": "json_types contract packaged protocol",
     "partition": "contract timers protocol metadata events config",
     "controller": _CORE,
     "broker": _CORE,

@@ -15,7 +15,8 @@ def test_timers__run_in_order_of_deadline_then_of_setting() -> None:
 
 
 def test_timers__setting_again_moves_a_deadline_and_cancelling_removes_it() -> None:
-    timers, ran = Timers(), []
+    timers = Timers()
+    ran: list[int] = []
     timers.set("moved", 10, ran.append)
     timers.set("moved", 30, ran.append)
     timers.set("cancelled", 10, ran.append)

@@ -141,7 +141,9 @@ def pythons_at_hand() -> list[str]:
             shutil.which(f"python3.{minor}"),
             *sorted(root.glob(f"versions/3.{minor}.*/bin/python")),
         ]
-        for python in filter(None, named):
+        for python in named:
+            if python is None:
+                continue
             probe = "import sys, venv; print(sys.implementation.name, *sys.version_info[:2])"
             ended = subprocess.run(
                 [python, "-c", probe], capture_output=True, text=True, check=False

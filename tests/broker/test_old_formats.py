@@ -27,7 +27,7 @@ def one_of(version: str = "2.8", **configs: str) -> OneBroker:
     return one
 
 
-def produce(one: OneBroker, version: int, records: bytes, acks: int = 1) -> Any:
+def produce(one: OneBroker, version: int, records: bytes | bytearray, acks: int = 1) -> Any:
     body = produce_request("orders", 0, records, acks=acks, timeout_ms=1_000)
     return one.ask(ApiKey.PRODUCE, version, body).responses[0].partition_responses[0]
 

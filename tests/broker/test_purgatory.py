@@ -19,7 +19,8 @@ class Parked(DelayedOperation):
 
 
 def test_purgatory__expires_in_order_of_deadline_whatever_the_wait() -> None:
-    purgatory, expired = Purgatory(), []
+    purgatory = Purgatory()
+    expired: list[Parked] = []
     late, early = Parked(expired), Parked(expired)
     purgatory.park(late, 500, now_ms=0)
     purgatory.park(early, 100, now_ms=10)
@@ -32,7 +33,8 @@ def test_purgatory__expires_in_order_of_deadline_whatever_the_wait() -> None:
 
 
 def test_purgatory__a_completed_operation_neither_expires_nor_sets_a_deadline() -> None:
-    purgatory, expired = Purgatory(), []
+    purgatory = Purgatory()
+    expired: list[Parked] = []
     done, waiting = Parked(expired), Parked(expired)
     purgatory.park(done, 100, now_ms=0)
     purgatory.park(waiting, 100, now_ms=50)
@@ -45,7 +47,8 @@ def test_purgatory__a_completed_operation_neither_expires_nor_sets_a_deadline() 
 
 
 def test_purgatory__an_operation_completed_by_another_does_not_expire() -> None:
-    purgatory, expired = Purgatory(), []
+    purgatory = Purgatory()
+    expired: list[Parked] = []
     other = Parked(expired)
 
     class Finisher(Parked):
@@ -60,7 +63,8 @@ def test_purgatory__an_operation_completed_by_another_does_not_expire() -> None:
 
 
 def test_purgatory__a_long_wait_does_not_retain_completed_operations() -> None:
-    purgatory, expired = Purgatory(), []
+    purgatory = Purgatory()
+    expired: list[Parked] = []
     purgatory.park(Parked(expired), 30_000, now_ms=0)
     for _ in range(10_000):
         quick = Parked(expired)
@@ -74,7 +78,8 @@ def test_purgatory__a_long_wait_does_not_retain_completed_operations() -> None:
 
 
 def test_purgatory__is_empty_after_waits_of_every_length() -> None:
-    purgatory, expired = Purgatory(), []
+    purgatory = Purgatory()
+    expired: list[Parked] = []
     for wait_ms in range(1, 10_000):
         quick = Parked(expired)
         purgatory.park(quick, 1_000_000 + wait_ms, now_ms=0)

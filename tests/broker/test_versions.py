@@ -19,7 +19,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import TELEMETRY, ApiKey
 from kcluster.protocol.errors import ErrorCode, ProtocolError
 from kcluster.protocol.framing import encode_request_frame
-from kcluster.protocol.releases import releases
+from kcluster.protocol.releases import Release, releases
 
 OLD = [release for release in releases().values() if release is not LATEST]
 
@@ -41,7 +41,7 @@ def asked_by() -> m.ApiVersionsRequest:
 
 
 @pytest.mark.parametrize("release", OLD, ids=lambda release: release.name)
-def test_listed__equals_the_releases_list_limited_to_apis_here(release) -> None:
+def test_listed__equals_the_releases_list_limited_to_apis_here(release: Release) -> None:
     rows = {key: (low, high) for key, low, high in listed(release)}
     assert rows == {
         key: versions
@@ -84,7 +84,9 @@ def test_channel__a_restart_as_another_release_changes_the_list() -> None:
 
 
 @pytest.mark.parametrize(("version", "listed"), [("2.3", []), ("2.4", [(0, 3)]), ("3.9", [(0, 4)])])
-def test_too_new__the_answer_has_the_versions_since_2_4(version: str, listed) -> None:
+def test_too_new__the_answer_has_the_versions_since_2_4(
+    version: str, listed: list[tuple[int, int]]
+) -> None:
     response = too_new(releases()[version])
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert [(api.min_version, api.max_version) for api in response.api_keys] == listed
@@ -99,7 +101,9 @@ def test_too_new__the_answer_has_the_versions_since_2_4(version: str, listed) ->
         ("4.0", [("metadata.version", 7, 25)]),
     ],
 )
-def test_api_versions__features_are_those_of_the_release(version: str, features) -> None:
+def test_api_versions__features_are_those_of_the_release(
+    version: str, features: list[tuple[str, int, int]]
+) -> None:
     response = build_api_versions(asked_by(), 3, 17, {}, releases()[version])
     assert [
         (feature.name, feature.min_version, feature.max_version)

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from kcluster.broker.coordinator.consumer import change
+from kcluster.broker.coordinator.consumer import heartbeat
+from kcluster.broker.coordinator.consumer.reconcile import reconcile
 from kcluster.broker.coordinator.coordinator import GroupCoordinator
 from kcluster.broker.coordinator.log_shard import LogShard
 from kcluster.broker.coordinator.offsets import OffsetStore
@@ -23,6 +24,7 @@ from kcluster.broker.coordinator.transactions.markers import MarkerSender
 from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
 from kcluster.broker.share import window
 from kcluster.broker.share.acquisition import _Acquisition
+from kcluster.broker.share.in_flight import AVAILABLE, AcknowledgeType
 from kcluster.partition import producers
 from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import ErrorCode
@@ -181,33 +183,33 @@ def a_tombstone_alone_breaks_the_load(patch: pytest.MonkeyPatch) -> None:
 
 def holders_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     """KAFKA-16147: a partition counts as free while its member has not revoked it."""
-    sound = change.reconcile
+    sound = reconcile
 
-    def reconcile(member: Any, to: Any) -> Any:
+    def broken(member: Any, to: Any) -> Any:
         return sound(member, structs.replace(to, is_taken=lambda *_: False))
 
-    patch.setattr(change, "reconcile", reconcile)
+    patch.setattr(heartbeat, "reconcile", broken)
 
 
 def pending_offsets_are_not_waited_for(patch: pytest.MonkeyPatch) -> None:
     """Before KIP-447: whoever takes over begins with the offsets before an open transaction."""
-    patch.setattr(OffsetStore, "is_pending", lambda *_: False)
+    patch.setattr(OffsetStore, "unstable", lambda *_: frozenset())
 
 
 def accepted_records_are_released(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(window._STATE_AFTER, window.AcknowledgeType.ACCEPT, window.AVAILABLE)
+    patch.setitem(window._STATE_AFTER, AcknowledgeType.ACCEPT, AVAILABLE)
 
 
 def writes_of_old_leaders_are_stored(patch: pytest.MonkeyPatch) -> None:
     """The share coordinator does not compare leader epochs."""
-    sound = ShareStateShard.write
+    sound = ShareStateShard.update
 
-    def write(self: Any, partition: Any, state_epoch: int, leader_epoch: int, *more: Any) -> None:
+    def update(self: Any, partition: Any, state_epoch: int, leader_epoch: int, *more: Any) -> Any:
         entry = self.entries.get(partition)
         newest = leader_epoch if entry is None else max(leader_epoch, entry.leader_epoch)
-        sound(self, partition, state_epoch, newest, *more)
+        return sound(self, partition, state_epoch, newest, *more)
 
-    patch.setattr(ShareStateShard, "write", write)
+    patch.setattr(ShareStateShard, "update", update)
 
 
 def gaps_count_as_acknowledged(patch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from kcluster.checks.processing import (
 from kcluster.checks.processing_words import problem_text
 from kcluster.clients.ledger import ReadRecord
 from kcluster.events.clients import Departure, GroupMemberExpired, GroupMemberLeft, GroupRebalanced
+from kcluster.events.rebalance_reasons import MembersLeft
 from kcluster.evidence.group_history import Commit, Departed, Generation, GroupHistory
 
 P = ("orders", 0)
@@ -32,7 +33,7 @@ def commit(offset: int, at_ms: int, generation: int = 1, error: str = "") -> Com
 
 
 def generation(number: int, at_ms: int) -> Generation:
-    return Generation(at_ms, GroupRebalanced("billing", number, (MEMBER,), ""))
+    return Generation(at_ms, GroupRebalanced("billing", number, (MEMBER,), MembersLeft(())))
 
 
 def facts(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Any
+
 import pytest
 
 from kcluster.checks.remedies import Remedy, RemedyKind
@@ -53,25 +56,9 @@ def test_verdict__replicas_that_differ_at_the_end_are_a_violation() -> None:
     log = next(iter(stage.plan.disks[2]))
     own, other = log.segments[0].batches[0], bytearray(log.segments[0].batches[0].buffer)
     other[17] ^= 0xFF
-    log.segments[0].batches[0] = type(own)(
-        *(
-            getattr(own, name)
-            for name in (
-                "base_offset",
-                "last_offset",
-                "leader_epoch",
-                "attributes",
-                "base_timestamp",
-                "max_timestamp",
-                "producer_id",
-                "producer_epoch",
-                "base_sequence",
-                "record_count",
-                "size_bytes",
-            )
-        ),
-        bytes(other),
-    )
+    differs = copy(own)
+    differs.buffer = bytes(other)
+    log.segments[0].batches[0] = differs
     verdict = stage.verdict()
     assert verdict.outcome == INVALID
     (violation,) = verdict.violations
@@ -156,7 +143,8 @@ def test_verdict__of_a_broken_cluster_names_the_command_that_ends_the_unknown() 
 
 
 def test_verdict__since_a_moment_what_was_lost_before_is_no_matter_of_a_test() -> None:
-    stage = Stage(**{"unclean.leader.election.enable": "true"})
+    unclean: dict[str, Any] = {"unclean.leader.election.enable": "true"}
+    stage = Stage(**unclean)
     hand = stage.hand()
     stage.cut(1, 2)
     stage.cut(1, 3)

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-import kcluster
+from kcluster import __file__ as kcluster_file
 from tests.rig.patience import PATIENCE_S
 
-CODE = str(Path(kcluster.__file__).parents[1])
+CODE = str(Path(kcluster_file).parents[1])
 """The build under test: the source, or the modules compiled from it."""
 
 

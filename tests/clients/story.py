@@ -24,12 +24,12 @@ class Story:
 
     def __init__(self, seed: int = 1, brokers: int = 3, config: Any = None, **topic: Any) -> None:
         spec = {"partitions": 1, "replication_factor": 3} | topic
-        config = {"group.initial.rebalance.delay.ms": 0} | (config or {})
-        topology = Topology.of(brokers=brokers, topics={TOPIC: spec}, config=config)
+        settings: dict[str, Any] = {"group.initial.rebalance.delay.ms": 0} | (config or {})
+        topology = Topology.of(brokers=brokers, topics={TOPIC: spec}, config=settings)
         self.driver = VirtualRig(topology, seed)
         self.driver.open()
         assert self.driver.run_until_condition(self.driver.verbs.settled.all_serving, 60_000)
-        self.began_ms = self.driver.now_ms
+        self.began_ms: int = self.driver.now_ms
         self.ledger = Ledger()
         self.client_ids: dict[str, int] = {}
 
@@ -58,7 +58,7 @@ class Story:
     def _add(self, name: str, client: Any) -> None:
         self.client_ids[name] = self.driver.add_client(client).client_id
 
-    def ask(self, broker_id: int, api_key: int, version: int, body: Any) -> Any:
+    def ask(self, broker_id: int, api_key: ApiKey, version: int, body: Any) -> Any:
         answer = self.driver.ask(broker_id, api_key, version, body)
         assert self.until(lambda: answer.body is not None)
         return answer.body
@@ -67,7 +67,7 @@ class Story:
 
     @property
     def now_ms(self) -> int:
-        return self.driver.now_ms - self.began_ms
+        return int(self.driver.now_ms) - self.began_ms
 
     def until(self, condition: Callable[[], bool], limit_ms: int = 60_000) -> bool:
         return self.driver.run_until_condition(condition, limit_ms)

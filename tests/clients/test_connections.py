@@ -53,7 +53,9 @@ class Brokers:
     def connect(self, connection: int) -> m.ApiVersionsRequest:
         """The first request on a connection."""
         self.client.is_ready(connection, 0)
-        return self.taken(ApiKey.API_VERSIONS)
+        request = self.taken(ApiKey.API_VERSIONS)
+        assert isinstance(request, m.ApiVersionsRequest)
+        return request
 
     def taken(self, api_key: int, version: int = 5) -> Any:
         connection, key, sent_version, body = self.requests.pop()

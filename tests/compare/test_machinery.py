@@ -18,7 +18,8 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 
 OLDER = REFERENCES[1]
-VALUES = {"now": 1_795_000_000_000, "topic": "t1", "topic_id": b"x" * 16, "port_1": 9092}
+NOW_MS = 1_795_000_000_000
+VALUES = {"now": NOW_MS, "topic": "t1", "topic_id": b"x" * 16, "port_1": 9092}
 
 
 def values() -> Values:
@@ -29,7 +30,7 @@ def test_filling__placeholders_become_values_of_their_type() -> None:
     body = {"topics": [{"name": "{topic}", "partitions": [{"timestamp": "{now+5}"}]}]}
     request = request_of("ListOffsets", body, values())
     assert request.topics[0].name == "t1"
-    assert request.topics[0].partitions[0].timestamp == VALUES["now"] + 5
+    assert request.topics[0].partitions[0].timestamp == NOW_MS + 5
     assert values().fill("a-{topic}") == "a-t1"
 
 

@@ -101,11 +101,12 @@ class Controller:
         while self.now_ms < end:
             next_beat = self.now_ms + HEARTBEAT_MS - self.now_ms % HEARTBEAT_MS
             deadline = self.node.deadline_ms
-            tick_first = deadline is not None and deadline <= min(next_beat, end)
-            self.now_ms = max(self.now_ms, deadline) if tick_first else min(next_beat, end)
-            if tick_first:
+            if deadline is not None and deadline <= min(next_beat, end):
+                self.now_ms = max(self.now_ms, deadline)
                 self.step(Tick())
-            elif self.now_ms == next_beat:
+                continue
+            self.now_ms = min(next_beat, end)
+            if self.now_ms == next_beat:
                 for broker in sorted(self.epochs):
                     if broker not in self.silent:
                         self.heartbeat(broker)
@@ -152,7 +153,7 @@ class Controller:
             answer.delta.apply_to(image)
         return image
 
-    def heartbeat(self, broker: int, follow: bool = True, **wants: bool) -> Any:
+    def heartbeat(self, broker: int, follow: bool = True, **wants: Any) -> Any:
         if follow:
             self.follow(broker)
         return self.ask(

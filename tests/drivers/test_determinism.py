@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import kcluster
+from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.virtual import VirtualDriver
-from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.protocol.apis import ApiKey
 from tests.rig.requests import batch, produce_request
 
@@ -24,7 +24,7 @@ CODE_PATH = os.pathsep.join((str(Path(kcluster.__file__).parents[1]), str(ROOT))
 class Sender:
     """Sends a record to a random broker every few ms, whether it leads or not."""
 
-    def start(self, wire: ClientWire, now_ms: int) -> None:
+    def start(self, wire: Wire, now_ms: int) -> None:
         self.wire = wire
         self.deadline_ms: int | None = now_ms
 

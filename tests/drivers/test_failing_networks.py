@@ -114,7 +114,7 @@ def test_verbs__refuse_the_impossible_with_a_reason(world: Any) -> None:
         (lambda: world.slow_link(1, 2, distribution="norml"), "did you mean normal"),
     ):
         with pytest.raises(ClusterError, match=words):
-            call()
+            call()  # type: ignore[no-untyped-call]  # lambdas of a world of any kind
 
 
 def test_rack__isolate_cuts_off_all_its_brokers(make_world: Any) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
 import pytest
 
+from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
 from kcluster.deaths import DeathKind
 from kcluster.drivers.virtual import VirtualDriver
-from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.operations.errors import ClusterError
+from kcluster.partition.log.log import Log
 from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.records.batches import Batch
 from tests.rig.requests import batch, produce_request
 
 SEEDS = range(1, 13)
@@ -24,7 +27,7 @@ WAYS = tuple(DeathKind)
 class Sender:
     """Sends a record to some broker for some partition every few ms, until it is stopped."""
 
-    def start(self, wire: ClientWire, now_ms: int) -> None:
+    def start(self, wire: Wire, now_ms: int) -> None:
         self.wire = wire
         self.deadline_ms: int | None = now_ms
 
@@ -116,5 +119,5 @@ def test_faults__replicas_agree_after_random_faults_are_healed(seed: int) -> Non
             assert [bytes(batch.buffer) for batch in batches] == contents
 
 
-def all_batches(log: Any) -> list[Any]:
+def all_batches(log: Log) -> Sequence[Batch]:
     return log.read(log.log_start_offset, 1 << 40, log.log_end_offset, True)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kcluster import rule
+from kcluster.events.network import RuleHit
 from kcluster.faults.rules import Rule
 from kcluster.operations.errors import ClusterError
 from kcluster.protocol import messages as m
@@ -66,6 +67,7 @@ def test_rules__the_third_call_gets_an_error_and_is_not_appended(stage: Stage) -
     assert found == [0, 0, ErrorCode.NOT_LEADER_OR_FOLLOWER, 0]
     assert stage.end() == 3
     (hit,) = stage.hits()
+    assert isinstance(hit.event, RuleHit)
     assert (hit.event.api, hit.event.broker, hit.event.client_id[:4]) in (
         ("Produce", 1, "test"),
         ("Produce", 1, "clie"),

@@ -9,7 +9,7 @@ import pytest
 
 from kcluster import rule
 from kcluster.config.topology.model import Topology
-from kcluster.contract import ConnectionClosed, Event
+from kcluster.contract import ConnectionClosed, Input
 from kcluster.drivers.wires.tcp import LiveClients
 from kcluster.network.shapes import RESET_US, LinkShape
 from kcluster.operations.verbs import death_kind
@@ -66,7 +66,7 @@ class VirtualSide(VirtualRig):
         self.client = Listening()
         self.add_client(self.client)
 
-    def call(self, function: Callable[[], Any]) -> Any:
+    def do(self, function: Callable[[], Any]) -> Any:
         result = function()
         self.time.settle()
         return result
@@ -79,18 +79,18 @@ class LiveSide(LiveRig):
         super().__init__(TOPOLOGY)
         self.dispatcher = self.driver.dispatcher
         self.client = Listening()
-        self.wires = self.call(lambda: LiveClients(self.driver, 1))
-        self.call(lambda: self.wires.add_client(self.client))
+        self.wires = self.do(lambda: LiveClients(self.driver, 1))
+        self.do(lambda: self.wires.add_client(self.client))
 
-    def call(self, function: Callable[[], Any]) -> Any:
+    def do(self, function: Callable[[], Any]) -> Any:
         return self.driver.call(function).result(PATIENCE_S)
 
     def run_for(self, duration_ms: int) -> None:
-        until_ms = self.call(self.driver.now_ms) + duration_ms
+        until_ms = self.do(self.driver.now_ms) + duration_ms
         self.wait(lambda: self.driver.now_ms() >= until_ms, "time")
 
     def finish(self) -> None:
-        self.call(self.wires.close)
+        self.do(self.wires.close)
         super().finish()
 
 
@@ -109,7 +109,7 @@ def wait(side: Any, condition: Callable[[], bool], what: str = "such state") -> 
 def ask(side: Any, broker_id: int = 1) -> int:
     """Have the client ask for metadata; its correlation id."""
     wire, body = side.client.wire, m.MetadataRequest(topics=None)
-    number: int = side.call(lambda: wire.send(broker_id, ApiKey.METADATA, 9, body))
+    number: int = side.do(lambda: wire.send(broker_id, ApiKey.METADATA, 9, body))
     return number
 
 
@@ -117,7 +117,7 @@ def produce(side: Any) -> int:
     """Have the client append one record to orders-0."""
     body = produce_request("orders", 0, batch(b"value"), acks=1)
     wire = side.client.wire
-    number: int = side.call(lambda: wire.send(1, ApiKey.PRODUCE, 11, body))
+    number: int = side.do(lambda: wire.send(1, ApiKey.PRODUCE, 11, body))
     return number
 
 
@@ -137,7 +137,7 @@ def closed_at(dispatcher: Dispatcher, node_id: int) -> list[ConnectionClosed]:
     """A list that collects the connections whose end a broker learns of."""
     seen: list[ConnectionClosed] = []
 
-    def tap(now_us: int, to: int, event: Event) -> None:
+    def tap(now_us: int, to: int, event: Input) -> None:
         if to == node_id and isinstance(event, ConnectionClosed):
             seen.append(event)
 
@@ -149,9 +149,9 @@ def delay(side: Any, latency_ms: int, *, of: str = "both") -> None:
     node = side.client.wire.client_id
     fabric = side.dispatcher.fabric
     if of in ("requests", "both"):
-        side.call(lambda: fabric.set_latency(node, 1, latency_ms, one_way=True))
+        side.do(lambda: fabric.set_latency(node, 1, latency_ms, one_way=True))
     if of in ("replies", "both"):
-        side.call(lambda: fabric.set_latency(1, node, latency_ms, one_way=True))
+        side.do(lambda: fabric.set_latency(1, node, latency_ms, one_way=True))
 
 
 def test_close__messages_sent_before_it_still_arrive(side: Any) -> None:
@@ -159,7 +159,7 @@ def test_close__messages_sent_before_it_still_arrive(side: Any) -> None:
     delay(side, 30)
     before = log_end(side)
     produce(side)
-    side.call(lambda: side.client.wire.disconnect(1))
+    side.do(lambda: side.client.wire.disconnect(1))
     wait(side, lambda: log_end(side) == before + 1)
     assert side.client.heard == [], "its client has closed its end"
 
@@ -168,7 +168,7 @@ def test_close__messages_over_a_new_connection_arrive_too(side: Any) -> None:
     delay(side, 30)
     before = log_end(side)
     produce(side)
-    side.call(lambda: side.client.wire.disconnect(1))
+    side.do(lambda: side.client.wire.disconnect(1))
     wait(side, lambda: log_end(side) == before + 1)
 
 
@@ -176,11 +176,11 @@ def test_close__during_a_cut_is_found_by_the_broker_when_the_link_heals(side: An
     connect(side)
     seen = closed_at(side.dispatcher, 1)
     node = side.client.wire.client_id
-    side.call(lambda: side.verbs.links.cut(node, 1))
-    side.call(lambda: side.client.wire.disconnect(1))
+    side.do(lambda: side.verbs.links.cut(node, 1))
+    side.do(lambda: side.client.wire.disconnect(1))
     side.run_for(20)
     assert seen == []
-    side.call(side.verbs.links.heal)
+    side.do(side.verbs.links.heal)
     wait(side, lambda: len(seen) == 1)
     assert side.client.heard == []
 
@@ -190,12 +190,12 @@ def test_close__by_the_broker_during_a_cut_is_found_by_the_client_when_the_link_
 ) -> None:
     connect(side)
     node = side.client.wire.client_id
-    side.call(lambda: side.verbs.links.cut(node, 1))
-    side.call(lambda: side.verbs.kill(1, death_kind("kill")))
-    side.call(lambda: side.verbs.start(1))
+    side.do(lambda: side.verbs.links.cut(node, 1))
+    side.do(lambda: side.verbs.kill(1, death_kind("kill")))
+    side.do(lambda: side.verbs.start(1))
     side.run_for(20)
     assert side.client.heard == []
-    side.call(side.verbs.links.heal)
+    side.do(side.verbs.links.heal)
     wait(side, lambda: side.client.ends == 1)
 
 
@@ -205,7 +205,7 @@ def test_close__by_the_broker_reaches_the_client_after_the_links_delay(side: Any
     connect(side)
     delay(side, 200)
     before = log_end(side)
-    name = side.call(lambda: side.verbs.add_rule(rule(api="Metadata", close="before", times=1)))
+    name = side.do(lambda: side.verbs.add_rule(rule(api="Metadata", close="before", times=1)))
     ask(side)
     side.run_for(250)
     assert side.client.heard == [], "the end is under way"
@@ -214,13 +214,13 @@ def test_close__by_the_broker_reaches_the_client_after_the_links_delay(side: Any
     side.run_for(600)
     assert log_end(side) == before
     assert side.client.heard == [(0, None)], "and once only"
-    side.call(lambda: side.verbs.remove_rule(name))
+    side.do(lambda: side.verbs.remove_rule(name))
 
 
 def test_close__by_the_broker_is_a_separate_event(side: Any) -> None:
     connect(side)
     seen = closed_at(side.dispatcher, 1)
-    side.call(lambda: side.verbs.add_rule(rule(api="Metadata", close="before")))
+    side.do(lambda: side.verbs.add_rule(rule(api="Metadata", close="before")))
     ask(side)
     wait(side, lambda: side.client.ends == 1)
     wait(side, lambda: len(seen) == 1)
@@ -229,7 +229,7 @@ def test_close__by_the_broker_is_a_separate_event(side: Any) -> None:
 def test_connect__a_request_in_flight_to_a_broker_that_died_is_refused(side: Any) -> None:
     delay(side, 150)
     ask(side)
-    side.call(lambda: side.verbs.kill(1, death_kind("kill")))
+    side.do(lambda: side.verbs.kill(1, death_kind("kill")))
     side.run_for(180)
     assert side.client.heard == [], "it arrived just now"
     wait(side, lambda: side.client.ends == 1)
@@ -238,21 +238,21 @@ def test_connect__a_request_in_flight_to_a_broker_that_died_is_refused(side: Any
 def test_connect__a_broker_restarted_before_arrival_accepts(side: Any) -> None:
     delay(side, 30)
     number = ask(side)
-    side.call(lambda: side.verbs.kill(1, death_kind("kill")))
-    side.call(lambda: side.verbs.start(1))
+    side.do(lambda: side.verbs.kill(1, death_kind("kill")))
+    side.do(lambda: side.verbs.start(1))
     wait(side, lambda: bool(side.client.heard))
     assert side.client.replies == [number]
 
 
 def lose_next(side: Any, link: tuple[int, int], function: Callable[[], Any]) -> None:
     """Call `function`; its message over this link is lost for good."""
-    layers = side.call(
+    layers = side.do(
         lambda: side.verbs.links.shape(
             (link[0],), (link[1],), LinkShape(loss=0.999_999_999), one_way=True
         )
     )
     function()
-    side.call(lambda: side.verbs.links.remove_layers(layers))
+    side.do(lambda: side.verbs.links.remove_layers(layers))
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import pytest
 
 from kcluster.contract import Event, Note, Request
 from kcluster.events import KINDS
-from kcluster.events.brokers import BrokerFenced, Fencing
+from kcluster.events.brokers import BrokerFenced
 from kcluster.events.clients import AssignedPartitions, GroupAssigned
 from kcluster.events.partitions import IsrShrunk, LeaderElected
-from kcluster.events.reasons import ElectionKind, Unfenced
+from kcluster.events.reasons import ElectionKind, Fencing, Unfenced
 from kcluster.events.render import (
     KIND_WIDTH,
     FoldedNotes,
@@ -34,9 +34,11 @@ from tests.rig.requests import produce_topic
 ORDERS_ID = bytes(range(16))
 
 
-def note(kind: type[Event], partition: int, cause: tuple[int, int] | None = None) -> Note:
-    event = (
-        kind(
+def note(
+    kind: type[LeaderElected | IsrShrunk], partition: int, cause: tuple[int, int] | None = None
+) -> Note:
+    event: Event = (
+        LeaderElected(
             topic="orders",
             partition=partition,
             old_leader=1,
@@ -47,7 +49,7 @@ def note(kind: type[Event], partition: int, cause: tuple[int, int] | None = None
             election=ElectionKind.IN_SYNC,
         )
         if kind is LeaderElected
-        else kind(
+        else IsrShrunk(
             topic="orders",
             partition=partition,
             old_isr=(1, 2),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -98,7 +99,7 @@ def test_recorder__sees_members_of_a_large_group_that_join_one_by_one_together()
     costs = []
     for size in (LARGE_GROUP, 2 * LARGE_GROUP):
         join_until(size)
-        costs.append(calls_of(lambda until=size + 10: join_until(until)))
+        costs.append(calls_of(partial(join_until, size + 10)))
     assert costs[1] - costs[0] <= 10, "no member reads all others again"
     group.t.run_for(LOOK_MS)
     assert len(recorder.states.groups.newest["g"].members) == group.joined

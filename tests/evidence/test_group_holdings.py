@@ -11,7 +11,8 @@ from kcluster.evidence.group_holdings import held_twice
 from kcluster.evidence.recorder import Recorder
 from kcluster.protocol.errors import ErrorCode
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.play.running import RunResult, run_scenario
+from kcluster.scenario.play.phases import RunResult
+from kcluster.scenario.play.running import run_scenario
 from tests.broker.coordinator.streams.declared import declared, part
 from tests.broker.coordinator.streams.streams_members import StreamsThread, settle
 from tests.broker.coordinator.test_real_brokers import coordinator

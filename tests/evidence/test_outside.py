@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kcluster.checks.anomalies import find_anomalies
+from kcluster.checks.anomalies.base import Anomaly
 from kcluster.clients.ledger import Ledger, Outcome
 from kcluster.evidence.finals import read_finals
 from kcluster.evidence.outside import outside_ledger
@@ -11,7 +12,7 @@ from kcluster.protocol.apis import ApiKey
 from tests.rig.stage import Stage
 
 
-def seen(stage: Stage):
+def seen(stage: Stage) -> tuple[Ledger, list[Anomaly]]:
     """The ledger and anomalies that brokers alone would show of our own clients."""
     stage.recorder.check_last_step()
     ledger, names = outside_ledger(stage.recorder, Ledger(), lambda _: False)

@@ -98,6 +98,20 @@ def python_admin(bootstrap: str) -> Iterator[kafka.KafkaAdminClient]:
         admin.close()
 
 
+def _taken(
+    poll: Callable[[], list[Read]], is_enough: Callable[[list[Read]], bool], what: str
+) -> list[Read]:
+    """Poll until it is enough."""
+    taken: list[Read] = []
+
+    def polled() -> bool:
+        taken.extend(poll())
+        return is_enough(taken)
+
+    until(polled, what)
+    return taken
+
+
 def python_poll(consumer: kafka.KafkaConsumer, timeout_ms: int = 300) -> list[Read]:
     """The records of one poll.  This client abandons a join in progress at the timeout and joins
     again: with short timeouts a group may never become stable."""
@@ -110,9 +124,9 @@ def python_poll(consumer: kafka.KafkaConsumer, timeout_ms: int = 300) -> list[Re
 
 def python_take(consumer: kafka.KafkaConsumer, count: int) -> list[Read]:
     """Poll until there are `count` records."""
-    taken: list[Read] = []
-    until(lambda: taken.extend(python_poll(consumer)) or len(taken) >= count, f"{count} records")
-    return taken
+    return _taken(
+        lambda: python_poll(consumer), lambda taken: len(taken) >= count, f"{count} records"
+    )
 
 
 def python_read(bootstrap: str, topic: str) -> list[Read]:
@@ -123,15 +137,11 @@ def python_read(bootstrap: str, topic: str) -> list[Read]:
         consumer.assign(parts)
         consumer.seek_to_beginning()
         ends = consumer.end_offsets(parts)
-        taken: list[Read] = []
-        until(
-            lambda: (
-                taken.extend(python_poll(consumer))
-                or all(consumer.position(part) >= ends[part] for part in parts)
-            ),
+        return _taken(
+            lambda: python_poll(consumer),
+            lambda _: all(consumer.position(part) >= ends[part] for part in parts),
             f"end of {topic}",
         )
-        return taken
 
 
 def python_filled(bootstrap: str, topic: str, count: int) -> kafka.TopicPartition:
@@ -197,18 +207,12 @@ def confluent_poll(consumer: confluent_kafka.Consumer, timeout_s: float = 0.05) 
     for message in consumer.consume(1_000, timeout_s):
         error = message.error()
         if error is None:
-            headers = tuple(message.headers() or ())
+            partition, offset = message.partition(), message.offset()
+            assert partition is not None
+            assert offset is not None
+            headers: Any = tuple(message.headers() or ())
             at_ms = message.timestamp()[1]
-            taken.append(
-                Read(
-                    message.partition(),
-                    message.offset(),
-                    message.key(),
-                    message.value(),
-                    headers,
-                    at_ms,
-                )
-            )
+            taken.append(Read(partition, offset, message.key(), message.value(), headers, at_ms))
         else:
             assert error.retriable() or not error.fatal(), error
     return taken
@@ -216,9 +220,9 @@ def confluent_poll(consumer: confluent_kafka.Consumer, timeout_s: float = 0.05) 
 
 def confluent_take(consumer: confluent_kafka.Consumer, count: int) -> list[Read]:
     """Consume until there are `count` records."""
-    taken: list[Read] = []
-    until(lambda: taken.extend(confluent_poll(consumer)) or len(taken) >= count, f"{count} records")
-    return taken
+    return _taken(
+        lambda: confluent_poll(consumer), lambda taken: len(taken) >= count, f"{count} records"
+    )
 
 
 def confluent_read(bootstrap: str, topic: str) -> list[Read]:
@@ -263,12 +267,14 @@ def confluent_values(
 
         def at_end() -> bool:
             for message in consumer.consume(1_000, 0.1):
-                error = message.error()
+                error, value, partition = message.error(), message.value(), message.partition()
+                assert partition is not None
                 if error is None:
-                    values.append(message.value())
-                    ended.discard(message.partition())
+                    assert value is not None
+                    values.append(value)
+                    ended.discard(partition)
                 elif error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
-                    ended.add(message.partition())
+                    ended.add(partition)
             return len(ended) == partitions
 
         until(at_end, f"end of {topic}", limit_s)

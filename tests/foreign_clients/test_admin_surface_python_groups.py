@@ -101,11 +101,11 @@ def test_admin_surface__groups_are_listed_by_state_type_and_broker(
     assert found() == found(states_filter=["Empty"]) == found(types_filter=["classic"]) == empty
     assert found(states_filter=["Stable"]) == found(types_filter=["consumer"]) == []
     assert sorted(len(found(broker_ids=[broker])) for broker in BROKERS) == [0, 0, 1]
-    found = python.describe_groups([group, NOBODY])
-    assert (found[group]["group_state"], found[group]["error"]) == ("Empty", None)
-    assert {"READ", "DELETE"} <= set(found[group]["authorized_operations"])
-    assert found[NOBODY]["group_state"] == "Dead"
-    assert "GroupIdNotFoundError" in found[NOBODY]["error"]
+    described = python.describe_groups([group, NOBODY])
+    assert (described[group]["group_state"], described[group]["error"]) == ("Empty", None)
+    assert {"READ", "DELETE"} <= set(described[group]["authorized_operations"])
+    assert described[NOBODY]["group_state"] == "Dead"
+    assert "GroupIdNotFoundError" in described[NOBODY]["error"]
 
 
 def test_admin_surface__a_group_with_a_member_is_not_changed_until_it_is_removed(

@@ -6,7 +6,7 @@ Java's share consumer is tested with Kafka's tools (tests/compat).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,6 +31,10 @@ ACCEPT, RELEASE, REJECT = (
 )
 
 
+Place = tuple[str | None, int | None, int | None]
+"""Topic, partition, offset."""
+
+
 class ShareMember:
     """A share consumer that acknowledges each record by itself.
 
@@ -43,8 +47,8 @@ class ShareMember:
         self.consumer.set_acknowledgement_commit_callback(self._on_commit)
         self.got: Counter[bytes] = Counter()
         self.accepted: set[bytes] = set()
-        self._values: dict[tuple[str, int, int], bytes] = {}
-        self._accepting: set[tuple[str, int, int]] = set()
+        self._values: dict[Place, bytes] = {}
+        self._accepting: set[Place] = set()
 
     def poll(self, ack: Any = ACCEPT) -> None:
         """Take what there is and acknowledge it."""
@@ -52,14 +56,23 @@ class ShareMember:
             if message.error() is not None:
                 continue
             place = (message.topic(), message.partition(), message.offset())
-            self.got[message.value()] += 1
-            self._values[place] = message.value()
+            value = message.value()
+            assert value is not None
+            self.got[value] += 1
+            self._values[place] = value
             if ack is ACCEPT:
                 self._accepting.add(place)
             else:
                 self._accepting.discard(place)
             self.consumer.acknowledge(message, ack)
         self.consumer.commit_async()
+
+    def poll_until(self, condition: Callable[[], bool], what: str, ack: Any = ACCEPT) -> None:
+        def holds() -> bool:
+            self.poll(ack)
+            return condition()
+
+        until(holds, what)
 
     def _on_commit(self, offsets: Any, failure: Any) -> None:
         if failure is None:
@@ -117,19 +130,19 @@ def test_share_groups__members_share_one_partition(own: Cluster) -> None:
 def test_share_groups__released_records_come_again_and_rejected_ones_do_not(own: Cluster) -> None:
     fill(own, range(10))
     with share_members(own, "g", 1) as (member,):
-        until(lambda: member.poll(RELEASE) or set(member.got) == numbers(10), "10 records")
-        until(lambda: member.poll(REJECT) or min(member.got.values()) >= 2, "them again")
+        member.poll_until(lambda: set(member.got) == numbers(10), "10 records", RELEASE)
+        member.poll_until(lambda: min(member.got.values()) >= 2, "them again", REJECT)
         fill(own, range(10, 20))
-        until(lambda: member.poll() or member.accepted >= numbers(20) - numbers(10), "the next")
+        member.poll_until(lambda: member.accepted >= numbers(20) - numbers(10), "the next")
     assert all(member.got[value] == 1 for value in numbers(20) - numbers(10))
 
 
 def test_share_groups__the_delivery_count_has_a_limit(own: Cluster) -> None:
     fill(own, range(3))
     with share_members(own, "g", 1) as (member,):
-        until(lambda: member.poll(RELEASE) or min(member.got.values(), default=0) >= 5, "5 times")
+        member.poll_until(lambda: min(member.got.values(), default=0) >= 5, "5 times", RELEASE)
         fill(own, range(3, 4))
-        until(lambda: member.poll() or b"3" in member.accepted, "the next record")
+        member.poll_until(lambda: b"3" in member.accepted, "the next record")
     assert [member.got[b"%d" % number] for number in range(3)] == [5, 5, 5]
 
 

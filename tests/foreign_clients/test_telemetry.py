@@ -47,6 +47,6 @@ def test_telemetry__librdkafka_pushes_the_subscribed_metrics(watched: Cluster) -
         producer.produce("watched", b"v")
         producer.flush(LIMIT_S)
         watched.wait_for(event=kind(TelemetryPushed), since=0, timeout_s=LIMIT_S)
-    pushes = [entry for entry in watched.events() if isinstance(entry.event, TelemetryPushed)]
-    assert pushes[0].event.subject == "watched"
-    assert pushes[0].event.size_bytes > 0
+    pushes = [e.event for e in watched.events() if isinstance(e.event, TelemetryPushed)]
+    assert pushes[0].subject == "watched"
+    assert pushes[0].size_bytes > 0

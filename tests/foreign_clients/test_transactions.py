@@ -183,10 +183,12 @@ class Copier:
             if not self._read:
                 self._poll()
             message = self._read.pop()
+            offset = message.offset()
+            assert offset is not None
             self.producer.begin_transaction()
             self.producer.produce(self.sink, message.value())
             self.producer.send_offsets_to_transaction(
-                [ck.TopicPartition("source", 0, message.offset() + 1)],
+                [ck.TopicPartition("source", 0, offset + 1)],
                 self.consumer.consumer_group_metadata(),
                 LIMIT_S,
             )

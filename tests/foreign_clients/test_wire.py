@@ -52,7 +52,7 @@ def error_of(answer: Any) -> ErrorCode:
     return ErrorCode(answer.responses[0].partition_responses[0].error_code)
 
 
-def batch_of(*values: bytes, **producer: int) -> bytes:
+def batch_of(*values: bytes, **producer: Any) -> bytes:
     records = [Record(at, NOW_MS, None, value, ()) for at, value in enumerate(values)]
     return bytes(build_batch(records, **producer))
 

@@ -51,9 +51,9 @@ def fetch() -> Any:
 def decay(running: Cluster) -> None:
     """Bits of the first batch change on the disks, which share it."""
     (log,) = (log for log in running.plan.disks[1] if log.segments)
-    log.segments[0].batches[0].buffer[HEADER_BYTES + 40 :] = b"\xff" * (
-        log.segments[0].batches[0].size_bytes - HEADER_BYTES - 40
-    )
+    first = log.segments[0].batches[0]
+    assert isinstance(first.buffer, bytearray)
+    first.buffer[HEADER_BYTES + 40 :] = b"\xff" * (first.size_bytes - HEADER_BYTES - 40)
 
 
 def test_unreadable__is_a_line_of_the_verdict(cluster: Cluster) -> None:

@@ -127,7 +127,7 @@ def test_draft__partitions_with_different_numbers_of_replicas__all_have_the_leas
 def test_draft__kafkas_default_of_one_replica__is_kept_where_the_default_here_is_three() -> None:
     default = DescribedConfig("default.replication.factor", "1", "DEFAULT_CONFIG")
     brokers = tuple(DescribedBroker(number) for number in (1, 2, 3))
-    configs = {broker.id: (default,) for broker in brokers}
+    configs: dict[int, tuple[DescribedConfig, ...]] = {broker.id: (default,) for broker in brokers}
     draft = draft_topology(DescribedCluster("x", brokers=brokers, broker_configs=configs))
     assert draft.config == {"default.replication.factor": "1"}
 

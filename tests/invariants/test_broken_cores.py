@@ -12,7 +12,8 @@ from kcluster.broker.replication.isr import IsrChanges
 from kcluster.controller.partitions.partitions import Partitions
 from kcluster.partition.replica import FollowerProgress, Replica
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.play.running import RunResult, run_scenario
+from kcluster.scenario.play.phases import RunResult
+from kcluster.scenario.play.running import run_scenario
 
 pytestmark = pytest.mark.pure_python  # a class of the extension cannot be broken on purpose
 

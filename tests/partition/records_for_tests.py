@@ -17,13 +17,15 @@ CONFIG = TopicConfig()
 EVERYTHING = 1 << 40
 
 
-def sent(count: int = 1, *, timestamp: int = NOW_MS, key: bytes | None = b"k", **more: Any):
+def sent(
+    count: int = 1, *, timestamp: int = NOW_MS, key: bytes | None = b"k", **more: Any
+) -> bytearray:
     """A batch as a producer sends it; `more` goes to build_batch."""
     records = [Record(0, timestamp, key, b"v%d" % i) for i in range(count)]
     return build_batch(records, **more)
 
 
-def keyed(*pairs: tuple[str, str | None], timestamp: int = NOW_MS, **more: Any):
+def keyed(*pairs: tuple[str, str | None], timestamp: int = NOW_MS, **more: Any) -> bytearray:
     """A batch of records with these keys and values."""
     records = [
         Record(0, timestamp, key.encode(), None if value is None else value.encode())
@@ -47,7 +49,7 @@ def new_log() -> Log:
 
 def append(
     log: Log,
-    data: bytearray,
+    data: bytes | bytearray | memoryview,
     *,
     epoch: int = 0,
     now_ms: int = NOW_MS,
@@ -57,7 +59,7 @@ def append(
     """Append as leader records that must be accepted; return the batches."""
     appended = log.append_as_leader(data, epoch, now_ms, config, **more)
     assert appended.error == ErrorCode.NONE, appended
-    return appended.batches
+    return list(appended.batches)
 
 
 def filled(*counts: int, epoch: int = 0, config: TopicConfig = CONFIG, **more: Any) -> Log:

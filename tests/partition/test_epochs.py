@@ -81,7 +81,9 @@ def test_epoch_for_offset(offset: int, epoch: int) -> None:
         (0, []),
     ],
 )
-def test_truncate_from_end__drops_epochs_that_start_there_or_later(end_offset: int, left) -> None:
+def test_truncate_from_end__drops_epochs_that_start_there_or_later(
+    end_offset: int, left: list[tuple[int, int]]
+) -> None:
     epochs = cache((2, 5), (4, 9), (6, 20))
     epochs.truncate_from_end(end_offset)
     assert epochs.entries == left

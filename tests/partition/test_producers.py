@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kcluster.partition.producers import (
     NO_STATE,
     SNAPSHOT_INTERVAL_BATCHES,
     AppendedBatch,
+    ProducerState,
     ProducerStates,
     SequenceRefusal,
     advance,
@@ -20,7 +23,7 @@ from kcluster.protocol.records.records import Batch, Record, build_batch, parse_
 
 
 def batch(
-    sequence: int, count: int = 1, *, epoch: int = 0, offset: int = 0, pid: int = 7, **more
+    sequence: int, count: int = 1, *, epoch: int = 0, offset: int = 0, pid: int = 7, **more: Any
 ) -> Batch:
     data = build_batch(
         [Record(0, 1_000, b"k", b"v")] * count,
@@ -41,7 +44,7 @@ def marker(
     return built
 
 
-def after(*batches: Batch):
+def after(*batches: Batch) -> ProducerState:
     state = NO_STATE
     for appended in batches:
         state = advance(state, appended)
@@ -78,7 +81,7 @@ def test_check__the_last_five_batches_are_recognized_as_duplicates(sequence: int
         (batch(12, epoch=-5), ErrorCode.INVALID_PRODUCER_EPOCH),
     ],
 )
-def test_check__refuses(sent, error: ErrorCode) -> None:
+def test_check__refuses(sent: Batch, error: ErrorCode) -> None:
     refusal = check(FIVE_TO_ELEVEN, sent)
     assert isinstance(refusal, SequenceRefusal)
     assert refusal.error == error

@@ -124,7 +124,7 @@ def one(parent: Path, name: str) -> Path:
 
 
 def damage(source: Path, copy: Path) -> Path:
-    """A copy with an invalid line, a truncated line, and without reads and verdict."""
+    """A copy with an invalid line, a truncated line, and without verdict."""
     shutil.copytree(source, copy)
     sends = (copy / "sends.jsonl").read_bytes().splitlines(keepends=True)
     sends[2] = b'{"producer": 7}\n'
@@ -132,7 +132,6 @@ def damage(source: Path, copy: Path) -> Path:
     (copy / "sends.jsonl").write_bytes(b"".join(sends))
     with open(copy / "events.jsonl", "ab") as trace:
         trace.write(b"\xff\x00 no JSON\n")
-    (copy / "reads.jsonl").unlink()
     (copy / "verdict.json").unlink()
     return copy
 
@@ -193,12 +192,10 @@ def test_audit__acked_records_that_were_cut_and_whose_transaction_was_aborted_ar
     audited: Audited,
 ) -> None:
     (run,) = [name for name in audited.verdicts if name.startswith("cut")]
-    lines = (audited.parent / run / "contents.jsonl").read_text().splitlines()
-    cut = [row for row in map(json.loads, lines) if row["state"] == "cut"]
-    assert any(row["offset"] <= 60 < row["offset"] + row["count"] for row in cut)
     sends = (audited.parent / run / "sends.jsonl").read_text().splitlines()
     (send,) = [row for row in map(json.loads, sends) if row["value"].startswith("shop:60.")]
     assert (send["outcome"], send["offset"]) == ("acked", 60)
+    assert (send["fate"], send["at"], send["epoch"]) == ("aborted", -1, 0)
     (total,) = [row for row in audited.totals if row["run"] == run]
     assert total["acked"] > 0
     assert {fate: total[fate] for fate in ANOMALY_OF} == dict.fromkeys(ANOMALY_OF, 0)
@@ -219,7 +216,9 @@ def test_audit__epoch_producer_and_cause_are_those_of_the_verdicts_chains(audite
             found = rows[run, *each["partition"], fate, each["allowed"]]
             is_readers = f"read by {each['client']}" in each["text"]
             chain = "\n".join(link["text"] for link in each["chain"])
-            epochs = set(map(int, re.findall(r"leader in epoch (\d+)", chain))) or {None}
+            epochs: set[int | None] = set(
+                map(int, re.findall(r"leader in epoch (\d+)", chain))
+            ) or {None}
             if fate == "reordered":  # its chain names no epochs
                 epochs = {row["epoch"] for row in found}
             assert any(
@@ -253,7 +252,6 @@ def test_audit__bad_input_is_reported_with_its_place_and_the_rest_is_used(audite
         f"{audited.damaged}/{place}"
         for place in (
             "verdict.json",
-            "reads.jsonl",
             f"events.jsonl:{notes}",
             "sends.jsonl:3",
             f"sends.jsonl:{lines}",
@@ -288,12 +286,35 @@ def test_audit__unusable_runs_are_refused(audited: Audited, tmp_path: Path) -> N
     with pytest.raises(RunError, match=r"no run: run\.json is missing"):
         find_runs([tmp_path])
     text = (one(audited.parent, LOSSY) / "run.json").read_text()
-    (tmp_path / "run.json").write_text(text.replace('"format": 3', '"format": 9'))
-    with pytest.raises(RunError, match=r"run\.json: format 9, .*; this version reads format 3$"):
+    reads = "this version reads formats 3 and 4"
+    (tmp_path / "run.json").write_text(text.replace('"format": 4', '"format": 9'))
+    with pytest.raises(RunError, match=rf"run\.json: format 9, .*; {reads}$"):
         find_runs([tmp_path])
-    (tmp_path / "run.json").write_text(text.replace('"format": 3', '"format": 1'))
+    (tmp_path / "run.json").write_text(text.replace('"format": 4', '"format": 1'))
     with pytest.raises(
-        RunError,
-        match=r"format 1, .* reads format 3: run the scenario again: kcluster scenario run",
+        RunError, match=f"format 1, .* {reads}: run the scenario again: kcluster scenario run"
     ):
         find_runs([tmp_path])
+
+
+def test_audit__a_run_without_fates_is_refused_or_named(
+    spark: SparkSession, audited: Audited, tmp_path: Path
+) -> None:
+    source = one(audited.parent, LOSSY)
+    shutil.copytree(source, old := tmp_path / "old")
+    text = (old / "run.json").read_text()
+    (old / "run.json").write_text(text.replace('"format": 4', '"format": 3'))
+    runs, _ = find_runs([old])
+    with pytest.raises(RunError, match=r"format 3, .*; the audit needs format 4: run the scenario"):
+        audit(Tables(spark, runs))
+    shutil.copytree(source, foreign := tmp_path / "foreign")
+    rows = [json.loads(line) for line in (foreign / "sends.jsonl").read_text().splitlines()]
+    for row in rows:
+        del row["fate"], row["anomalies"]
+    (foreign / "sends.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    tables = Tables(spark, find_runs([foreign])[0])
+    found = audit(tables)
+    problem = f"foreign: {len(rows):,} sends have no fate: the run was not judged"
+    assert tables.problems == [problem]
+    found.close()
+    tables.close()

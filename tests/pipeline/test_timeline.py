@@ -12,13 +12,8 @@ from click.testing import CliRunner
 from kcluster.cli.pipeline import audit as pipeline_audit
 from kcluster.cli.pipeline import timeline as pipeline_timeline
 from kcluster.contract import CONTROLLER_ID
-from kcluster.events.brokers import (
-    BrokerDown,
-    BrokerFenced,
-    BrokerStarted,
-    BrokerUnfenced,
-    DeathKind,
-)
+from kcluster.deaths import DeathKind
+from kcluster.events.brokers import BrokerDown, BrokerFenced, BrokerStarted, BrokerUnfenced
 from kcluster.events.network import LinkCut, LinkHealed
 from kcluster.events.partitions import (
     IsrChange,

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from kcluster.clients.ledger import ClientError, Ledger, Outcome, ReadRecord, SentRecord
+from kcluster.clients.wire import Wire
 from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -79,7 +80,8 @@ class Producer:
     def is_idempotent(self) -> bool:
         return self.producer_id >= 0
 
-    def start(self, wire: ClientWire, now_ms: int) -> None:
+    def start(self, wire: Wire, now_ms: int) -> None:
+        assert isinstance(wire, ClientWire)
         self.wire = wire
         self._next_ms = now_ms + wire.rng.randrange(self.every_ms)
         self._work(now_ms)
@@ -271,7 +273,8 @@ class Consumer:
         self._restarted = True
         self._under_way: int | None = None
 
-    def start(self, wire: ClientWire, now_ms: int) -> None:
+    def start(self, wire: Wire, now_ms: int) -> None:
+        assert isinstance(wire, ClientWire)
         self.wire = wire
         self.deadline_ms = now_ms
 
@@ -362,12 +365,13 @@ class Consumer:
 class Asker:
     """Sends single requests and ignores the answers, like an operator's tools."""
 
-    deadline_ms = None
+    deadline_ms: int | None = None
 
     def __init__(self) -> None:
         self.answers: list[Any] = []
 
-    def start(self, wire: ClientWire, now_ms: int) -> None:
+    def start(self, wire: Wire, now_ms: int) -> None:
+        assert isinstance(wire, ClientWire)
         self.wire = wire
 
     def ask(self, broker_id: int, api_key: ApiKey, version: int, body: Any) -> None:

@@ -176,10 +176,8 @@ class Storm:
             Consumer(self.ledger, f"c{number}", TOPIC, number % PARTITIONS, number >= PARTITIONS)
             for number in range(2 * PARTITIONS)
         ]
-        self.client_ids = {
-            client.name: driver.add_client(client).client_id
-            for client in (*self.producers, *self.consumers)
-        }
+        clients: list[Producer | Consumer] = [*self.producers, *self.consumers]
+        self.client_ids = {client.name: driver.add_client(client).client_id for client in clients}
         self.operator = Asker()
         driver.add_client(self.operator)
 

@@ -17,6 +17,7 @@ from kcluster.clients.ledger import Ledger
 from kcluster.controller.membership.membership import Membership
 from kcluster.controller.partitions import elections
 from kcluster.controller.partitions.partitions import Partitions
+from kcluster.events.reasons import ElectionKind
 from kcluster.evidence.outside import outside_ledger
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.partition.producers import ProducerStates
@@ -57,8 +58,8 @@ def any_replica_is_elected(patch: pytest.MonkeyPatch) -> None:
     def choose(partition: Any, is_active: Any, *_: Any) -> Any:
         for broker in reversed(partition.replicas):
             if is_active(broker):
-                return elections._Choice(broker, "any")
-        return elections._Choice(-1, "nobody")
+                return elections._Choice(broker, ElectionKind.IN_SYNC)
+        return elections._Choice(-1, ElectionKind.IN_SYNC)
 
     patch.setattr(elections, "_choose", choose)
 
@@ -76,7 +77,7 @@ def sequences_are_not_checked(patch: pytest.MonkeyPatch) -> None:
 
 
 def consumers_read_to_the_end(patch: pytest.MonkeyPatch) -> None:
-    original = fetch.read_partition
+    original = reading.read_partition
 
     def read(replica: Replica, *rest: Any, **named: Any) -> Any:
         watermark, replica.high_watermark = replica.high_watermark, replica.log.log_end_offset
@@ -191,7 +192,7 @@ def records_are_invented(patch: pytest.MonkeyPatch) -> None:
 
 
 def consumers_are_moved_past_records(patch: pytest.MonkeyPatch) -> None:
-    original = fetch.read_partition
+    original = reading.read_partition
 
     def read(*args: Any, **named: Any) -> Any:
         found = original(*args, **named)

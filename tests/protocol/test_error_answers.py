@@ -146,7 +146,7 @@ def test_error_answers__group_errors_are_top_level() -> None:
 def test_error_answers__deleted_topics_by_name_and_directories_by_topic() -> None:
     old = m.DeleteTopicsRequest(topic_names=["orders", "bills"])
     answers = ErrorAnswers(ApiKey.DELETE_TOPICS, 3, ERROR, no_name, only("bills", 0))
-    answer = answers.answer(old)
+    answer: Any = answers.answer(old)
     assert [(x.name, x.error_code) for x in answer.responses] == [("bills", ERROR)]
     kind = m.AlterReplicaLogDirsRequest
     topic = kind.AlterReplicaLogDirTopic(name="orders", partitions=[2])

@@ -18,7 +18,7 @@ INDEFINITE = [
 def test_errors__codes_run_from_minus_1_to_136_without_a_gap() -> None:
     assert [code.value for code in ErrorCode] == list(range(-1, 137))
     assert ErrorCode(6) is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert ErrorCode.CONTROLLER_ID_NOT_REGISTERED == 136
+    assert int(ErrorCode.CONTROLLER_ID_NOT_REGISTERED) == 136
 
 
 def test_errors__errors_after_a_possible_append_are_not_definite() -> None:

@@ -28,15 +28,15 @@ def framed(*bodies: bytes) -> bytes:
 # ------------------------------------------------------------------------------------- frames
 
 
-def fed(reader, chunk):
+def fed(reader: FrameReader, chunk: bytes | bytearray) -> list[memoryview]:
     """The frames that `chunk` completes."""
-    frames = []
+    frames: list[memoryview] = []
     reader.feed(chunk, frames)
     return frames
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_frame_reader__any_cut_of_the_stream_gives_the_same_frames(seed) -> None:
+def test_frame_reader__any_cut_of_the_stream_gives_the_same_frames(seed: int) -> None:
     rng = Random(seed)
     bodies = [rng.randbytes(rng.choice((0, 1, 3, 10, 1000, 40_000))) for _ in range(20)]
     stream = framed(*bodies)
@@ -96,7 +96,7 @@ def test_frame_reader__memory_grows_with_received_bytes_not_with_the_claimed_siz
 
 @pytest.mark.parametrize("size", [-1, -(1 << 31), 101, (1 << 31) - 1])
 def test_frame_reader__a_bad_length_is_an_error_after_the_frames_before_it(size: int) -> None:
-    frames = []
+    frames: list[memoryview] = []
     with pytest.raises(ProtocolError, match=f"frame of {size} bytes, limit 100"):
         FrameReader(100).feed(framed(b"good") + struct.pack(">i", size) + b"rest", frames)
     assert [bytes(frame) for frame in frames] == [b"good"]

@@ -36,7 +36,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from kcluster.broker.node import BrokerNode
 from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID, Event, Note
@@ -84,6 +83,9 @@ class Answer:
 
     def on_tick(self, now_ms: int) -> None:
         raise AssertionError("it has no deadline")
+
+    def has_come(self) -> bool:
+        return self.body is not None
 
     @property
     def error(self) -> str | None:
@@ -197,8 +199,12 @@ class Rig(ABC):
     @property
     def leader_id(self) -> int:
         """The leader of `orders`-0."""
-        leader = self.state.leader
-        assert leader is not None, "the partition is offline"
+        return self.leader_of(TOPIC)
+
+    def leader_of(self, topic: str) -> int:
+        """The leader of a topic's first partition."""
+        leader = self.partition(topic).leader
+        assert leader is not None, f"{topic}-0 is offline"
         return leader
 
     @property
@@ -313,7 +319,7 @@ class VirtualRig(Rig, VirtualDriver):
         """Send a request; its answer, after as much time as it takes."""
         answer = self.ask(broker, api_key, version, body)
         if answer.body is None:
-            self.wait(lambda: answer.body is not None, f"answer to {api_key.name}")
+            self.wait(answer.has_come, f"answer to {api_key.name}")
         return answer.body
 
     def create_topic(self, name: str, assignment: list[list[int]]) -> Answer:
@@ -347,8 +353,8 @@ class VirtualRig(Rig, VirtualDriver):
 
     def replica(self, broker: int) -> Replica:
         """A live broker's replica."""
-        node = self.dispatcher.processes[broker].node
-        assert isinstance(node, BrokerNode), f"broker {broker} is down"
+        node = self.dispatcher.broker(broker)
+        assert node is not None, f"broker {broker} is down"
         found = node.replicas.find(TOPIC, 0)
         assert isinstance(found, Replica), found
         return found
@@ -379,7 +385,7 @@ class SettledRig(VirtualRig):
 
     def ask(self, broker: int, api_key: ApiKey, version: int, body: Any) -> Answer:
         answer = super().ask(broker, api_key, version, body)
-        self.wait(lambda: answer.body is not None, "answer")
+        self.wait(answer.has_come, "answer")
         return answer
 
     def wait(

@@ -31,7 +31,7 @@ P = ("orders", 0)
 class Hand:
     """A client that sends given records to given brokers, and records the answers."""
 
-    deadline_ms = None
+    deadline_ms: int | None = None
 
     def __init__(self, ledger: Ledger, name: str) -> None:
         self.ledger = ledger

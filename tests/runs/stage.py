@@ -13,7 +13,6 @@ from kcluster.events.partitions import LeaderElected, LogTruncated
 from kcluster.events.reasons import ElectionKind, Fencing, Restarted
 from kcluster.runs.record import (
     AppendRow,
-    ContentRow,
     ErrorRow,
     LeaderRow,
     LogRow,
@@ -67,14 +66,19 @@ def unclean_run(name: str = "unclean", topic: str = "orders") -> RunRecord:
         MoveRow(topic, 0, 8_010, 1, 6, 6),
     ]
     record.sends = [
-        SendRow("writer", topic, 0, "a", -1, True, "acked", 0, 1_400, 1_500, 1, ""),
+        SendRow(
+            *("writer", topic, 0, "a", -1, True, "acked", 0, 1_400, 1_500, 1, ""),
+            number=1,
+            fate="kept",
+            at=0,
+            epoch=0,
+        ),
         SendRow("writer", topic, 0, "b", -1, True, "unknown", -1, 3_100, 7_100, 3, "X"),
         SendRow("writer", topic, 0, "c", -1, True, "failed", -1, 3_200, 7_200, 3, "X"),
     ]
     record.reads = [ReadRow("reader", topic, 0, 0, "a", False, 1_700)]
     record.errors = [ErrorRow("writer", "Produce", "NOT_LEADER_OR_FOLLOWER", topic, 0, 6_100)]
     record.logs = [LogRow(topic, 0, 0, 0, 6)]
-    record.contents = [ContentRow(topic, 0, "held", 0, -1, 0, "writer", 1, 1, 0)]
     record.requests = [RequestRow("Produce", "client-100000", 1, 3, 2)]
     record.verdict = verdict(topic)
     return record

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from kcluster.runs.page import page_of
 from kcluster.runs.record import (
     ADDED_TABLES,
     FORMAT,
+    READABLE,
     TABLES,
     CommitRow,
     EpochsRow,
@@ -96,7 +98,7 @@ def test_directory__a_corrupt_line_is_reported_and_the_rest_is_used(tmp_path: Pa
     assert places == ["verdict.json", "events.jsonl:3", "sends.jsonl:1", "reads.jsonl"]
 
 
-@pytest.mark.parametrize("number", [1, FORMAT - 1, FORMAT + 1])
+@pytest.mark.parametrize("number", [1, READABLE[0] - 1, FORMAT + 1])
 def test_directory__one_of_another_format_is_refused_in_one_line(
     tmp_path: Path, number: int
 ) -> None:
@@ -111,9 +113,25 @@ def test_directory__one_of_another_format_is_refused_in_one_line(
     again = ": run the scenario again: kcluster scenario run x.yaml --seed 7"
     assert str(refused.value) == (
         f"{path}/run.json: format {number}, written by kcluster 0.9; this version reads"
-        f" format {FORMAT}"
+        f" formats {READABLE[0]} and {FORMAT}"
         f"{again if number < FORMAT else ''}"
     )
+
+
+def test_directory__a_run_of_the_format_before_is_read(tmp_path: Path) -> None:
+    """Its sends have no fates."""
+    path = write_run(tmp_path, unclean_run())
+    info = json.loads((path / "run.json").read_text())
+    (path / "run.json").write_text(json.dumps({**info, "format": 3}))
+    sends = [json.loads(line) for line in (path / "sends.jsonl").read_text().splitlines()]
+    for send in sends:
+        del send["fate"], send["at"], send["epoch"], send["anomalies"]
+    (path / "sends.jsonl").write_text("".join(json.dumps(send) + "\n" for send in sends))
+    record, problems = read_run(path)
+    assert not problems
+    assert [(send.value, send.fate, send.at) for send in record.sends] == [
+        (value, "", -1) for value in "abc"
+    ]
 
 
 def test_directory__every_kind_of_event_is_written_as_its_type(tmp_path: Path) -> None:
@@ -201,7 +219,7 @@ def test_directory__may_hold_other_things_than_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [{"brokers": 5}, {"brokers": [{"id": "x"}]}, {"brokers": [7]}])
-def test_directory__of_a_wrong_topology_is_refused(tmp_path: Path, change: dict) -> None:
+def test_directory__of_a_wrong_topology_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     path = write_run(tmp_path, unclean_run())
     info = json.loads((path / INFO).read_text())
     info["topology"] |= change

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kcluster.events import AnyEvent
 from kcluster.events.brokers import BrokerPaused, BrokerStarted
 from kcluster.events.network import (
     LinkCut,
@@ -51,7 +52,8 @@ class Elements(HTMLParser):
 
 
 def embedded(page: str) -> dict[str, Any]:
-    return json.loads(Elements(page).scripts[0])
+    data: dict[str, Any] = json.loads(Elements(page).scripts[0])
+    return data
 
 
 def broker(values: dict[str, Any], broker_id: int) -> dict[str, Any]:
@@ -174,7 +176,7 @@ def test_page__an_action_has_a_short_text() -> None:
         one_way=False,
     )
     added = RuleAdded("r", Drop(), ("Produce",), None, (), "*", ())
-    events = (
+    events: tuple[AnyEvent, ...] = (
         cut,
         NetworkShaped(**nothing, nodes=(1,), others=(2,), latency_us=5_000),
         added,

@@ -7,6 +7,7 @@ does): what a dispatcher guarantees must hold for any node, and shows best on on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from kcluster.contract import (
@@ -73,7 +74,7 @@ class Net:
         self.notes: list[Any] = []
         self.fabric = Fabric((1, 2, 3))
         self.disk = Disk()
-        processes = [Process(n, lambda n=n: Echo(n, self), self.disk) for n in (1, 2, 3)]
+        processes = [Process(n, partial(Echo, n, self), self.disk) for n in (1, 2, 3)]
         self.dispatcher = Dispatcher(self.fabric, processes, self)
         self.links = Links(self.dispatcher)
         self.dispatcher.note_sinks = (self.notes.append,)
@@ -93,11 +94,24 @@ class Net:
     def got(self, node_id: int) -> list[Input]:
         return [event for _, n, event in self.log if n == node_id and not isinstance(event, Tick)]
 
+    def state(self, node_id: int) -> ProcessState:
+        return self.dispatcher.processes[node_id].state
+
+    def requests(self, node_id: int) -> list[int]:
+        """The numbers of the requests that a node got."""
+        return [it.request_id for it in self.got(node_id) if isinstance(it, PeerRequest)]
+
     def reply(self, node_id: int, reply: Reply) -> None:
         raise AssertionError
 
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
         raise AssertionError
+
+    def new_port(self, node_id: int) -> int:
+        raise AssertionError
+
+    def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
+        return ()
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
         pass

@@ -51,7 +51,7 @@ def test_dispatch__a_slow_link_delivers_later_and_keeps_the_order(net: Net) -> N
     net.dispatcher.at(4_999)
     assert net.got(2) == []
     net.dispatcher.at(5_000)
-    assert [event.request_id for event in net.got(2)] == [1, 2]
+    assert net.requests(2) == [1, 2]
 
 
 def test_dispatch__a_late_driver_delivers_everything_at_its_due_time(net: Net) -> None:
@@ -131,7 +131,7 @@ def test_pause__input_is_kept_and_delivered_in_order(net: Net) -> None:
     net.ask(3, 2, 2)
     assert net.got(2) == []
     net.dispatcher.resume(2)
-    assert [event.request_id for event in net.got(2)] == [1, 2]
+    assert net.requests(2) == [1, 2]
     assert net.got(1) == [PeerResponse(2, 1, "hello")]
 
 
@@ -159,9 +159,9 @@ def test_shut_down__a_node_that_does_not_stop_in_time_is_killed(net: Net) -> Non
     net.is_stubborn = True
     net.dispatcher.shut_down(1, limit_us=1_000_000)
     net.dispatcher.at(999_999)
-    assert net.dispatcher.processes[1].state is ProcessState.UP
+    assert net.state(1) is ProcessState.UP
     net.dispatcher.at(1_000_000)
-    assert net.dispatcher.processes[1].state is ProcessState.DOWN
+    assert net.state(1) is ProcessState.DOWN
     assert net.notes[-1].event == BrokerDown(1, DeathKind.KILL)
 
 

@@ -6,6 +6,7 @@ import http.client
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from email.message import Message
 from typing import Any, NamedTuple
 
 from kcluster.web.server import WebServer
@@ -15,7 +16,7 @@ FAST = {"brokers": 3, "topics": {"orders": {"replication_factor": 3}}, "profile"
 
 class Answer(NamedTuple):
     status: int
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] | Message[str, str]
     body: bytes
 
     @property

@@ -150,7 +150,12 @@ def test_limits__one_busy_cluster_does_not_occupy_the_threads_of_the_others(
     busy, other = api.cluster(), api.cluster()
     cluster = server.clusters.get(busy.rpartition("/")[2]).cluster
     begun, go_on = threading.Event(), threading.Event()
-    cluster.driver.call(lambda: (begun.set(), go_on.wait(PATIENCE_S)))
+
+    def wait() -> None:
+        begun.set()
+        go_on.wait(PATIENCE_S)
+
+    cluster.driver.call(wait)
     assert begun.wait(PATIENCE_S)
     try:
         sent = request_bytes(api, "GET", f"{busy}/verdict")

@@ -22,7 +22,7 @@ BY_NAME = {"now": time.monotonic}
 
 
 class Service:
-    clock = time.monotonic
+    clock: Callable[..., float] = time.monotonic
     own = staticmethod(time.monotonic)
 
     def __init__(self) -> None:

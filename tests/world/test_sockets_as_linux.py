@@ -42,11 +42,14 @@ OPERATIONS: Final[dict[str, Callable[[socket.socket], object]]] = {
     "connect again": lambda sock: errno.errorcode[sock.connect_ex(NOBODY)],
     "timeout": lambda sock: sock.gettimeout(),
     "close": lambda sock: sock.close(),
-    "reset": lambda sock: (
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET),
-        sock.close(),
-    ),
+    "reset": lambda sock: reset(sock),
 }
+
+
+def reset(sock: socket.socket) -> tuple[None, None]:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+    sock.close()
+    return None, None
 
 
 def connected() -> list[socket.socket]:

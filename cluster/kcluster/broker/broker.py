@@ -73,7 +73,7 @@ class Broker:
         self.throttles = Throttles(view)
         self.quotas = ClientQuotas(view, timers, outbox, self.sessions, serve)
 
-        self.replicas = Replicas(view.image)
+        self.replicas = Replicas(view.image, self.sessions.watchers)
         self.isr = IsrChanges(view, timers, self.peers, self.replicas)
 
         self.producer_ids = ProducerIds(view, self.peers)

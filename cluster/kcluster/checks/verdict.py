@@ -15,8 +15,15 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from kcluster.checks.anomalies import Anomaly, explained, find_anomalies, find_in_groups
+from kcluster.checks.anomalies import (
+    Anomaly,
+    anomalies_of_sends,
+    explained,
+    find_anomalies,
+    find_in_groups,
+)
 from kcluster.checks.anomalies.lost_write import lost_range
 from kcluster.checks.availability import Window, find_windows
 from kcluster.checks.degraded import Degraded, find_degraded
@@ -118,6 +125,7 @@ class Verdict(VerdictFacts, frozen=True):
         lines of a screen about `degraded` and `windows`."""
         built = msgspec.to_builtins(self, builtin_types=(bytes,))
         for anomaly in built["anomalies"]:
+            del anomaly["findings"]
             anomaly["values"] = [shown(value) for value in anomaly["values"]]
         built["degraded_lines"] = list(degraded_lines(self))
         built["outage_lines"] = list(outage_lines(self))
@@ -167,7 +175,7 @@ def judge(
     windows = [x for x in _windows(facts, patience_ms) if x.from_ms >= since_ms]
     degraded = find_degraded(facts, since_ms)
     whole = _since(whole, since_ms)
-    recorder.judged = Judged(whole, finals.logs, names)
+    recorder.judged = Judged(whole, finals.logs, names, anomalies_of_sends(facts, anomalies))
     merged, merged_acked = recorder.merged_counts(since_ms)
     unreadable = _unreadable(recorder)
     unsettled = Unsettled(healed, finals.offline, remedies, bool(merged), unreadable)
@@ -184,7 +192,7 @@ def judge(
         read=different,
         began_ms=recorder.began_ms if began_ms is None else began_ms,
         ended_ms=recorder.dispatcher.now_ms,
-        anomalies=tuple(anomalies),
+        anomalies=tuple(replace(each, findings=()) for each in anomalies),
         violations=violations,
         windows=tuple(windows),
         errors=tuple(_errors(whole)),

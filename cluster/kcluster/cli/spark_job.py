@@ -50,6 +50,8 @@ def spark_job(paths: tuple[str, ...], master: str, verbose: bool) -> Iterator[Sp
     tables = Tables(spark, runs)
     try:
         yield SparkJob(spark, runs, tables, problems)
+    except RunError as error:
+        refuse(str(error))
     except (PySparkException, Py4JError) as error:
         refuse(why(error))
     except OSError as error:

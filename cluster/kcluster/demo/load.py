@@ -102,14 +102,14 @@ class Producing(threading.Thread):
             self._producer.close(timeout=5)
 
 
-def _assigned_listener(kafka: Any, assigned: threading.Event) -> Any:
+def _assigned_listener(kafka: Any, assigned: threading.Event) -> object:
     """Sets `assigned` when the group has assigned partitions."""
 
     class AssignmentListener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # untyped
-        def on_partitions_revoked(self, revoked: Any) -> None:
+        def on_partitions_revoked(self, revoked: object) -> None:
             pass
 
-        def on_partitions_assigned(self, partitions: Any) -> None:
+        def on_partitions_assigned(self, partitions: object) -> None:
             if partitions:
                 assigned.set()
 

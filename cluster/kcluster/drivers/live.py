@@ -10,6 +10,11 @@ due timers run; timers run at their own times and in order (Dispatcher.at); and 
 gets no CPU the cluster's clock stands still (live_clock.counted_us).  So on a busy machine no
 broker is fenced, no ISR shrinks and no consumer loses its partitions because the simulator was
 late.
+
+While no client waits for an answer, the loop sleeps up to `SLACK_US` longer than the nodes asked
+for, and then does the work of several wake-ups at once, each event at its own time: a wake-up costs
+more than the work of an idle cluster.  Bytes of a client, or a command, end that sleep; everything
+due before them happens first (docs/decisions/028).
 """
 
 from __future__ import annotations
@@ -49,6 +54,10 @@ TURN_NS: Final = 50_000_000
 MAX_TURNS_CUT: Final = 100
 """The number of interrupted turns after which one takes as long as it needs."""
 
+SLACK_US: Final = 20_000
+"""How much longer the loop sleeps while no client waits.  Under profile `fast` that is the time
+from one heartbeat to the next; events come this much later in real time, not in the cluster's."""
+
 LONGEST_SLEEP_S: Final = 3600.0
 IDLE_SWEEPS: Final = 8
 """The number of checks for idle connections within connections.max.idle.ms."""
@@ -78,7 +87,7 @@ class LiveDriver(SocketDriver):
         self._connection_ids = 0
         self._settle_is_due = False
         self._is_called_before_waiting = False
-        self._commands: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._commands: deque[tuple[Callable[[], object], Future[Any]]] = deque()
         self._commands_lock = threading.Lock()
         self._accepts_commands = False
         self._stop_wanted = False
@@ -86,6 +95,10 @@ class LiveDriver(SocketDriver):
         self._alarm: Any = None
         self._timer: Any = None
         self._armed_us = NEVER_US
+        self._slack_us = 0
+        """How much later than `_armed_us` the timer rings."""
+        self._was_woken = True
+        """Bytes or a command have arrived since the timer last rang."""
         self._computed_us = 0
         """CPU time of the driver's thread when deadlines were last passed."""
         self._turn_ends_ns = 0
@@ -196,7 +209,7 @@ class LiveDriver(SocketDriver):
             waiting.set_exception(ended)
         self._conditions = []
 
-    def _on_error(self, context: Any, kind: Any, value: Any, trace: Any) -> None:
+    def _on_error(self, context: Any, kind: object, value: Any, trace: object) -> None:
         if not isinstance(value, (ClusterError, gevent.GreenletExit)):
             self.bugs.append(value)
         self._report_error(context, kind, value, trace)
@@ -212,12 +225,21 @@ class LiveDriver(SocketDriver):
 
     def wake(self) -> None:
         """Bring the clock up to date, after bytes or a command have arrived.  Due events wait for
-        the timer, because other clients' bytes may have arrived too, and are read first."""
+        the timer, because other clients' bytes may have arrived too, and are read first; events
+        that were put off while no client waited happen now."""
         clock, dispatcher = self.clock, self.dispatcher
         now_us = time.monotonic_ns() // 1000 + clock.offset_us
         if clock.is_steered:
             now_us = clock.at(now_us - clock.offset_us)
         due_us = dispatcher.quiet_until_us
+        self._was_woken = True
+        if self._slack_us:
+            if now_us >= due_us:
+                self._begin_turn()
+                self.pass_deadlines()
+            self._slack_us = 0
+            self._armed_us = NEVER_US  # `settle` sets the timer again
+            due_us = dispatcher.quiet_until_us
         dispatcher.at(now_us if now_us < due_us else due_us - 1)
 
     def pass_deadlines(self) -> None:
@@ -226,7 +248,7 @@ class LiveDriver(SocketDriver):
         now_us = self.clock.at(time.monotonic_ns() // 1000)
         computed_us = time.thread_time_ns() // 1000
         # A resumed broker has deadlines in the past, which are not the loop's delay.
-        late_us = now_us - max(dispatcher.quiet_until_us, dispatcher.now_us)
+        late_us = now_us - max(dispatcher.quiet_until_us + self._slack_us, dispatcher.now_us)
         if (lost_us := late_us - counted_us(late_us, computed_us - self._computed_us)) > 0:
             self.clock.fall_behind(lost_us)
             now_us -= lost_us
@@ -278,23 +300,38 @@ class LiveDriver(SocketDriver):
         dispatcher = self.dispatcher
         due_us = dispatcher.now_us if dispatcher.is_cut_short else dispatcher.quiet_until_us
         self._armed_us = due_us
+        self._slack_us = SLACK_US if self._is_calm() else 0
         if due_us != NEVER_US:
-            delay_s = self.delay_s(due_us)
+            delay_s = self.delay_s(due_us + self._slack_us)
             hub = self._hub
             assert hub is not None
             self._timer.close()
             self._timer = hub.loop.timer(min(delay_s, LONGEST_SLEEP_S), 0.0, True, AFTER_SOCKETS)
             self._timer.start(self._on_timer, update=True)
 
+    def _is_calm(self) -> bool:
+        """No client waits for an answer and no verb for a condition, and none came lately."""
+        return not (
+            self._was_woken
+            or self._conditions
+            or self.clock.is_steered
+            or self._step is not None
+            or self.dispatcher.is_cut_short
+            or self.dispatcher.calls_back
+            or any(listener.awaits_reply for listener in self.listeners.values())
+        )
+
     def _on_timer(self) -> None:
         self._armed_us = NEVER_US
+        self._was_woken = False
         self._begin_turn()
         try:
             self.pass_deadlines()
             self.settle()
         finally:
-            # Even after a step raised: the other nodes continue.
-            self._arm()
+            if self._armed_us == NEVER_US:
+                # A step raised: the other nodes continue.
+                self._arm()
 
     def _close_idle(self) -> None:
         while True:
@@ -421,7 +458,7 @@ class _Settled:
 
     __slots__ = ("_future",)
 
-    def __init__(self, future: Future[Any]) -> None:
+    def __init__(self, future: Future[object]) -> None:
         self._future = future
 
     def __call__(self, greenlet: Any) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from random import Random
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -109,7 +109,7 @@ class VirtualDriver(NetworkVerbs):
         reached."""
         return self.run_until_condition(self.time.is_idle, limit_ms)
 
-    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
+    def at(self, at_ms: int, callback: Callable[[], object]) -> None:
         """Call `callback` at this time."""
         self.time.at(at_ms * 1000, callback)
 
@@ -168,7 +168,7 @@ class VirtualDriver(NetworkVerbs):
     def elect(self, topic: str, partition: int | None = None, unclean: bool = False) -> int:
         """Elect the preferred leader, or any live replica; returns the leader."""
         name = partition_in(topic, partition)
-        answers: list[Any] = []
+        answers: list[object] = []
         self._do(lambda: self.verbs.elect(*name, unclean, answers.append))
         self._run_until(lambda: bool(answers), 10_000, "have no answer of the controller")
         self.verbs.check_elected(*name, answers[0])

@@ -35,6 +35,7 @@ from kcluster.events.brokers import BrokerRegistered
 from kcluster.events.network import LinkCut, LinkHealed
 from kcluster.events.partitions import BecameFollower, BecameLeader, PartitionEvent
 from kcluster.events.words import sentence_of, text_after_subject, text_of
+from kcluster.json_types import JsonObject
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.messages import Message
@@ -103,7 +104,7 @@ def event_line(at_ms: int, origin_ms: int, kind: str, subject: str, text: str) -
     return one_line(f"{at}  {kind:<{KIND_WIDTH}} {subject:<12} {text}")
 
 
-def note_values(note: Note) -> dict[str, Any]:
+def note_values(note: Note) -> JsonObject:
     """A note for JSON: id, at_ms, kind, subject, text, cause (null if none), and the event, as in a
     run directory."""
     event = note.event

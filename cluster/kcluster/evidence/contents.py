@@ -83,7 +83,7 @@ def _decode(batch: Batch) -> list[Value]:
 
 
 def _misplaced(offset: int) -> InvalidRecords:
-    """Whether offset deltas are wrong: Kafka appends uncompressed batches with any deltas."""
+    """The error of a batch with wrong offset deltas, which Kafka appends if it is uncompressed."""
     return InvalidRecords(ErrorCode.NONE, f"a record claims offset {offset}, out of order")
 
 

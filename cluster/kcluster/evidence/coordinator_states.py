@@ -154,7 +154,7 @@ class CoordinatorStates:
             for worker in group.members.values():
                 tasks = sorted(worker.progress.assigned.active)
                 held = [(task.subtopology_id, task.partition) for task in tasks]
-                yield self._member(worker.member_id, worker.details.client_id, held)
+                yield self._member(worker.member_id, worker.client_id, held)
 
     def _consumers(self, group: ConsumerGroup) -> Iterable[GroupMemberValue]:
         """The members, of which only the changed ones are read again: of two thousand, mostly one

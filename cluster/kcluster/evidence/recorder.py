@@ -22,7 +22,7 @@ from kcluster.evidence.contents import Contents
 from kcluster.evidence.coordinator_states import CHANGING_APIS, CoordinatorStates
 from kcluster.evidence.exchanges import AppendEnds, Exchanges
 from kcluster.evidence.history import FinalLog
-from kcluster.evidence.rows import ExchangeRow
+from kcluster.evidence.rows import ExchangeRow, SendAnomalies
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.livelock import StepsAtOnce
 from kcluster.invariants.observed import ObservedPartition, PartitionKey
@@ -104,12 +104,14 @@ class Missing(Struct, frozen=True):
 
 
 class Judged(Struct):
-    """The basis of a verdict: the ledger of all clients (outside ones included), the final logs,
-    and by batch the names of outside clients' records."""
+    """What a verdict was made from: the ledger of all clients (outside ones included), the final
+    logs, and by batch the names of outside clients' records.  `anomalies`: what it says of each
+    send."""
 
     ledger: Ledger
     logs: Mapping[Partition, FinalLog]
     names: Mapping[Batch, list[bytes]]
+    anomalies: SendAnomalies = {}
 
 
 class Recorder(Watch):

@@ -9,7 +9,30 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from msgspec import Struct
+
+from kcluster.clients.ledger import Partition
+
+
+class SendAnomaly(Struct, frozen=True, gc=False):
+    """An anomaly of the verdict that concerns a record that was sent: lost-write, duplicate,
+    nonmonotonic-send or aborted-read.
+
+    `cause`: the election, or the error that a client got; `allowed`: the setting that allows it, ""
+    for none; `records`: the copies beyond the first, or the reads of a hidden record, else 1;
+    `reader`: the consumer that read a lost record."""
+
+    name: str
+    cause: str
+    allowed: str
+    records: int = 1
+    reader: str = ""
+
+
+SendAnomalies = Mapping[tuple[Partition, bytes | None], Sequence[SendAnomaly]]
+"""The anomalies of sends by their partition and value."""
 
 
 class ExchangeRow(Struct, gc=False):

@@ -32,11 +32,11 @@ from kcluster.events.network import (
 )
 from kcluster.events.topics import TopicDeleted
 
-_STANDING = (
+_STANDING = frozenset((
     BrokerStarted, BrokerResumed, BrokerPaused, BrokerDown, BrokerFenced, BrokerUnfenced,
     ControllerDown, ControllerElected, NetworkCut, NetworkHealed, LinkCut, LinkHealed,
     NetworkShaped, RuleAdded, RuleRemoved, TopicDeleted,
-)  # fmt: skip
+))  # fmt: skip
 _NETWORK_SIDES = ("sides",)
 _CONTROLLER = ("controller",)
 
@@ -45,7 +45,7 @@ def standing_notes(notes: Iterable[Note]) -> list[Note]:
     """The notes, oldest first, that still describe the state of a broker, a link or a rule."""
     found: dict[tuple[object, ...], Note] = {}
     # Most notes concern partitions, and there may be 50,000 of them at once.
-    for note in (note for note in notes if isinstance(note.event, _STANDING)):
+    for note in [note for note in notes if type(note.event) in _STANDING]:
         match note.event:
             case (
                 BrokerStarted(broker=broker)

@@ -208,7 +208,7 @@ def rule(
     times: int = 0,
     name: str = "",
     effect: AnyEffect | None = None,
-    **words: Any,
+    **words: object,
 ) -> Rule:
     """Make a rule; its effect is either `effect`, or one of these:
 
@@ -288,7 +288,7 @@ def _check_counts(
         problems.append(f"probability={probability}: from 0 to 1")
 
 
-def _effect(effect: Any, words: dict[str, Any], problems: list[str]) -> AnyEffect | None:
+def _effect(effect: object, words: dict[str, object], problems: list[str]) -> AnyEffect | None:
     """The effect that the keywords name."""
     problems += [
         f"{word}: {unknown('parameter', word, _PARAMETERS)}"
@@ -311,7 +311,9 @@ def _effect(effect: Any, words: dict[str, Any], problems: list[str]) -> AnyEffec
     return _build_effect(kind, words[kind], extras, problems)
 
 
-def _build_effect(kind: str, value: Any, extras: dict[str, Any], problems: list[str]) -> AnyEffect:
+def _build_effect(
+    kind: str, value: object, extras: dict[str, object], problems: list[str]
+) -> AnyEffect:
     if kind.endswith("_ms") and (not isinstance(value, int) or value < 0):
         problems.append(f"{kind}={value}: a whole number of ms")
     choices: type[StrEnum] | None = {"drop": Half, "close": CloseTime}.get(kind)

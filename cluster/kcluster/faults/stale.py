@@ -36,7 +36,7 @@ class _BrokerThen:
         self.image = image
         self._node = node
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._node, name)
 
 

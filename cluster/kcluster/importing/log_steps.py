@@ -145,7 +145,7 @@ class _Inferring:
         steps = sorted(self.steps, key=lambda step: step.at_ms)
         return LogSteps(tuple(steps), tuple(self.left_out))
 
-    def step(self, at_ms: int, verb: str, value: Any, origin: LogPlace, why: str = "") -> None:
+    def step(self, at_ms: int, verb: str, value: object, origin: LogPlace, why: str = "") -> None:
         self.steps.append(LogStep(at_ms, verb, value, origin, why))
 
     def leave(self, place: LogPlace, reason: str) -> None:
@@ -273,9 +273,9 @@ class _Inferring:
                 self.step(place.at_ms, "delete_topic", fact.name, place)
                 topics.pop(fact.name)
 
-    def _creation(self, topic: TopicMade) -> dict[str, Any]:
+    def _creation(self, topic: TopicMade) -> dict[str, object]:
         """The keys of create_topic."""
-        keys: dict[str, Any] = {"name": topic.name}
+        keys: dict[str, object] = {"name": topic.name}
         if topic.partitions > 0:
             keys["partitions"] = topic.partitions
         if topic.replication_factor > 0:

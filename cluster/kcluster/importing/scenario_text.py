@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from kcluster.config.files.durations import in_seconds
 from kcluster.config.files.scalars import scalar
@@ -65,7 +65,7 @@ def _step(step: LogStep, at_ms: int) -> Iterator[str]:
     yield f"  - {{at: {in_seconds(at_ms)}, {step.verb}: {_value(step.value)}}}"
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     match value:
         case dict():
             return "{" + ", ".join(f"{scalar(k)}: {_value(v)}" for k, v in value.items()) + "}"

@@ -83,7 +83,7 @@ def exercise_of(word: str) -> Exercise:
 
 
 def _load(path: Path, number: int, name: str) -> Exercise:
-    keys: ExerciseKeys = read_keys(path, ExerciseKeys, "key of an exercise")
+    keys: ExerciseKeys = read_keys(path, ExerciseKeys, "exercise")
     start = Scenario.load(path.parent / keys.start)
     checks = dict.fromkeys([VERDICT, *keys_in(start.checks)])
     problems = [

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from kcluster.config.files.tree import Node, from_yaml
+from kcluster.json_types import JsonObject
 from kcluster.learn.edits import answer_key, forbidden_edits
 from kcluster.learn.exercises import Exercise
 from kcluster.scenario.language.loader import ScenarioError
@@ -71,7 +72,7 @@ class Grade(Struct, frozen=True):
         """Whether every goal was reached in every run."""
         return self.points == self.of
 
-    def values(self) -> dict[str, Any]:
+    def values(self) -> JsonObject:
         """The grade for JSON."""
         failing = self.first_failing
         return {

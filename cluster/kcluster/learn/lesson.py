@@ -36,7 +36,7 @@ from kcluster.config.files.fields import (
 )
 from kcluster.config.files.problems import Problem, show
 from kcluster.config.files.reading import TreeReader
-from kcluster.config.files.tree import from_yaml
+from kcluster.config.files.source import FileKind
 from kcluster.operations.conditions import Condition
 from kcluster.operations.names import PartitionName
 from kcluster.scenario.language.loader import ScenarioError
@@ -137,7 +137,7 @@ class Lesson(Struct, frozen=True):
 def load_lesson(path: Path, number: int = 0, name: str = "") -> Lesson:
     """The lesson of a file, with its scenario.  ScenarioError lists every problem with its
     place."""
-    keys = read_keys(path, LessonKeys, "key of a lesson")
+    keys = read_keys(path, LessonKeys, "lesson")
     problems = list(_problems(path, keys))
     scenario = Scenario.load(path.parent / keys.scenario)
     if keys.parts and keys.parts[-1].until_ms > scenario.duration_ms:
@@ -148,22 +148,14 @@ def load_lesson(path: Path, number: int = 0, name: str = "") -> Lesson:
     return Lesson(number, name or path.parent.name, keys, scenario)
 
 
-def read_keys(path: Path, struct: Any, what: str) -> Any:
-    """The Struct of a YAML file.  ScenarioError lists every problem with its place."""
-    source = str(path)
-    try:
-        written = path.read_text("utf-8")
-    except OSError as error:
-        text_ = f"cannot be read: {error.strerror}"
-        raise ScenarioError([Problem(source, 0, 0, "", text_)]) from None
-    except UnicodeDecodeError:
-        raise ScenarioError([Problem(source, 1, 1, "", "not UTF-8")]) from None
-    node, problems = from_yaml(written, source)
-    if node is None:
-        raise ScenarioError(problems or [Problem(source, 1, 1, "", "empty")])
-    reading = TreeReader(source)
+def read_keys(path: Path, struct: Any, word: str) -> Any:
+    """The Struct of a YAML file; `word`: what messages call it.  ScenarioError lists every problem
+    with its place."""
+    file = FileKind(word, ScenarioError)
+    _, node, problems = file.load(path)
+    reading = TreeReader(str(path))
     reading.problems += problems
-    keys = read_struct(reading, node, "", struct, what)
+    keys = read_struct(reading, node, "", struct, f"key of {file.one}")
     if keys is None or reading.problems:
         raise ScenarioError(reading.problems)
     return keys

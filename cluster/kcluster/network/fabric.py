@@ -11,7 +11,7 @@ each shape is one more layer on its link.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, final
+from typing import Final, final
 
 from mypy_extensions import mypyc_attr
 
@@ -101,7 +101,7 @@ class Fabric:
         self.changes = 0
         self._on_change()
 
-    def transmit(self, link: Link, now_us: int = 0, message: Any = None) -> Outcome:
+    def transmit(self, link: Link, now_us: int = 0, message: object = None) -> Outcome:
         """Decide the fate of a message that is sent now.  This uses up bandwidth, and draws random
         numbers if the link has jitter or loss."""
         if link[0] == link[1]:

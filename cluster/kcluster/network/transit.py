@@ -141,7 +141,7 @@ class Transit(Generic[C]):
 
     # ----------------------------------------------------------------------------- sending
 
-    def to_broker(self, connection: C, message: Any) -> None:
+    def to_broker(self, connection: C, message: object) -> None:
         """Send a client's message to its broker."""
         if connection.lost_to_broker:
             return
@@ -157,7 +157,7 @@ class Transit(Generic[C]):
         connection.arrival_at_broker_us = at_us
         self._clock.at(at_us, lambda: self._arrive_at_broker(connection, message))
 
-    def to_client(self, connection: C, message: Any) -> None:
+    def to_client(self, connection: C, message: object) -> None:
         """Send a broker's message to its client."""
         if connection.lost_to_client:
             return
@@ -174,7 +174,7 @@ class Transit(Generic[C]):
         self._clock.at(at_us, lambda: self._arrive_at_client(connection, message))
 
     def _transmit(
-        self, connection: C, links: tuple[Link, ...], now_us: int, message: Any
+        self, connection: C, links: tuple[Link, ...], now_us: int, message: object
     ) -> Outcome:
         """Decide the fate of a message that passes over these links, one after the other."""
         outcome: Outcome = CUT
@@ -199,7 +199,7 @@ class Transit(Generic[C]):
 
     # ---------------------------------------------------------------------------- arriving
 
-    def _arrive_at_broker(self, connection: C, message: Any) -> None:
+    def _arrive_at_broker(self, connection: C, message: object) -> None:
         if self._fabric.has_cuts and self._is_cut(connection.links_to_broker):
             connection.lost_to_broker = True
             self._remember_broken(connection)
@@ -211,7 +211,7 @@ class Transit(Generic[C]):
             connection.broker_end_is_open = False
             self.to_client(connection, _END)
 
-    def _arrive_at_client(self, connection: C, message: Any) -> None:
+    def _arrive_at_client(self, connection: C, message: object) -> None:
         if self._fabric.has_cuts and self._is_cut(connection.links_to_client):
             connection.lost_to_client = True
             self._remember_broken(connection)

@@ -8,7 +8,7 @@ Kafka: kafka-topics, kafka-configs, kafka-reassign-partitions, kafka-cluster unr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from kcluster.config.creatable_topic import creatable_topic
 from kcluster.config.topology.specs import TopicSpec
@@ -16,6 +16,7 @@ from kcluster.metadata.records import BrokerRegistration
 from kcluster.operations.asking import Asking
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import error_of
+from kcluster.protocol.messages import Message
 
 TIMEOUT_MS: Final = 30_000
 TOPIC, BROKER, GROUP = 2, 4, 32
@@ -95,11 +96,11 @@ class Admin:
         """Unregister a broker that is down."""
         self._ask(m.UnregisterBrokerRequest(broker_id=broker_id), on_end)
 
-    def _ask(self, body: Any, on_end: OnEnd) -> None:
+    def _ask(self, body: Message, on_end: OnEnd) -> None:
         self._asking.ask(body, lambda answer: on_end(next(_refusals(answer), "")))
 
 
-def _refusals(answer: Any) -> Iterator[str]:
+def _refusals(answer: object) -> Iterator[str]:
     """The text of every error in an answer."""
     code = getattr(answer, "error_code", 0)
     if code:

@@ -7,11 +7,11 @@ Kafka: kafka-leader-election, kafka-topics, without the broker that forwards the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from kcluster.contract import PeerRequest, PeerResponse
 from kcluster.operations.status import controller_id
 from kcluster.protocol import messages as m
+from kcluster.protocol.messages import Message
 from kcluster.runtime.dispatch import RUNTIME_ID, Dispatcher
 
 PREFERRED, UNCLEAN = 0, 1
@@ -23,11 +23,11 @@ class Asking:
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
-        self._waiting: dict[int, Callable[[Any], None]] = {}
+        self._waiting: dict[int, Callable[[object], None]] = {}
         self._next_id = 0
         dispatcher.on_answer = self._on_answer
 
-    def ask(self, body: Any, on_answer: Callable[[Any], None]) -> None:
+    def ask(self, body: Message, on_answer: Callable[[object], None]) -> None:
         """Send a request; `on_answer(body)` is called once, between or within dispatches."""
         self._next_id += 1
         self._waiting[self._next_id] = on_answer
@@ -38,7 +38,7 @@ class Asking:
         self._waiting.pop(answer.request_id)(answer.body)
 
 
-def elect_request(topic: str, partition: int, unclean: bool) -> Any:
+def elect_request(topic: str, partition: int, unclean: bool) -> m.ElectLeadersRequest:
     """ElectLeaders for one partition."""
     chosen = m.ElectLeadersRequest.TopicPartitions(topic=topic, partitions=[partition])
     kind = UNCLEAN if unclean else PREFERRED

@@ -199,7 +199,7 @@ class Verbs:
         self._dispatcher.deliver(self.settled.controller_id, MoveLeader(topic, partition, to))
 
     def elect(
-        self, topic: str, partition: int, unclean: bool, on_answer: Callable[[Any], None]
+        self, topic: str, partition: int, unclean: bool, on_answer: Callable[[object], None]
     ) -> None:
         """Ask the controller for an election; `on_answer(ElectLeadersResponse)`."""
         self.partition(topic, partition)

@@ -85,7 +85,6 @@ class IsrProposal(Struct, frozen=True):
     back."""
     leader_epoch: int
     partition_epoch: int
-    reason: str
 
 
 class AckWait:
@@ -119,11 +118,10 @@ class Replica:
     """
 
     __slots__ = (
-        "acks_waiting", "asked_end_offset", "asked_in_epoch", "broker_id", "brokers", "cause",
+        "acks_waiting", "broker_id", "brokers", "cause",
         "changed", "config", "fetches_waiting", "followers", "high_watermark", "is_leader", "isr",
         "key", "lag_time_max_ms", "last_fetches", "leader_epoch", "leader_epoch_start_offset",
-        "log", "min_isr", "number", "partition", "proposal", "registration", "role", "sessions",
-        "size_limit",
+        "log", "min_isr", "number", "partition", "proposal", "registration", "role", "size_limit",
         "topic", "topic_id",
     )  # fmt: skip
 
@@ -183,19 +181,11 @@ class Replica:
         """The time of each follower's last fetch from this broker, by broker id."""
         self.lag_time_max_ms = lag_time_max_ms
 
-        # Of a follower only; the broker's fetcher writes it.
-        self.asked_in_epoch = -1
-        """The leader epoch of the last fetch that named this replica."""
-        self.asked_end_offset = -1
-        """The log end of that fetch."""
-
         # Requests that wait for this replica to move; the broker completes them.
         self.acks_waiting: list[AckWait] = []
         """The requests that wait for an offset to be committed, ascending by required offset."""
         self.fetches_waiting: dict[object, Callable[[int], None]] = {}
         """Callbacks (now_ms) by their owner: fetches without a session, and others."""
-        self.sessions: dict[Any, Any] = {}
-        """The broker's FetchSession -> its SessionPartition, types that this layer does not see."""
         self.configure(config)
 
     def __repr__(self) -> str:
@@ -396,7 +386,7 @@ class Replica:
         if not self._is_eligible(follower):
             return None
         wanted = (*isr, follower_id)
-        return self._propose(wanted, wanted, f"broker {follower_id} has caught up")
+        return self._propose(wanted, wanted)
 
     def has_trailing_member(self) -> bool:
         """Whether a follower in the ISR is behind the log end, so that it may become too slow."""
@@ -415,28 +405,19 @@ class Replica:
         if self.proposal is not None or not self.is_leader or len(isr) == 1:
             return None
         end = self.log.log_end_offset
-        lagging = [
-            follower
+        behind = {
+            follower.broker_id
             for follower in self.followers.values()
             if follower.broker_id in isr and self._is_lagging(follower, end, now_ms)
-        ]
-        if not lagging:
+        }
+        if not behind:
             return None
-        behind = {follower.broker_id for follower in lagging}
-        remaining = tuple(broker_id for broker_id in isr if broker_id not in behind)
-        reason = "; ".join(
-            f"broker {f.broker_id} not caught up for {now_ms - f.last_caught_up_ms} ms"
-            f" (at offset {f.log_end_offset} of {end})"
-            for f in lagging
-        )
-        return self._propose(remaining, isr, reason)
+        return self._propose(tuple(member for member in isr if member not in behind), isr)
 
-    def _propose(
-        self, isr: tuple[int, ...], maximal_isr: tuple[int, ...], reason: str
-    ) -> IsrProposal:
+    def _propose(self, isr: tuple[int, ...], maximal_isr: tuple[int, ...]) -> IsrProposal:
         registration = self.registration
         self.proposal = IsrProposal(
-            isr, maximal_isr, registration.leader_epoch, registration.partition_epoch, reason
+            isr, maximal_isr, registration.leader_epoch, registration.partition_epoch
         )
         return self.proposal
 

@@ -12,9 +12,12 @@ import os
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kcluster.pipeline.timeline import PERCENTS, Timeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
 
 MAX_BARS: Final = 40
 """The number of rows in a plot; the Parquet file has all."""
@@ -148,11 +151,10 @@ def _of_clients(tables: Timeline) -> list[str]:
     ]
 
 
-def _highest(table: Any, column: str) -> Sequence[Any]:
+def _highest(table: DataFrame, column: str) -> Sequence[Row]:
     from pyspark.sql import functions as F
 
-    rows: Sequence[Any] = table.orderBy(F.desc(column)).limit(MAX_BARS).collect()
-    return rows
+    return table.orderBy(F.desc(column)).limit(MAX_BARS).collect()
 
 
 def _of_failovers(tables: Timeline) -> Iterable[Bar]:
@@ -167,11 +169,11 @@ def _runs(count: int) -> str:
     return f"{count:,} run{'' if count == 1 else 's'}"
 
 
-def _percents(row: Any) -> list[float]:
+def _percents(row: Row) -> list[float]:
     return [row[f"p{percent}"] for percent in PERCENTS]
 
 
-def _words(row: Any) -> str:
+def _words(row: Row) -> str:
     return f"{' / '.join(f'{high:,.0f}' for high in _percents(row))}, max {row['max']:,}"
 
 

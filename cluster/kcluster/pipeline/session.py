@@ -111,10 +111,10 @@ def open_session(
 class _JavaClass:
     """A Java class whose static methods are looked up once."""
 
-    def __init__(self, java_class: Any) -> None:
+    def __init__(self, java_class: object) -> None:
         self._java_class = java_class
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         method = getattr(self._java_class, name)
         setattr(self, name, method)
         return method
@@ -123,7 +123,7 @@ class _JavaClass:
 def _look_up_once(spark: SparkSession) -> None:
     """Keep the Java classes that pyspark calls most.  By itself it looks up class and method at
     each call, which is nearly half of its messages to Java; for a class, Java searches its jars."""
-    jvm: Any = spark._jvm
+    jvm: object = spark._jvm
     for name in _OFTEN_CALLED:
         if not isinstance(vars(jvm).get(name), _JavaClass):
             setattr(jvm, name, _JavaClass(getattr(jvm, name)))

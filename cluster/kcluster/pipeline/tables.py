@@ -15,17 +15,19 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import inspect
 
+from kcluster.json_types import JsonObject
 from kcluster.runs.directory import INFO, VERDICT, WRONG_JSON, RunError, find_run, read_info
 from kcluster.runs.record import TABLES, RunInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+PARTITION: Final = ("run", "topic", "partition")
 MAX_PROBLEMS: Final = 20
 """The number of bad lines per file that are reported one by one."""
 IS_BAD: Final = "is_bad"
@@ -51,7 +53,7 @@ class WindowRow(msgspec.Struct, frozen=True, gc=False):
     is_over: bool
     clients: list[str]
     errors: list[str]
-    reasons: list[dict[str, Any]]
+    reasons: list[JsonObject]
 
 
 class Judgement(msgspec.Struct, frozen=True):

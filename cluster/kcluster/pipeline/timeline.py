@@ -25,9 +25,8 @@ from kcluster.events.brokers import (
 )
 from kcluster.events.network import LinkCut, LinkHealed
 from kcluster.events.partitions import IsrExpanded, IsrShrunk, LeaderElected, PartitionOffline
-from kcluster.pipeline.contents import PARTITION
 from kcluster.pipeline.notes import field, is_a, partition_of_note
-from kcluster.pipeline.tables import Tables
+from kcluster.pipeline.tables import PARTITION, Tables
 from kcluster.protocol.names import INTERNAL_PREFIX
 
 if TYPE_CHECKING:

@@ -15,12 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.codec.schema import FieldSchema, StructSchema, message_schema
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.messages import Message
+
+M = TypeVar("M", bound=Message)
+MessageClass = Callable[..., Message]
+Entry = Message | str | int
+"""An element of an array: a message of its own, a name, or a number."""
 
 KEYS: Final = frozenset(
     {
@@ -46,7 +52,7 @@ SESSION_ERRORS: Final = frozenset(
 )  # fmt: skip
 """Errors of a fetch as a whole."""
 
-_FAILED: Final[dict[str, Any]] = {
+_FAILED: Final[dict[str, int | bytes]] = {
     "base_offset": -1, "high_watermark": -1, "leader_id": -1, "node_id": -1, "port": -1,
     "committed_offset": -1, "low_watermark": -1, "records": b"",
 }  # fmt: skip
@@ -110,7 +116,7 @@ class ErrorAnswers:
 
     # ------------------------------------------------------- a response without the broker
 
-    def answer(self, request: Any) -> Any | None:
+    def answer(self, request: Message) -> Message | None:
         """The response to a request that no broker has served; None if it has no error field."""
         response, has_error = self._mirror(
             self._response, self._class, request, self._request, None, 0
@@ -120,13 +126,13 @@ class ErrorAnswers:
     def _mirror(
         self,
         answer_schema: StructSchema,
-        cls: Any,
-        requested: Any,
+        cls: MessageClass,
+        requested: Entry,
         schema: StructSchema,
         topic: str | None,
         depth: int,
-    ) -> tuple[Any, bool]:
-        values: dict[str, Any] = {}
+    ) -> tuple[Message, bool]:
+        values: dict[str, object] = {}
         has_error = False
         for field in self._arrays(answer_schema, depth):
             entries = []
@@ -143,11 +149,11 @@ class ErrorAnswers:
     def _entry(
         self,
         field: FieldSchema,
-        item: Any,
+        item: Entry,
         schema: StructSchema | None,
         topic: str | None,
         depth: int,
-    ) -> tuple[Any, bool]:
+    ) -> tuple[Message | None, bool]:
         """The response's entry for an element of the request, if that element gets the error."""
         struct, cls = field.struct, getattr(self._class, field.type)
         assert struct is not None
@@ -161,8 +167,8 @@ class ErrorAnswers:
         return self._failed(struct, cls, {key: item}, False)
 
     def _failed(
-        self, struct: StructSchema, cls: Any, values: dict[str, Any], has_error: bool
-    ) -> tuple[Any, bool]:
+        self, struct: StructSchema, cls: MessageClass, values: dict[str, object], has_error: bool
+    ) -> tuple[Message, bool]:
         for field in struct.fields:
             if field.name in _FAILED and field.name not in values:
                 values[field.name] = _FAILED[field.name]
@@ -184,8 +190,8 @@ class ErrorAnswers:
                     yield field
 
     def _counterparts(
-        self, field: FieldSchema, requested: Any, schema: StructSchema
-    ) -> Iterator[tuple[Any, StructSchema | None]]:
+        self, field: FieldSchema, requested: Entry, schema: StructSchema
+    ) -> Iterator[tuple[Entry, StructSchema | None]]:
         """The elements of a request to which a response's array has entries, with their schemas."""
         arrays = [x for x in schema.fields if x.is_array and x.is_in(self._version)]
         chosen = [x for x in arrays if x.name == field.name] or [
@@ -205,13 +211,18 @@ class ErrorAnswers:
 
     # ----------------------------------------------------------------- a broker's response
 
-    def override(self, answer: Any) -> tuple[Any, bool]:
+    def override(self, answer: Message) -> tuple[Message, bool]:
         """A broker's response with the error in it, and whether it has a field for the error."""
         return self._override(self._response, self._class, answer, None, 0)
 
     def _override(
-        self, struct: StructSchema, cls: Any, answer: Any, topic: str | None, depth: int
-    ) -> tuple[Any, bool]:
+        self,
+        struct: StructSchema,
+        cls: MessageClass,
+        answer: Message,
+        topic: str | None,
+        depth: int,
+    ) -> tuple[Message, bool]:
         has_error, changes = False, {}
         for field in self._arrays(struct, depth):
             entries = []
@@ -236,7 +247,7 @@ class ErrorAnswers:
 
     # ----------------------------------------------------------- which parts get the error
 
-    def _is_meant(self, item: Any, topic: str | None) -> tuple[bool, str | None]:
+    def _is_meant(self, item: Entry, topic: str | None) -> tuple[bool, str | None]:
         """Whether an element of an array gets the error, and the topic that it belongs to."""
         assert self._wanted is not None
         if topic is not None:
@@ -245,7 +256,7 @@ class ErrorAnswers:
         topic_name = topic_of(item, self._name_of)
         return topic_name is None or self._wanted(topic_name, None), topic_name
 
-    def rest(self, request: Any) -> Any | None:
+    def rest(self, request: Message) -> Message | None:
         """The request without the parts that get the error; None if nothing is left of it."""
         remainder = _without(self._request, request, self._version, self._name_of, self._wanted)
         return (
@@ -254,13 +265,13 @@ class ErrorAnswers:
             else None
         )
 
-    def merged(self, answer: Any, errors: Any) -> Any:
+    def merged(self, answer: Message, errors: Message) -> Message:
         """A broker's response to `rest`, with the entries of `answer(request)`."""
         return _merged(self._response, self._class, self._class, answer, errors)
 
 
 def topics_named(
-    api_key: int, version: int, request: Any, name_of: NameOf
+    api_key: int, version: int, request: Message, name_of: NameOf
 ) -> list[tuple[str, int | None]]:
     """(topic, partition) of all that a request names; None for a topic as a whole."""
     schema = message_schema(APIS[api_key].name + "Request").top
@@ -268,7 +279,7 @@ def topics_named(
 
 
 def named(
-    schema: StructSchema, requested: Any, version: int, name_of: NameOf
+    schema: StructSchema, requested: Message, version: int, name_of: NameOf
 ) -> Iterator[tuple[str, int | None]]:
     """(topic, partition) of all that a request names, found by the request's schema."""
     for field in schema.fields:
@@ -284,7 +295,7 @@ def named(
                 yield from named(field.struct, item, version, name_of)
 
 
-def topic_of(item: Any, name_of: NameOf) -> str | None:
+def topic_of(item: object, name_of: NameOf) -> str | None:
     """The name of the topic that an entry is about."""
     if isinstance(item, str):
         return item
@@ -296,7 +307,7 @@ def topic_of(item: Any, name_of: NameOf) -> str | None:
     return name_of(topic_id) if topic_id else None
 
 
-def partition_of(item: Any) -> int | None:
+def partition_of(item: Entry) -> int | None:
     """The number of the partition that an entry is about."""
     if isinstance(item, int):
         return item
@@ -317,7 +328,7 @@ def _partitions_field(field: FieldSchema) -> FieldSchema | None:
     )
 
 
-def _partitions_of(field: FieldSchema, item: Any) -> list[int | None] | None:
+def _partitions_of(field: FieldSchema, item: Entry) -> list[int | None] | None:
     inner = _partitions_field(field)
     if inner is None:
         return None
@@ -325,8 +336,8 @@ def _partitions_of(field: FieldSchema, item: Any) -> list[int | None] | None:
 
 
 def _without(
-    schema: StructSchema, requested: Any, version: int, name_of: NameOf, wanted: Wanted | None
-) -> Any:
+    schema: StructSchema, requested: M, version: int, name_of: NameOf, wanted: Wanted | None
+) -> M:
     values = {field.name: getattr(requested, field.name) for field in schema.fields}
     for field in schema.fields:
         items = values[field.name]
@@ -344,9 +355,7 @@ def _without(
     return type(requested)(**values)
 
 
-def _topic_without(
-    field: FieldSchema, item: Any, name_of: NameOf, wanted: Wanted | None
-) -> Any | None:
+def _topic_without(field: FieldSchema, item: M, name_of: NameOf, wanted: Wanted | None) -> M | None:
     topic = topic_of(item, name_of)
     if wanted is not None and (topic is None or not wanted(topic, None)):
         return item
@@ -360,7 +369,7 @@ def _topic_without(
     return type(item)(**values) if remaining else None
 
 
-def _keys(struct: StructSchema, value: Any) -> dict[str, Any]:
+def _keys(struct: StructSchema, value: Entry) -> dict[str, object]:
     """The fields that identify an entry, from a request's element or a response's entry."""
     keys = {}
     for field in struct.fields:
@@ -372,7 +381,9 @@ def _keys(struct: StructSchema, value: Any) -> dict[str, Any]:
     return keys
 
 
-def _merged(struct: StructSchema, top: Any, cls: Any, answer: Any, errors: Any) -> Any:
+def _merged(
+    struct: StructSchema, top: type[Message], cls: MessageClass, answer: Message, errors: Message
+) -> Message:
     values = {field.name: getattr(answer, field.name) for field in struct.fields}
     for field in struct.fields:
         more = getattr(errors, field.name)

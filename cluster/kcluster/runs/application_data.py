@@ -12,19 +12,20 @@ from bisect import bisect_right
 from typing import Any
 
 from kcluster.clients.ledger import Partition
+from kcluster.json_types import JsonObject
 from kcluster.runs.record import RunRecord
 
 MISSED = "missed"
 
 
-def application_lanes(record: RunRecord, began_ms: int, cell_ms: int) -> list[dict[str, Any]]:
+def application_lanes(record: RunRecord, began_ms: int, cell_ms: int) -> list[JsonObject]:
     """A lane per topic of which processing was reported, or problems found.  `processed`: (ms,
     count), `commits`: (ms, group, offsets in words, error), `counts`: records by problem."""
     topics = sorted({x.topic for x in record.processed} | {x.topic for x in record.problems})
     return [_lane(record, topic, began_ms, cell_ms) for topic in topics]
 
 
-def _lane(record: RunRecord, topic: str, began_ms: int, cell_ms: int) -> dict[str, Any]:
+def _lane(record: RunRecord, topic: str, began_ms: int, cell_ms: int) -> dict[str, object]:
     processed: dict[int, int] = {}
     for entry in record.processed:
         if entry.topic == topic:
@@ -70,7 +71,7 @@ def marks_in_logs(record: RunRecord, began_ms: int) -> dict[Partition, list[tupl
         appends.setdefault((append.topic, append.partition), []).append(row)
     for rows in appends.values():
         rows.sort()
-    marks: dict[Partition, list[tuple[Any, ...]]] = {}
+    marks: dict[Partition, list[tuple[object, ...]]] = {}
     for problem in record.problems:
         partition = (problem.topic, problem.partition)
         times = [_appended(appends.get(partition, []), x) for x in (problem.first, problem.last)]

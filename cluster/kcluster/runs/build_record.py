@@ -24,14 +24,15 @@ from kcluster.evidence.group_history import Commit, commits_of
 from kcluster.evidence.recorder import Judged, Recorder
 from kcluster.evidence.rows import ExchangeRow
 from kcluster.invariants.observed import Append, EpochRuns, Move, ObservedPartition
+from kcluster.json_types import JsonObject
 from kcluster.metadata.records import PartitionRegistration
-from kcluster.runs.log_contents import content_rows, log_rows, numbers_of
 from kcluster.runs.record import (
     AppendRow,
     CommitRow,
     EpochsRow,
     ErrorRow,
     LeaderRow,
+    LogRow,
     MoveRow,
     NoteRow,
     ProblemRow,
@@ -40,9 +41,9 @@ from kcluster.runs.record import (
     RequestRow,
     RunInfo,
     RunRecord,
-    SendRow,
     TransactionRow,
 )
+from kcluster.runs.send_rows import send_rows
 
 
 def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdict) -> RunRecord:
@@ -50,12 +51,12 @@ def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdic
     simulated clients, used if the run has not been judged."""
     judged = recorder.judged or Judged(ledger, {}, {})
     ledger = judged.ledger
-    numbers, by_value = numbers_of(ledger)
     info.outcome = verdict.outcome
     info.topology = topology_values(recorder)
     record = RunRecord(info, notes=note_rows(recorder.notes))
     record.verdict = msgspec.json.decode(verdict.to_json())
-    _add_ledger(record, ledger, numbers)
+    record.sends = list(send_rows(judged, recorder))
+    _add_ledger(record, ledger)
     record.errors = [
         ErrorRow(
             error.client,
@@ -68,8 +69,10 @@ def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdic
         for error in ledger.errors
     ]
     _add_partitions(record, recorder)
-    record.logs = log_rows(judged)
-    record.contents = content_rows(judged, recorder, by_value)
+    record.logs = [
+        LogRow(*partition, log.start_offset, log.clean_offset, log.end_offset)
+        for partition, log in judged.logs.items()
+    ]
     record.requests = request_rows(recorder)
     record.commits = [commit_row(commit) for commit in commits_of(recorder)]
     exchanges = recorder.exchanges()
@@ -138,26 +141,8 @@ def request_rows(recorder: Recorder) -> list[RequestRow]:
     ]
 
 
-def _add_ledger(record: RunRecord, ledger: Ledger, numbers: Iterable[int]) -> None:
-    """What clients sent and read."""
-    record.sends = [
-        SendRow(
-            send.producer,
-            *send.partition,
-            _text(send.value) or "",
-            send.acks,
-            send.idempotent,
-            str(send.outcome),
-            send.offset,
-            send.sent_ms,
-            send.ended_ms,
-            send.attempts,
-            send.error,
-            number,
-            0 if send.transaction is None else send.transaction.number,
-        )
-        for send, number in zip(ledger.sends, numbers, strict=True)
-    ]
+def _add_ledger(record: RunRecord, ledger: Ledger) -> None:
+    """The transactions of clients, and what they read."""
     record.transactions = [
         TransactionRow(
             transaction.producer,
@@ -242,11 +227,11 @@ def leader_row(observed: ObservedPartition, at_ms: int, found: PartitionRegistra
     )
 
 
-def topology_values(recorder: Recorder) -> dict[str, Any]:
+def topology_values(recorder: Recorder) -> JsonObject:
     """The cluster's topology as values for JSON."""
     topology: Any = recorder.plan.topology
     without_places = msgspec.structs.replace(topology, places={})
-    values: dict[str, Any] = plain(msgspec.to_builtins(without_places))
+    values: JsonObject = plain(msgspec.to_builtins(without_places))
     return values
 
 

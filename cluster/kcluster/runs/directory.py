@@ -14,13 +14,14 @@ from datetime import UTC, datetime
 from errno import EINVAL
 from pathlib import Path
 from time import time
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from kcluster.clients.ledger import Partition
+from kcluster.json_types import JsonObject
 from kcluster.runs.page import page_of
-from kcluster.runs.record import ADDED_TABLES, FORMAT, TABLES, RunInfo, RunRecord
+from kcluster.runs.record import ADDED_TABLES, FORMAT, READABLE, TABLES, RunInfo, RunRecord
 from kcluster.runs.whole_files import PRIVATE_DIRECTORY, removed_on_failure, replacing
 
 LATEST: Final = "latest"
@@ -139,7 +140,7 @@ def write_into(path: Path, record: RunRecord) -> None:
     write_values(path / INFO, record.info)
 
 
-def write_values(file: Path, values: Any) -> None:
+def write_values(file: Path, values: object) -> None:
     """Replace a JSON file at once: a reader sees the old values or the new ones."""
     with replacing(file) as out:
         out.write(msgspec.json.format(msgspec.json.encode(values)) + b"\n")
@@ -196,12 +197,12 @@ def read_run(path: str | os.PathLike[str]) -> tuple[RunRecord, list[str]]:
     return record, problems
 
 
-def read_verdict(path: Path) -> dict[str, Any]:
+def read_verdict(path: Path) -> JsonObject:
     """The verdict of a run as values; RunError if it cannot be read."""
     try:
         content = _content(path / VERDICT)
         msgspec.json.decode(content, type=_VerdictRead)
-        return msgspec.json.decode(content, type=dict[str, Any])
+        return msgspec.json.decode(content, type=JsonObject)
     except (OSError, *WRONG_JSON) as error:
         raise RunError(f"{path / VERDICT}: {_reason(error)}") from None
 
@@ -225,19 +226,23 @@ def read_info(path: Path) -> RunInfo:
         msgspec.convert(info.topology, _TopologyRead)
     except (OSError, *WRONG_JSON) as error:
         raise RunError(f"{file}: {_reason(error)}") from None
-    if info.format == FORMAT:
+    if info.format in READABLE:
         return info
+    raise other_format(file, info, f"this version reads formats {READABLE[0]} and {FORMAT}")
+
+
+def other_format(file: Path, info: RunInfo, needed: str) -> RunError:
+    """The error of a run of another format than `needed` says, and how to get one of the newest."""
     writer = f"kcluster {info.version}" if info.version else "another version of kcluster"
     again = ""
     if info.format < FORMAT:
         again = ": run the scenario again" + (f": {info.replay}" if info.replay else "")
-    text = f"format {info.format}, written by {writer}; this version reads format {FORMAT}{again}"
-    raise RunError(f"{file}: {text}")
+    return RunError(f"{file}: format {info.format}, written by {writer}; {needed}{again}")
 
 
-def _rows(path: Path, row_type: Any, problems: list[str]) -> list[Any]:
+def _rows(path: Path, row_type: object, problems: list[str]) -> list[object]:
     decode = msgspec.json.Decoder(row_type).decode
-    rows: list[Any] = []
+    rows: list[object] = []
     try:
         lines = _content(path).split(b"\n")
     except OSError as error:

@@ -56,7 +56,7 @@ def rows_from(record: RunRecord, at_ms: int) -> Rows:
     rows = rows_after(record, at_ms - 1)
     rows["notes"] = list(record.notes)
     for field, subject in _SUBJECTS.items():
-        states: dict[Any, Any] = {}
+        states: dict[object, object] = {}
         for row in getattr(record, field):
             if row.at_ms < at_ms:
                 states[subject(row)] = row
@@ -64,7 +64,7 @@ def rows_from(record: RunRecord, at_ms: int) -> Rows:
     return rows
 
 
-_SUBJECTS: Final[dict[str, Callable[[Any], object]]] = {
+_SUBJECTS: Final[dict[str, Callable[[object], object]]] = {
     "leaders": attrgetter("topic", "partition"),
     "moves": attrgetter("topic", "partition", "broker"),
     "epochs": attrgetter("topic", "partition", "broker"),
@@ -110,8 +110,8 @@ def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
     return rows
 
 
-_at_ms: Final[Callable[[Any], int]] = attrgetter("at_ms")
-_seen_ms: Final[Callable[[Any], int]] = attrgetter("seen_ms")
+_at_ms: Final[Callable[[object], int]] = attrgetter("at_ms")
+_seen_ms: Final[Callable[[object], int]] = attrgetter("seen_ms")
 _first: Final[Callable[[Any], int]] = itemgetter(0)
 
 

@@ -49,7 +49,7 @@ def drawing_of(logs: Logs, glyph: Glyph = block) -> list[str]:
     return lines
 
 
-def _offsets(replica: Mapping[str, Any]) -> str:
+def _offsets(replica: Mapping[str, object]) -> str:
     start = f"start {replica['log_start_offset']}, " if replica["log_start_offset"] else ""
     watermark = replica["high_watermark"]
     mark = "" if watermark is None else f", hw {watermark}"

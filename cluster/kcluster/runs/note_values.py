@@ -12,7 +12,7 @@ is cut with others by the event of all of them, the start of a cluster by the cl
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -58,6 +58,7 @@ from kcluster.events.topics import (
     TopicDeleted,
 )
 from kcluster.events.words import short_text, text_after_subject, text_of
+from kcluster.json_types import JsonObject
 from kcluster.runs.record import NoteRow
 
 OUTSIDE: Final = -1
@@ -78,7 +79,7 @@ _REPAIRS: Final = (
 )  # fmt: skip
 
 
-def notes_values(notes: Sequence[NoteRow], began_ms: int = 0) -> list[dict[str, Any]]:
+def notes_values(notes: Sequence[NoteRow], began_ms: int = 0) -> list[JsonObject]:
     """`note_values` of each, in order; links that are cut or healed together have no lane."""
     sets = sets_among(notes)
     found = [note_values(note, began_ms) for note in notes]
@@ -93,7 +94,7 @@ def sets_among(notes: Iterable[NoteRow]) -> set[int]:
     return {note.at_ms for note in notes if isinstance(note.event, NetworkCut | NetworkHealed)}
 
 
-def note_values(note: NoteRow, began_ms: int = 0) -> dict[str, Any]:
+def note_values(note: NoteRow, began_ms: int = 0) -> JsonObject:
     """An event as a page shows it: `id`, `at_ms`, `kind`, `lane`, `subject`, `text` (that follows
     the subject), `cause`, `mood` (bad, good, plain), `short` (of an action, else ""), `sentence`
     (for a line that names the subject elsewhere) and `event`, its fields.  `began_ms`: of the run;

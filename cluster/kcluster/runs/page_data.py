@@ -26,6 +26,7 @@ from kcluster.events.partitions import LogTruncated, PartitionEvent, Reassignmen
 from kcluster.events.standing import AHEAD, BASE_LABELS, BEHIND
 from kcluster.events.topics import TopicDeleted
 from kcluster.events.words import short_text, text_after_subject
+from kcluster.json_types import JsonObject
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.application_data import application_counts, application_lanes, marks_in_logs
 from kcluster.runs.broker_states import Spans, broker_spans, link_spans
@@ -62,7 +63,7 @@ class _Client(Struct):
     errors: dict[tuple[int, str, str, str], int] = field(default_factory=dict)
 
 
-def values_of(record: RunRecord) -> dict[str, Any]:
+def values_of(record: RunRecord) -> JsonObject:
     """The data of the page; units are in the docstring of the module."""
     return _PageData(record).values()
 
@@ -81,7 +82,7 @@ class _PageData:
         self._places: dict[tuple[str, int], int] = {}
         self._kinds: dict[str, int] = {}
 
-    def values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, object]:
         record = self._record
         info, verdict = record.info, record.verdict
         self._read_leaders()
@@ -171,7 +172,7 @@ class _PageData:
         self._ordered = list(self._partitions.values())
         self._places = {key: place for place, key in enumerate(self._partitions)}
 
-    def _partition(self, key: Partition, each: _Partition) -> dict[str, Any]:
+    def _partition(self, key: Partition, each: _Partition) -> dict[str, object]:
         marks = self._marks.get(key, [])
         series = [
             {
@@ -226,7 +227,7 @@ class _PageData:
             key = ((row.at_ms - began_ms) // cell * cell, row.api, row.error, about)
             client.errors[key] = client.errors.get(key, 0) + 1
 
-    def _client(self, each: _Client) -> dict[str, Any]:
+    def _client(self, each: _Client) -> dict[str, object]:
         return {
             "name": each.name,
             "sent": sorted(each.sent.items()),
@@ -279,7 +280,7 @@ class _PageData:
     def _number(self, note_id: Any) -> int:
         return -1 if note_id is None else self._numbers.get(tuple(note_id), -1)
 
-    def _brokers(self) -> list[dict[str, Any]]:
+    def _brokers(self) -> list[JsonObject]:
         notes = self._record.notes
         known = [each["id"] for each in self._record.info.topology.get("brokers", ())]
         seen = [note.event.broker for note in notes if isinstance(note.event, BrokerStarted)]
@@ -316,13 +317,13 @@ class _PageData:
         names = ("sent", "acked", "failed", "unknown", "read")
         return {name: self._record.verdict.get(name, 0) for name in names}
 
-    def _chain(self, links: Iterable[dict[str, Any]]) -> list[tuple[int, str, int]]:
+    def _chain(self, links: Iterable[JsonObject]) -> list[tuple[int, str, int]]:
         return [
             (self._since(link["at_ms"]), _shorter(link["text"]), self._number(link.get("note_id")))
             for link in links
         ]
 
-    def _window(self, each: dict[str, Any]) -> dict[str, Any]:
+    def _window(self, each: JsonObject) -> dict[str, object]:
         return {
             "kind": each["kind"],
             "partition": self._place(each["partition"]),
@@ -334,7 +335,7 @@ class _PageData:
             "chain": self._chain(each["reasons"]),
         }
 
-    def _anomaly(self, each: dict[str, Any]) -> dict[str, Any]:
+    def _anomaly(self, each: JsonObject) -> dict[str, object]:
         chain = self._chain(each["chain"])
         at = each["at_ms"] if each["at_ms"] >= 0 else self._began_ms
         return {
@@ -349,7 +350,7 @@ class _PageData:
             "chain": chain,
         }
 
-    def _violation(self, each: dict[str, Any]) -> dict[str, Any]:
+    def _violation(self, each: JsonObject) -> dict[str, object]:
         return {
             "name": each["name"],
             "subject": each["subject"],

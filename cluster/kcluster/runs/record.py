@@ -10,15 +10,25 @@ at `RunInfo.began_ms`.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct, field
 
 from kcluster.events import AnyEvent
-from kcluster.evidence.rows import BeliefRow, ExchangeRow, GroupRow, TransactionStateRow
+from kcluster.evidence.rows import (
+    BeliefRow,
+    ExchangeRow,
+    GroupRow,
+    SendAnomaly,
+    TransactionStateRow,
+)
+from kcluster.json_types import JsonObject
 
-FORMAT: Final = 3
-"""The format of the directory; others are refused.  3: events as typed records."""
+FORMAT: Final = 4
+"""The format of the directory.  3: events as typed records.  4: sends with their fates."""
+READABLE: Final = (3, FORMAT)
+"""Other formats are refused; the audit needs the newest."""
 
 
 class RunInfo(Struct):
@@ -41,7 +51,7 @@ class RunInfo(Struct):
     version: str = ""
     environment: dict[str, str] = {}
     """What a run of real client code depends on besides its seed: versions, the hash seed."""
-    topology: dict[str, Any] = {}
+    topology: JsonObject = {}
     format: int = FORMAT
 
 
@@ -55,8 +65,29 @@ class NoteRow(Struct, gc=False):
     cause: tuple[int, int] | None = None
 
 
+class SendFate(StrEnum):
+    """What became of a record that was sent, in the words of `sends.jsonl`."""
+
+    KEPT = "kept"
+    ABORTED = "aborted"
+    HIDDEN = "hidden"
+    LOST = "lost"
+    DELETED = "deleted"
+    TRUNCATED = "truncated"
+    ABSENT = "absent"
+    NOT_JUDGED = ""
+
+
 class SendRow(Struct, gc=False):
-    """`sends.jsonl`: one record that an application sent, and its outcome."""
+    """`sends.jsonl`: one record that an application sent, its outcome, and what became of it.
+
+    `fate`: kept (read_committed consumers get it), aborted (with its transaction), hidden (in a
+    transaction that is open, or whose end its producer does not know), lost (acked, or read, and
+    not in the log), deleted (on purpose: with its topic, by retention or compaction), truncated or
+    absent (appended by a broker or by none, and its producer was promised nothing); empty in runs
+    of format 3.  `at`: its lowest offset in the final log, -1 if it is not there; `epoch`: the
+    leader epoch of that append, else of the first one, -1 for none; `anomalies`: what the verdict
+    found about it."""
 
     producer: str
     topic: str
@@ -74,6 +105,10 @@ class SendRow(Struct, gc=False):
     """The position among its producer's sends to this partition, from 1; 0: unknown."""
     transaction: int = 0
     """The number of its producer's transaction, in transactions.jsonl; 0: none."""
+    fate: SendFate = SendFate.NOT_JUDGED
+    at: int = -1
+    epoch: int = -1
+    anomalies: tuple[SendAnomaly, ...] = ()
 
 
 class TransactionRow(Struct, gc=False):
@@ -179,28 +214,6 @@ class LogRow(Struct, gc=False):
     end_offset: int
 
 
-class ContentRow(Struct, gc=False):
-    """`contents.jsonl`: `count` sends of a producer, from `number` on, at `offset` and on.
-
-    `state`: `held`: in the final log; `hidden`: there too, but in a transaction that is aborted or
-    open, so that read_committed consumers do not get it; `cut`: appended in this epoch, but not in
-    the final log, one row per append; `deleted`: appended to a topic that was deleted later.
-    `copy`: 0 for the first occurrence of a send in this state (held and hidden: its lowest offset),
-    1 for the second.  `at_ms`: the
-    time of the append, -1 if it is in the final log."""
-
-    topic: str
-    partition: int
-    state: str
-    epoch: int
-    at_ms: int
-    offset: int
-    producer: str
-    number: int
-    count: int
-    copy: int
-
-
 class RequestRow(Struct, gc=False):
     """`requests.jsonl`: `count` requests of one API and client that a broker answered `took_ms`
     after they arrived.  For a Fetch this includes the wait for records."""
@@ -264,7 +277,6 @@ class RunRecord(Struct):
     moves: list[MoveRow] = field(default_factory=list)
     leaders: list[LeaderRow] = field(default_factory=list)
     logs: list[LogRow] = field(default_factory=list)
-    contents: list[ContentRow] = field(default_factory=list)
     requests: list[RequestRow] = field(default_factory=list)
     commits: list[CommitRow] = field(default_factory=list)
     processed: list[ProcessedRow] = field(default_factory=list)
@@ -274,7 +286,7 @@ class RunRecord(Struct):
     epochs: list[EpochsRow] = field(default_factory=list)
     groups: list[GroupRow] = field(default_factory=list)
     transaction_states: list[TransactionStateRow] = field(default_factory=list)
-    verdict: dict[str, Any] = field(default_factory=dict)
+    verdict: JsonObject = field(default_factory=dict)
     scenario: str = ""
     """The text of the scenario, if there is one."""
 
@@ -289,7 +301,6 @@ TABLES: Final[dict[str, tuple[str, type[Struct]]]] = {
     "moves": ("replicas.jsonl", MoveRow),
     "leaders": ("partitions.jsonl", LeaderRow),
     "logs": ("logs.jsonl", LogRow),
-    "contents": ("contents.jsonl", ContentRow),
     "requests": ("requests.jsonl", RequestRow),
     "commits": ("commits.jsonl", CommitRow),
     "processed": ("processed.jsonl", ProcessedRow),
@@ -304,8 +315,3 @@ TABLES: Final[dict[str, tuple[str, type[Struct]]]] = {
 
 ADDED_TABLES: Final = frozenset({"exchanges", "beliefs", "epochs", "groups", "transaction_states"})
 """Runs of this format that were written by kcluster 0.1 may lack their files."""
-
-HELD: Final = "held"
-HIDDEN: Final = "hidden"
-CUT: Final = "cut"
-DELETED: Final = "deleted"

@@ -6,15 +6,14 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
+from kcluster.json_types import JsonObject
 from kcluster.runs.directory import INFO
 from kcluster.runs.record import FORMAT, TABLES, RunInfo
 
 
-def run_schema() -> dict[str, Any]:
+def run_schema() -> JsonObject:
     """`files` has the schema of run.json and of the rows of each table, by file name."""
     types: dict[str, type[msgspec.Struct]] = {INFO: RunInfo, **dict(TABLES.values())}
     (schemas, definitions) = msgspec.json.schema_components(

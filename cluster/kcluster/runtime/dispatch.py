@@ -208,6 +208,11 @@ class Dispatcher:
         """Whether nothing waits for `run`."""
         return not self._pending and not self._touched
 
+    @property
+    def calls_back(self) -> bool:
+        """Some `later` is outstanding."""
+        return bool(self._callbacks)
+
     def run(self) -> None:
         """Deliver the messages between nodes until none is left for the current time."""
         self._run()

@@ -20,7 +20,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -44,6 +44,7 @@ from kcluster.faults.rules import ActiveRule, Rule, RuleBook
 from kcluster.faults.stale import StaleImage
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.error_answers import ErrorAnswers, is_read
+from kcluster.protocol.messages import Message
 from kcluster.runtime.process import Process
 
 MAX_NOTES: Final = 20
@@ -292,7 +293,7 @@ class FaultGate:
         delivery.deliver(node_id, Tick())
         return False
 
-    def _answer_for(self, node_id: int, request: Request, body: Any) -> None:
+    def _answer_for(self, node_id: int, request: Request, body: Message | None) -> None:
         """Answer a request that the broker never sees; observers see the request and the reply."""
         delivery = self._delivery
         if delivery.tap is not None:

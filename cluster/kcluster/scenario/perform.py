@@ -11,7 +11,7 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -39,7 +39,12 @@ class Performed(Struct):
 
 
 def do(
-    cluster: ClusterVerbs, verb: str, short: Any = None, *, undone_after: Any = None, **keys: Any
+    cluster: ClusterVerbs,
+    verb: str,
+    short: object = None,
+    *,
+    undone_after: object = None,
+    **keys: object,
 ) -> Callable[[], None]:
     """Perform an action, with its keys as in a scenario file or with its one value; returns the
     function that undoes it.  Raises ScenarioError for an unknown action or wrong keys, ClusterError

@@ -6,12 +6,13 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from kcluster.actions.brokers import KillBrokers, PauseBrokers, StopBrokers
 from kcluster.actions.network import Isolate
 from kcluster.deaths import DeathKind
 from kcluster.handle.verbs import ClusterVerbs
+from kcluster.json_types import JsonObject
 from kcluster.operations.prediction import Leaving, Prediction, predict
 from kcluster.operations.prediction_facts import cluster_state
 from kcluster.operations.prediction_words import answer_reason, choice_text, question_text
@@ -43,7 +44,7 @@ def questions_on(stage: ScenarioStage, step: Step) -> list[Prediction]:
     return predict(cluster_state(stage.plan, stage.dispatcher), brokers, how)
 
 
-def question_values(question: Prediction) -> dict[str, Any]:
+def question_values(question: Prediction) -> JsonObject:
     """A question for JSON, with its words."""
     return {
         "kind": question.kind,

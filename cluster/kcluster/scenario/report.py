@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from kcluster.contract import Note
 from kcluster.events.clients import (
@@ -17,6 +17,7 @@ from kcluster.events.clients import (
     GroupRebalanced,
 )
 from kcluster.events.render import ECHOES, fold, folded_line, note_values, plain
+from kcluster.json_types import JsonObject
 from kcluster.scenario.play.phases import RunCrash, RunResult
 
 MAX_ERROR: Final = 200
@@ -86,7 +87,7 @@ def crash_lines(crash: RunCrash) -> Iterator[str]:
     yield f"  replay: {crash.replay}"
 
 
-def _run_values(run: RunCrash | RunResult) -> dict[str, Any]:
+def _run_values(run: RunCrash | RunResult) -> dict[str, object]:
     """Which run it was."""
     return {
         "scenario": run.scenario.name,
@@ -96,7 +97,7 @@ def _run_values(run: RunCrash | RunResult) -> dict[str, Any]:
     }
 
 
-def crash_values(crash: RunCrash) -> dict[str, Any]:
+def crash_values(crash: RunCrash) -> JsonObject:
     """The same for JSON."""
     return {
         **_run_values(crash),
@@ -107,7 +108,7 @@ def crash_values(crash: RunCrash) -> dict[str, Any]:
     }
 
 
-def result_values(result: RunResult) -> dict[str, Any]:
+def result_values(result: RunResult) -> JsonObject:
     """The same for JSON."""
     return {
         **_run_values(result),

@@ -11,7 +11,7 @@ They do not see its retries, timeouts or what its application does: there the de
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -19,6 +19,7 @@ from kcluster.broker.serving.reading import READ_COMMITTED
 from kcluster.evidence.client_names import keeps_a_ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.evidence.rows import GroupRow
+from kcluster.json_types import JsonObject
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.protocol.records.batches import NO_PRODUCER_ID
@@ -34,7 +35,7 @@ class SeenClient(Struct):
     first and last seen.  `is_slowed`: it sends more than what stands in for it."""
 
     kind: str
-    keys: dict[str, Any]
+    keys: JsonObject
     first_ms: int
     last_ms: int
     is_slowed: bool = False
@@ -103,7 +104,7 @@ def _producer(client: str, topic: str, of: _Sent) -> SeenClient:
     span_s = max(1.0, (of.last_ms - of.first_ms) / 1000)
     rate = of.records / span_s
     acks = "all" if of.acks == -1 else str(of.acks)
-    keys: dict[str, Any] = {
+    keys: dict[str, object] = {
         "name": client,
         "topic": topic,
         "rate": f"{max(0.1, min(rate, MAX_RATE_PER_S)):.3g}/s",
@@ -149,7 +150,7 @@ def _consumers(
         of.last_ms = answer.at_ms
     groups = _members(row for row in recorder.states.groups.rows if row.at_ms <= until_ms)
     for client, of in read.items():
-        keys: dict[str, Any] = {"name": client}
+        keys: dict[str, object] = {"name": client}
         found = groups.get(client)
         if found is not None:
             keys |= {"topics": list(of.topics), "group": found[0], "group_protocol": found[1]}

@@ -22,6 +22,7 @@ from kcluster.config.files.problems import Problem, unknown
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
 from kcluster.handle.verbs import ClusterVerbs
+from kcluster.json_types import JsonObject
 from kcluster.operations.errors import ClusterError
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.scenario.language.loader import Claims, ScenarioError, read_workload
@@ -53,7 +54,7 @@ class StartedClient(Struct):
 
     name: str
     kind: str
-    keys: dict[str, Any]
+    keys: JsonObject
     members: tuple[str, ...]
     started_ms: int
     stopped_ms: int = -1
@@ -81,7 +82,7 @@ class _Started:
         self.is_forgetting = False
 
 
-def start_client(cluster: ClusterVerbs, spec: Mapping[str, Any]) -> str:
+def start_client(cluster: ClusterVerbs, spec: Mapping[str, object]) -> str:
     """Start a client; returns its name, which is `producer-1` and so on unless the spec has one.
     ScenarioError for wrong keys, with the path of each; ClusterError for a name that is taken."""
     kind, keys = _kind_and_keys(spec)
@@ -122,7 +123,7 @@ def _started(cluster: ClusterVerbs) -> _Started:
     return found
 
 
-def _kind_and_keys(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def _kind_and_keys(spec: Mapping[str, object]) -> tuple[str, dict[str, object]]:
     if len(spec) != 1:
         raise _wrong("", f"a client is one of {', '.join(KINDS)}, with its keys")
     ((kind, keys),) = spec.items()
@@ -140,7 +141,9 @@ def _wrong(path: str, text: str) -> ScenarioError:
     return ScenarioError([Problem("", 0, 0, path, text)])
 
 
-def _start(cluster: ClusterVerbs, kind: str, keys: dict[str, Any], workload: WorkloadSpec) -> str:
+def _start(
+    cluster: ClusterVerbs, kind: str, keys: dict[str, object], workload: WorkloadSpec
+) -> str:
     started = _started(cluster)
     if len(started.running) >= MAX_CLIENTS:
         raise ClusterError(f"{MAX_CLIENTS} clients run already; stop some")
@@ -174,7 +177,7 @@ def _free_name(started: _Started, kind: str) -> str:
             return f"{kind}-{number}"
 
 
-def _read(cluster: ClusterVerbs, kind: str, keys: dict[str, Any]) -> WorkloadSpec:
+def _read(cluster: ClusterVerbs, kind: str, keys: dict[str, object]) -> WorkloadSpec:
     """The one client as a checked workload, on the topics that there are now."""
     node = from_python({f"{kind}s": keys})
     reading = TreeReader("")

@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -97,9 +97,9 @@ def notes_its_callers(handle: C) -> C:
     return handle
 
 
-def _noted(method: Callable[..., Any]) -> Callable[..., Any]:
+def _noted(method: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(method)
-    def noted(self: NotesLines, *arguments: Any, **keys: Any) -> Any:
+    def noted(self: NotesLines, *arguments: object, **keys: object) -> object:
         thread = threading.get_ident()
         if thread in self.threads_inside:
             return method(self, *arguments, **keys)
@@ -127,7 +127,7 @@ def _noting_undo(handle: NotesLines, undo: Callable[[], None]) -> Callable[[], N
 class _Noting:
     """Notes a call, and the exception by which it ends."""
 
-    def __init__(self, handle: NotesLines, function: Callable[..., Any]) -> None:
+    def __init__(self, handle: NotesLines, function: Callable[..., object]) -> None:
         self._line = _note(handle, function)
 
     def __enter__(self) -> None:
@@ -144,7 +144,7 @@ class _Noting:
             self._line.error = lines[-1].strip()
 
 
-def _note(handle: NotesLines, function: Callable[..., Any]) -> CallingLine | None:
+def _note(handle: NotesLines, function: Callable[..., object]) -> CallingLine | None:
     place = None
     for frame in _callers(sys._getframe(1)):
         if str(frame.f_globals.get("__name__")).startswith("_pytest."):
@@ -202,7 +202,7 @@ def _callers(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def _awaiting(coroutine: Any) -> Iterator[FrameType]:
+def _awaiting(coroutine: object) -> Iterator[FrameType]:
     """The frames of a coroutine that waits and of those that it awaits, down to the last."""
     while inspect.iscoroutine(coroutine) and coroutine.cr_frame is not None:
         yield coroutine.cr_frame

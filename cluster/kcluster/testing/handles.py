@@ -77,7 +77,7 @@ class VirtualCluster(ReportedRun, VirtualDriver):
         """What records this cluster."""
         return self._recorder
 
-    def producer(self, topic: str, **keys: Any) -> Any:
+    def producer(self, topic: str, **keys: object) -> Any:
         """Start a producer, with the keys of scenario files: `producer("orders", rate="50/s")`."""
         spec = _spec(
             ProducerSpec, {"name": f"producer-{next(self._numbers)}", "topic": topic, **keys}
@@ -86,14 +86,14 @@ class VirtualCluster(ReportedRun, VirtualDriver):
         self._stage.add_client(client.name, client)
         return client
 
-    def consumer(self, **keys: Any) -> Any:
+    def consumer(self, **keys: object) -> Any:
         """Start a consumer: `consumer(topics="orders", group="billing")`."""
         spec = _spec(ConsumerSpec, {"name": f"consumer-{next(self._numbers)}", **keys})
         (client,) = make_consumers(spec, self.plan.topology.profile, self.ledger)
         self._stage.add_client(client.name, client)
         return client
 
-    def do(self, verb: str, short: Any = None, **keys: Any) -> Callable[[], None]:
+    def do(self, verb: str, short: object = None, **keys: object) -> Callable[[], None]:
         """Perform an action of scenario files; returns the function that undoes it."""
         undo = action_of(verb, short, keys).action.do(self._stage)
         self.time.settle()
@@ -139,7 +139,7 @@ class VirtualCluster(ReportedRun, VirtualDriver):
         return self._story("virtual", parent)
 
 
-def _spec(struct: Any, keys: dict[str, Any]) -> Any:
+def _spec(struct: Any, keys: dict[str, object]) -> Any:
     reading = TreeReader("")
     spec = read_struct(reading, from_python(keys), "", struct, "key of a client")
     if spec is None:

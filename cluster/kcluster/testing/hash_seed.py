@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import pytest
 
@@ -68,7 +68,7 @@ def is_expected(config: pytest.Config) -> bool:
     return bool(cache is not None and cache.get(_CACHED, False))
 
 
-def _note(config: pytest.Config, items: Iterable[Any]) -> bool:
+def _note(config: pytest.Config, items: Iterable[pytest.Item]) -> bool:
     found = any(is_virtual(item) for item in items)
     cache = getattr(config, "cache", None)
     if found and cache is not None and not cache.get(_CACHED, False):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from typing import Any, Final
 
 import pytest
@@ -29,7 +30,7 @@ TRACE: Final = pytest.StashKey[list[str]]()
 """Gets what passes between clients and brokers, if the item is run with it."""
 
 
-def clock_of(item: Any) -> str:
+def clock_of(item: pytest.Item) -> str:
     """The clock of an item's kafka_cluster, "live" or "virtual"; what the mark says may be
     wrong."""
     callspec = getattr(item, "callspec", None)
@@ -42,17 +43,17 @@ def clock_of(item: Any) -> str:
     return "live" if mark is None else str(mark.kwargs.get("clock", "live"))
 
 
-def is_virtual(item: Any) -> bool:
+def is_virtual(item: pytest.Item) -> bool:
     """Whether its kafka_cluster is in virtual time."""
     return FIXTURE in getattr(item, "fixturenames", ()) and clock_of(item) == "virtual"
 
 
-def seeds_of(item: Any) -> range:
+def seeds_of(item: pytest.Item) -> range:
     """The seeds with which an item runs; empty for those that are no matter of seeds."""
     names = getattr(item, "fixturenames", ())
     has_seeds = VIRTUAL_FIXTURE in names or is_virtual(item)
     mark = item.get_closest_marker(MARK)
-    keys: dict[str, Any] = {} if mark is None else mark.kwargs
+    keys: Mapping[str, object] = {} if mark is None else mark.kwargs
     number = item.config.getoption("--kcluster-seeds") or keys.get("seeds", 1)
     first = keys.get("seed", 1)
     if not has_seeds or item.config.getoption("--kcluster-seed") is not None:
@@ -62,7 +63,7 @@ def seeds_of(item: Any) -> range:
     return range(first, first + number)
 
 
-def first_seed_of(item: Any) -> int:
+def first_seed_of(item: pytest.Item) -> int:
     """The seed of an item that is run once; what the mark says may be wrong."""
     chosen = item.config.getoption("--kcluster-seed")
     mark = item.get_closest_marker(MARK)

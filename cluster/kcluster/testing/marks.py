@@ -110,18 +110,18 @@ def _topology(keys: dict[str, Any], profile: str) -> Topology:
     return Topology.of(**{"brokers": 3, "profile": profile, **keys})
 
 
-def _check_word(key: str, value: Any, words: tuple[str, ...]) -> None:
+def _check_word(key: str, value: object, words: tuple[str, ...]) -> None:
     if value not in words:
         raise MarkError(f"{key}: {value}: {unknown(key, str(value), words)}")
 
 
-def _whole(key: str, value: Any) -> int:
+def _whole(key: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise MarkError(f"{key}: {show(value)} is not a whole number")
     return value
 
 
-def _factor(value: Any) -> float | None:
+def _factor(value: object) -> float | None:
     if value == "random":
         return None
     if not isinstance(value, int | float) or value < 0:
@@ -129,7 +129,7 @@ def _factor(value: Any) -> float | None:
     return float(value)
 
 
-def _limit_s(value: Any) -> float:
+def _limit_s(value: object) -> float:
     if isinstance(value, str):
         try:
             return milliseconds(value) / 1000
@@ -140,7 +140,7 @@ def _limit_s(value: Any) -> float:
     return float(value)
 
 
-def _file(key: str, value: Any) -> str:
+def _file(key: str, value: object) -> str:
     if not isinstance(value, str | os.PathLike):
         raise MarkError(f"{key}: {show(value)} is not a file")
     return os.fspath(value)

@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import pytest
 
@@ -328,8 +328,8 @@ def _refuse(request: pytest.FixtureRequest, problems: list[str]) -> NoReturn:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[Any]
-) -> Generator[None, Any, Any]:
+    item: pytest.Item, call: pytest.CallInfo[object]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add to a failed test's report what happened to its clusters, and write run directories."""
     if call.excinfo is not None and not item.config.getoption("fulltrace"):
         end_at_users_line(call.excinfo.value)
@@ -344,21 +344,21 @@ def pytest_runtest_makereport(
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_logreport() -> Generator[None, Any, Any]:
+def pytest_runtest_logreport() -> Generator[None, object, object]:
     """Reports go to files, to a terminal or to another process: no matter of a world."""
     with _outside():
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
-def pytest_timeout_set_timer() -> Generator[None, Any, Any]:
+def pytest_timeout_set_timer() -> Generator[None, object, object]:
     """A limit for a test is of the machine's time."""
     with _outside():
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
-def pytest_timeout_cancel_timer() -> Generator[None, Any, Any]:
+def pytest_timeout_cancel_timer() -> Generator[None, object, object]:
     """The same."""
     with _outside():
         return (yield)

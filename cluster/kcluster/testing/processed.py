@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from kcluster.checks.processing import (
     AnyProblem,
@@ -97,11 +97,16 @@ class ProcessedLedger:
         self._entries: list[Processed] = []
 
     def add(
-        self, record: Any, partition: int | None = None, offset: int | None = None, *, by: str = ""
+        self,
+        record: object,
+        partition: int | None = None,
+        offset: int | None = None,
+        *,
+        by: str = "",
     ) -> None:
         """Report a record as processed, now: a record or message of any client, or its topic,
         partition and offset.  `by`: who processed it, by default this thread."""
-        place: tuple[Any, ...] = (record, partition, offset)
+        place: tuple[object, ...] = (record, partition, offset)
         if not isinstance(record, str):
             place = tuple(_field(record, name) for name in _FIELDS)
         topic, number, at = place
@@ -134,7 +139,7 @@ class ProcessedLedger:
             raise ProcessingError("\n".join(shown(lines)))
 
 
-def _field(record: Any, name: str) -> Any:
+def _field(record: object, name: str) -> object:
     """A field of a record, which confluent-kafka has as a method."""
     value = getattr(record, name, None)
     return value() if callable(value) else value

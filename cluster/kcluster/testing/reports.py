@@ -32,7 +32,7 @@ ALL_LOGS: Final = 2
 """The verbosity, -vv, from which on log lines of client libraries are not folded."""
 
 
-def remember(node: Any, cluster: Any) -> None:
+def remember(node: pytest.Item, cluster: object) -> None:
     """The reports of this node's tests cover this cluster."""
     handles = node.stash.setdefault(_HANDLES, [])
     if cluster not in handles:
@@ -78,7 +78,7 @@ def add_stories(item: pytest.Item, report: pytest.TestReport) -> bool:
     return bool(handles)
 
 
-def _break_lines(longrepr: Any, text: str) -> None:
+def _break_lines(longrepr: object, text: str) -> None:
     """Pytest shows the value of `assert value` on one line, shortened.  If that value is shown as
     `text`, show the lines of `text` instead."""
     entries = getattr(getattr(longrepr, "reprtraceback", None), "reprentries", [])

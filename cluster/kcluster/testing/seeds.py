@@ -79,7 +79,7 @@ def _warm_up(item: pytest.Item) -> bool:
     upper: Any = item.parent  # in the place of the next item: what it needs stays
     names = item.fixturenames
     own = names[:]
-    request: Any = item._request
+    request: object = item._request
     if not request:  # the item was run before
         item._initrequest()
     with _captured(item, "setup"):
@@ -214,7 +214,7 @@ def rows_of(item: pytest.Item, reports: Iterable[pytest.TestReport]) -> list[Any
     return [config.hook.pytest_report_to_serializable(config=config, report=x) for x in reports]
 
 
-def reports_of(item: pytest.Item, rows: Iterable[Any]) -> list[pytest.TestReport]:
+def reports_of(item: pytest.Item, rows: Iterable[object]) -> list[pytest.TestReport]:
     """The opposite."""
     config = item.config
     reports: list[pytest.TestReport] = []

@@ -12,21 +12,21 @@ remove those of all others.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 FACTORY: Final = "tmp_path_factory"
 
 
-def make_session_directory(item: Any) -> None:
+def make_session_directory(item: pytest.Item) -> None:
     """If the item uses one."""
     factory = _factory_of(item)
     if factory is not None:
         factory.getbasetemp()
 
 
-def give_own_directory(item: Any, name: str) -> None:
+def give_own_directory(item: pytest.Item, name: str) -> None:
     """In a child: its tests' directories are in one of this name."""
     factory = _factory_of(item)
     if factory is not None:
@@ -35,7 +35,7 @@ def give_own_directory(item: Any, name: str) -> None:
         vars(factory)["_basetemp"] = own
 
 
-def _factory_of(item: Any) -> pytest.TempPathFactory | None:
+def _factory_of(item: pytest.Item) -> pytest.TempPathFactory | None:
     if FACTORY not in getattr(item, "fixturenames", ()):
         return None
     found: pytest.TempPathFactory | None = getattr(item.config, f"_{FACTORY}", None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from kcluster.actions.base import repair_all
 from kcluster.checks.remedies import Remedy, RemedyKind
@@ -83,7 +83,7 @@ class TestVerbs(ReportedRun, ClusterVerbs):
             late_ms=LATE_MS if self.clock_name == "live" else LATE_VIRTUAL_MS,
         )
 
-    def do(self, verb: str, short: Any = None, **keys: Any) -> Callable[[], None]:
+    def do(self, verb: str, short: object = None, **keys: object) -> Callable[[], None]:
         """Perform an action of scenario files; returns the function that undoes it."""
         return do(self, verb, short, **keys)
 
@@ -101,8 +101,8 @@ class TestVerbs(ReportedRun, ClusterVerbs):
         name: str = "",
         partitions: int = 1,
         replication_factor: int = 0,
-        config: Mapping[str, Any] | None = None,
-        **configs: Any,
+        config: Mapping[str, object] | None = None,
+        **configs: object,
     ) -> str:
         """Create a topic with a unique name; returns the name when all brokers know the topic.
         Configs are keywords with underscores, `min_insync_replicas=2`, or a mapping `config`, with

@@ -74,7 +74,7 @@ class WebApplication:
             reply = self._call(call)
         return self._response(route, reply, named)
 
-    def _call(self, call: ApiCall) -> Any:
+    def _call(self, call: ApiCall) -> object:
         handler = call.route.handler
         if call.route.runs is Runs.AT_ONCE:
             return handler(call)
@@ -104,7 +104,7 @@ class WebApplication:
     def _lease(self, named: dict[str, str]) -> AbstractContextManager[None]:
         return self._server.clusters.get(named["id"]).in_use() if "id" in named else nullcontext()
 
-    def _response(self, route: Route, reply: Any, named: dict[str, str]) -> Response:
+    def _response(self, route: Route, reply: object, named: dict[str, str]) -> Response:
         if not isinstance(reply, ApiAnswer):
             reply = ApiAnswer(reply)
         status = reply.status or route.status

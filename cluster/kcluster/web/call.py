@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from kcluster.config.files.problems import MAX_SHOWN, unknown
 from kcluster.config.files.tree import MAX_TEXT_BYTES, Node, from_python, from_yaml
+from kcluster.json_types import JsonObject
 from kcluster.web.problems import (
     PlacedProblem,
     RefusedRequest,
@@ -134,7 +135,7 @@ class ApiCall:
         """The JSON body as a Struct."""
         return read_struct_body(self.json_object(), kind)
 
-    def json_object(self) -> dict[str, Any]:
+    def json_object(self) -> JsonObject:
         """The JSON body, which must be an object; an empty body is an empty one."""
         value = read_json(self.body) if self.body.strip() else {}
         if not isinstance(value, dict):
@@ -211,7 +212,7 @@ def read_json(body: bytes) -> Any:
     return value
 
 
-def _refuse_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> object:
     raise bad_request(f"not JSON: {name} is no number there")
 
 
@@ -230,7 +231,7 @@ def read_query(request: Request, kind: type[S]) -> S:
     return kind(**fields)
 
 
-def read_struct_body(values: dict[str, Any], kind: type[S]) -> S:
+def read_struct_body(values: dict[str, object], kind: type[S]) -> S:
     """A JSON object as a Struct."""
     problems, fields = read_fields(values, kind, "key", strict=True)
     if problems:
@@ -239,12 +240,12 @@ def read_struct_body(values: dict[str, Any], kind: type[S]) -> S:
 
 
 def read_fields(
-    values: dict[str, Any], kind: type[Struct], word: str, strict: bool
-) -> tuple[list[PlacedProblem], dict[str, Any]]:
+    values: JsonObject, kind: type[Struct], word: str, strict: bool
+) -> tuple[list[PlacedProblem], JsonObject]:
     """What is wrong with the values of a Struct's fields, and those that are right."""
     hints = get_type_hints(kind, include_extras=True)
     by_name = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     problems: list[PlacedProblem] = []
     for name, value in values.items():
         if name not in by_name:

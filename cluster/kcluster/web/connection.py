@@ -51,7 +51,7 @@ class LimitedInput(Input):  # type: ignore[misc]  # gevent has no types
 
     __slots__ = ("is_given_up", "limit_s")
 
-    def __init__(self, limit_s: float, *arguments: Any, **named: Any) -> None:
+    def __init__(self, limit_s: float, *arguments: object, **named: object) -> None:
         super().__init__(*arguments, **named)
         self.limit_s = limit_s
         self.is_given_up = False
@@ -120,7 +120,7 @@ class Connection(WSGIHandler):  # type: ignore[misc]  # gevent has no types
             return ""
         return line
 
-    def MessageClass(self, *_: Any) -> HTTPMessage:  # pywsgi's name
+    def MessageClass(self, *_: object) -> HTTPMessage:  # pywsgi's name
         """pywsgi: the header; a refusal for one that two readers could understand differently."""
         header = headers_factory(BytesIO(read_header(self.rfile, self.server.limits.header_bytes)))
         check_header(header)
@@ -130,7 +130,7 @@ class Connection(WSGIHandler):  # type: ignore[misc]  # gevent has no types
     def get_environ(self) -> dict[str, Any]:
         """pywsgi: the request, whose header is complete."""
         self._end_phase()
-        environ: dict[str, Any] = super().get_environ()
+        environ: dict[str, object] = super().get_environ()
         plain = self.wsgi_input
         self.wsgi_input = environ["wsgi.input"] = LimitedInput(
             self.server.limits.body_s,
@@ -155,7 +155,7 @@ class Connection(WSGIHandler):  # type: ignore[misc]  # gevent has no types
 
     # ------------------------------------------------------------------------------ refusing
 
-    def _handle_client_error(self, ex: Exception) -> Any:
+    def _handle_client_error(self, ex: Exception) -> object:
         """pywsgi: what is answered to a request that cannot be read."""
         self._end_phase()
         if isinstance(ex, OSError):
@@ -212,7 +212,7 @@ class LimitedServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
 
     handler_class = Connection
 
-    def __init__(self, listener: Any, application: Any, limits: WebLimits) -> None:
+    def __init__(self, listener: object, application: object, limits: WebLimits) -> None:
         super().__init__(listener, application, log=None, spawn=gevent.pool.Pool())
         self.limits = limits
         self.complaints = Complaints(_to_stderr, time.monotonic)

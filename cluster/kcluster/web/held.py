@@ -83,7 +83,7 @@ class HeldCluster:
         source = self.source
         return source.recorder.first_ms if isinstance(source, Cluster) else source.info.began_ms
 
-    def belonging(self, name: str, make: Callable[[], Any]) -> Any:
+    def belonging(self, name: str, make: Callable[[], object]) -> Any:
         """What a module keeps for this cluster; made when first asked for."""
         with self._lock:
             if name not in self.belongings:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kcluster.json_types import JsonObject
 from kcluster.web.api.openapi import is_struct, parameters, path_of
 from kcluster.web.limits import WebLimits
 from kcluster.web.metrics.names import METRICS
@@ -211,7 +212,7 @@ def fields_of(kind: Any, table: Table) -> list[str]:
     return [words, "", *table(("key", ""), rows)]
 
 
-def described(schema: dict[str, Any], words: str, required: bool) -> str:
+def described(schema: JsonObject, words: str, required: bool) -> str:
     """What a parameter or a key is."""
     words = words or next(
         (x["description"] for x in schema.get("anyOf", ()) if "description" in x), ""

@@ -154,7 +154,7 @@ class WebServer:
         self._hub = None
         hub.destroy(destroy_loop=True)
 
-    def _listening(self) -> Any:
+    def _listening(self) -> object:
         # Accepted sockets inherit it: an answer in two parts does not wait for the first one's ACK.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.listen(128)

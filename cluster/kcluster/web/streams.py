@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from gevent.event import Event
 
@@ -59,7 +59,7 @@ class Inbox(Generic[T]):
         return items
 
 
-def sse_event(kind: str, data: bytes, id: Any = None) -> bytes:
+def sse_event(kind: str, data: bytes, id: object = None) -> bytes:
     """A server-sent event; `data` is one line."""
     head = b"" if id is None else b"id: %s\n" % str(id).encode()
     return b"%sevent: %s\ndata: %s\n\n" % (head, kind.encode(), data)

@@ -7,7 +7,7 @@ no counterpart.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import final
 
 from msgspec import Struct
 
@@ -17,8 +17,8 @@ class AtExit(Struct, frozen=True, eq=False):
 
     app: str
     function: Callable[..., object]
-    arguments: tuple[Any, ...]
-    keywords: dict[str, Any]
+    arguments: tuple[object, ...]
+    keywords: dict[str, object]
 
 
 @final

@@ -34,16 +34,16 @@ _NEVER_HOLDERS: Final = (
 class Replacement(NamedTuple):
     """An original and its replacement."""
 
-    original: Any
+    original: object
     replacement: Any
 
 
 class Holder(NamedTuple):
     """A place where an original is held.  `put`: stores the original or the replacement there."""
 
-    put: Callable[[Any], None]
-    original: Any
-    replacement: Any
+    put: Callable[[object], None]
+    original: object
+    replacement: object
 
 
 def is_untouched(module: object) -> bool:
@@ -70,10 +70,10 @@ class _HeapSearch:
     def __init__(self, replacements: Iterable[Replacement]) -> None:
         pairs = tuple(replacements)
         self.by_id = {id(each.original): each.replacement for each in pairs}
-        self.dicts: list[dict[Any, Any]] = []
-        self.tuples: list[tuple[Any, ...]] = []
+        self.dicts: list[dict[Any, object]] = []
+        self.tuples: list[tuple[object, ...]] = []
         self.cells: list[types.CellType] = []
-        self.statics: list[staticmethod[..., Any]] = []
+        self.statics: list[staticmethod[..., object]] = []
         self.others: list[Any] = []
         ours = _cells_of(pairs)
         for owner in gc.get_referrers(*(each.original for each in pairs)):
@@ -122,23 +122,23 @@ class _HeapSearch:
             if id(attributes) in wanted
         }
 
-    def _in_dict(self, owner: dict[str, Any], key: str, value: Any) -> Holder:
+    def _in_dict(self, owner: dict[str, object], key: str, value: object) -> Holder:
         twin = self.by_id[id(value)]
 
-        def put(new: Any) -> None:
+        def put(new: object) -> None:
             if owner.get(key) in (value, twin):  # not if the program has set another one
                 owner[key] = new
 
         return Holder(put, value, twin)
 
-    def _in_class(self, cls: type, key: str, value: Any) -> Holder:
+    def _in_class(self, cls: type, key: str, value: object) -> Holder:
         """Put a built-in function into a class; neither it nor its twin becomes a method there."""
         twin = self.by_id[id(value)]
         if isinstance(value, types.BuiltinFunctionType):
             twin = staticmethod(twin)
         return Holder(functools.partial(setattr, cls, key), value, twin)
 
-    def _in_object(self, owner: Any) -> Iterator[Holder]:
+    def _in_object(self, owner: object) -> Iterator[Holder]:
         if isinstance(owner, list):
             for position, value in enumerate(owner):
                 if id(value) in self.by_id:
@@ -166,7 +166,7 @@ class _HeapSearch:
                 replaced = tuple(self.by_id.get(id(value), value) for value in values)
                 yield Holder(functools.partial(_put_defaults, function), values, replaced)
 
-    def _closures(self) -> list[tuple[Any, ...]]:
+    def _closures(self) -> list[tuple[object, ...]]:
         known = {id(values) for values in self.tuples}
         return [x for x in self.second if isinstance(x, tuple) and id(x) not in known]
 
@@ -182,7 +182,7 @@ class _HeapSearch:
                     put = functools.partial(_put_in_cell, cell)
                     yield Holder(put, value, self.by_id[id(value)])
 
-    def _with_statics(self) -> list[dict[str, Any]]:
+    def _with_statics(self) -> list[dict[str, object]]:
         wanted = {id(static) for static in self.statics}
         return [
             x
@@ -210,13 +210,13 @@ def _cells_of(pairs: Iterable[Replacement]) -> set[int]:
     return {id(cell) for one in functions for cell in getattr(one, "__closure__", None) or ()}
 
 
-def _referrers(*objects: Any) -> list[Any]:
+def _referrers(*objects: object) -> list[object]:
     """The objects that refer to these; a walk through the heap, which takes longer the more are
     looked for."""
     return gc.get_referrers(*objects) if objects else []
 
 
-def _names_of(owner: Any) -> list[str]:
+def _names_of(owner: object) -> list[str]:
     names = list(getattr(owner, "__dict__", ()))
     for cls in type(owner).__mro__:
         slots = vars(cls).get("__slots__", ())
@@ -224,19 +224,19 @@ def _names_of(owner: Any) -> list[str]:
     return names
 
 
-def _put_in_list(owner: list[Any], position: int, new: Any) -> None:
+def _put_in_list(owner: list[object], position: int, new: object) -> None:
     if position < len(owner):
         owner[position] = new
 
 
-def _put_in_partial(owner: functools.partial[Any], new: Any) -> None:
+def _put_in_partial(owner: functools.partial[object], new: object) -> None:
     state: Any = owner
     state.__setstate__((new, owner.args, owner.keywords, owner.__dict__ or None))
 
 
-def _put_defaults(function: types.FunctionType, new: tuple[Any, ...]) -> None:
+def _put_defaults(function: types.FunctionType, new: tuple[object, ...]) -> None:
     function.__defaults__ = new
 
 
-def _put_in_cell(cell: types.CellType, new: Any) -> None:
+def _put_in_cell(cell: types.CellType, new: object) -> None:
     cell.cell_contents = new

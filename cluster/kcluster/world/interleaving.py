@@ -71,14 +71,14 @@ def _leave_imports_whole(scheduler: Scheduler, undo: ExitStack) -> None:
     manager: Any = vars(sys.modules["_frozen_importlib"])["_ModuleLockManager"]
     enter, leave = manager.__enter__, manager.__exit__
 
-    def begin(lock: Any) -> Any:
+    def begin(lock: Any) -> object:
         entered = enter(lock)
         thread = scheduler.thread_here()
         if thread is not None:
             thread.loading += 1
         return entered
 
-    def end(lock: Any, *error: Any) -> Any:
+    def end(lock: object, *error: object) -> object:
         try:
             return leave(lock, *error)
         finally:
@@ -147,10 +147,10 @@ def _monitor(interrupt: Callable[[FrameType], None], undo: ExitStack) -> None:
 def _trace(interrupt: Callable[[FrameType], None], undo: ExitStack) -> None:
     files = _Files()
 
-    def on_call(frame: FrameType, event: str, argument: Any) -> Any:
+    def on_call(frame: FrameType, event: str, argument: object) -> Any:
         return on_line if files.is_users(frame.f_code) else None
 
-    def on_line(frame: FrameType, event: str, argument: Any) -> Any:
+    def on_line(frame: FrameType, event: str, argument: object) -> object:
         if event == "line":
             interrupt(frame)
         return on_line

@@ -69,7 +69,7 @@ def _serial(thing: Any) -> int:
     return serial
 
 
-def _is_earlier(one: Any, other: Any) -> bool:
+def _is_earlier(one: object, other: object) -> bool:
     return _serial(one) < _serial(other)
 
 
@@ -119,7 +119,7 @@ class Counting(NamedTuple):
     owner: str
     """The class that has the counter, or "" for the module itself."""
     name: str
-    start: Callable[[Any], Any]
+    start: Callable[[object], object]
     """Makes a new counter from the present one."""
 
 
@@ -198,10 +198,10 @@ def _adapt(module: ModuleType, undo: ExitStack) -> None:
 # ------------------------------------------------------------------------------------- refusals
 
 
-def _refusing(made_by: Callable[..., Any], reason: str) -> Callable[..., Any]:
+def _refusing(made_by: Callable[..., object], reason: str) -> Callable[..., object]:
     """A `__new__` for a class that threads of a world must not use."""
 
-    def refuse(cls: type, *arguments: Any, **keywords: Any) -> Any:
+    def refuse(cls: type, *arguments: object, **keywords: object) -> object:
         if world_here() is not None:
             raise refused(reason)
         return made_by(cls, *arguments, **keywords)

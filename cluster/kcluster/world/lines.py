@@ -30,21 +30,21 @@ class WaitingLines(Generic[T]):
     __slots__ = ("by_others", "freed", "reserved", "waiting")
 
     def __init__(self) -> None:
-        self.waiting: dict[Any, deque[T]] = {}
+        self.waiting: dict[object, deque[T]] = {}
         """The lines, by lock or queue."""
-        self.reserved: dict[Any, T] = {}
+        self.reserved: dict[object, T] = {}
         """Released locks, each with the thread whose turn it is."""
-        self.by_others: dict[Any, None] = {}
+        self.by_others: dict[object, None] = {}
         """Locks that threads outside of the world hold, or are about to acquire."""
-        self.freed: deque[Any] = deque()
+        self.freed: deque[object] = deque()
         """Locks that threads outside of the world released while the world's threads were
         waiting."""
 
-    def join(self, thing: Any, thread: T) -> None:
+    def join(self, thing: object, thread: T) -> None:
         """Put a thread at the end of a line."""
         self.waiting.setdefault(thing, deque()).append(thread)
 
-    def leave(self, thing: Any, thread: T) -> None:
+    def leave(self, thing: object, thread: T) -> None:
         """Take a thread out of a line, if it is in one."""
         waiting = self.waiting.get(thing)
         if waiting is not None and thread in waiting:
@@ -52,7 +52,7 @@ class WaitingLines(Generic[T]):
             if not waiting:
                 del self.waiting[thing]
 
-    def first(self, thing: Any) -> T | None:
+    def first(self, thing: object) -> T | None:
         """Take the first thread out of a line."""
         waiting = self.waiting.get(thing)
         if waiting is None:
@@ -62,7 +62,7 @@ class WaitingLines(Generic[T]):
             del self.waiting[thing]
         return thread
 
-    def released_by_others(self, lock: Any) -> None:
+    def released_by_others(self, lock: object) -> None:
         """Note that a thread outside of the world released a lock."""
         self.by_others.pop(lock, None)
         if lock in self.waiting:

@@ -23,7 +23,7 @@ import types
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from types import CodeType, ModuleType, TracebackType
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct, structs
 
@@ -268,7 +268,7 @@ class _ProgramEnding:
             sys.excepthook(type(error), error.with_traceback(trace), trace)
         return True
 
-    def _exit(self, code: Any) -> None:
+    def _exit(self, code: object) -> None:
         """End as a process does after `sys.exit(code)`."""
         if code is None or isinstance(code, int):
             self.exit_code = (code or 0) & 0xFF
@@ -342,10 +342,10 @@ class _MainOfEach(ModuleType):
         super().__init__("__main__")
         object.__setattr__(self, "_lives", lives)
 
-    def __getattribute__(self, name: str) -> Any:
+    def __getattribute__(self, name: str) -> object:
         return getattr(_here(object.__getattribute__(self, "_lives")).main, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         setattr(_here(object.__getattribute__(self, "_lives")).main, name, value)
 
 

@@ -17,10 +17,11 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kcluster.world.active import refused, world_here
-from kcluster.world.holders import Replacement, is_untouched
+from kcluster.world.callers import is_tool
+from kcluster.world.holders import Replacement
 from kcluster.world.replacing import set_attribute
 
 _PROCESS: Final = "a process has a clock and sockets of its own: {} cannot be used in virtual time"
@@ -59,10 +60,9 @@ METHODS: Final = (
 MODULES: Final = tuple(dict.fromkeys(each.module for each in METHODS))
 
 
-def _refusing(real: Callable[..., Any], reason: str) -> Callable[..., Any]:
-    def refuse(*arguments: Any, **keywords: Any) -> Any:
-        caller = sys._getframe(1).f_globals.get("__name__")
-        if world_here() is None or is_untouched(caller):
+def _refusing(real: Callable[..., object], reason: str) -> Callable[..., object]:
+    def refuse(*arguments: object, **keywords: object) -> object:
+        if world_here() is None or is_tool(sys._getframe(1)):
             return real(*arguments, **keywords)
         raise refused(reason)
 

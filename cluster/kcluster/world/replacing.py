@@ -14,7 +14,6 @@ import gc
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from typing import Any
 
 from kcluster.world.holders import Holder, Replacement, holders_of
 
@@ -45,7 +44,7 @@ class Replacing:
             holder.put(holder.original)
 
 
-def set_attribute(undo: ExitStack, owner: Any, name: str, value: Any) -> None:
+def set_attribute(undo: ExitStack, owner: object, name: str, value: object) -> None:
     """Set an attribute of a module or a Python class; `undo` restores it."""
     is_own = name in vars(owner)
     old = vars(owner).get(name)
@@ -60,7 +59,7 @@ def set_attribute(undo: ExitStack, owner: Any, name: str, value: Any) -> None:
     setattr(owner, name, value)
 
 
-def set_in_builtin_type(undo: ExitStack, owner: type, name: str, value: Any) -> None:
+def set_in_builtin_type(undo: ExitStack, owner: type, name: str, value: object) -> None:
     """Set an attribute of a type written in C, which Python does not allow; `undo` restores it."""
     (attributes,) = (x for x in gc.get_referents(owner.__dict__) if isinstance(x, dict))
     old = attributes[name]

@@ -215,8 +215,8 @@ class Scheduler:
     def spawn(
         self,
         function: Callable[..., object],
-        arguments: Sequence[Any],
-        keywords: Mapping[str, Any],
+        arguments: Sequence[object],
+        keywords: Mapping[str, object],
         app: str | None = None,
     ) -> WorldThread:
         """Start a thread of the world; it runs when its turn comes."""
@@ -280,7 +280,7 @@ class Scheduler:
             thread.is_parked, thread.was_woken = False, True
             self._run_queue.append(thread)
 
-    def pass_on(self, lock: Any) -> None:
+    def pass_on(self, lock: object) -> None:
         """Reserve a free lock for the first thread that waits for it, and wake the thread."""
         thread = self.lines.first(lock)
         if thread is not None:
@@ -303,7 +303,7 @@ class Scheduler:
     def sleep_in_c(self, duration_us: int, wait: Waiting) -> None:
         """Sleep, called from C code, which passes no exception on; an exception meant for this
         thread is raised at its next wait."""
-        with _AtNextWait(self):
+        with _Crashes(self, all_of_them=True):
             self.sleep(duration_us, wait)
 
     def may_switch(self) -> None:
@@ -486,12 +486,13 @@ class Scheduler:
 
 class _Crashes:
     """Reports a bug in a broker, a deadlock or the limit in the first thread, whichever thread
-    meets it."""
+    meets it.  `all_of_them`: every other error too, as C code passes none on."""
 
-    __slots__ = ("_scheduler",)
+    __slots__ = ("_all_of_them", "_scheduler")
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, *, all_of_them: bool = False) -> None:
         self._scheduler = scheduler
+        self._all_of_them = all_of_them
 
     def __enter__(self) -> None:
         pass
@@ -502,30 +503,9 @@ class _Crashes:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        if not isinstance(error, Exception):
+        if error is None or not (self._all_of_them or isinstance(error, Exception)):
             return False
-        self._scheduler.crash(error)
-        return True
-
-
-class _AtNextWait:
-    """Holds back errors that are raised here until the thread's next wait."""
-
-    __slots__ = ("_scheduler",)
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
-        if error is not None and not isinstance(error, WorldEnded):
+        if not isinstance(error, WorldEnded):
             self._scheduler.crash(error)
         return True
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kcluster.world.active import refused, scheduler_here, world_here
+from kcluster.world.callers import ASYNCIO
 from kcluster.world.scheduler import WorldThread
 from kcluster.world.socket_table import Pollable
 from kcluster.world.sockets import WorldSocket
@@ -41,7 +42,7 @@ class WorldSelector(selectors.BaseSelector):
         """The thread that waits in `select`."""
         self._map: _KeysByFile | None = _KeysByFile(self, self._keys)
 
-    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+    def register(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
         """Register a file, as the standard library's selectors do."""
         if not events or events & ~(_READ | _WRITE):
             raise ValueError(f"Invalid events: {events!r}")
@@ -53,13 +54,13 @@ class WorldSelector(selectors.BaseSelector):
         sock.watch(self._changed)
         return key
 
-    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+    def unregister(self, fileobj: object) -> selectors.SelectorKey:
         """Unregister a file, as the standard library's selectors do."""
         key = self._keys.pop(self.number_of(fileobj))
         self._sockets.pop(key.fd).unwatch(self._changed)
         return key
 
-    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+    def modify(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
         """Change a key, as the standard library's selectors do; it keeps its place in the order of
         results."""
         key = self.get_key(fileobj)._replace(events=events, data=data)
@@ -105,7 +106,7 @@ class WorldSelector(selectors.BaseSelector):
         if ready:
             scheduler.may_switch()
             return ready
-        looks_in_vain = not _is_asyncio()
+        looks_in_vain = not ASYNCIO.is_at(sys._getframe(1))
         if timeout is not None and timeout <= 0:
             if looks_in_vain:
                 scheduler.polled()
@@ -142,7 +143,7 @@ class WorldPoll:
     def __init__(self) -> None:
         self._selector = WorldSelector()
 
-    def register(self, fd: Any, eventmask: int = POLLIN | POLLPRI | POLLOUT) -> None:
+    def register(self, fd: object, eventmask: int = POLLIN | POLLPRI | POLLOUT) -> None:
         """Register a file, as select.poll does."""
         with suppress(KeyError):
             self._selector.unregister(fd)
@@ -151,7 +152,7 @@ class WorldPoll:
 
     modify = register
 
-    def unregister(self, fd: Any) -> None:
+    def unregister(self, fd: object) -> None:
         """Unregister a file, as select.poll does."""
         self._selector.unregister(fd)
 
@@ -164,12 +165,6 @@ class WorldPoll:
         ]
 
 
-def _is_asyncio() -> bool:
-    """Whether asyncio selects.  Its loop looks for sockets before each batch of callbacks and
-    sleeps until its timers, so its looks are not polling."""
-    return sys._getframe(2).f_globals.get("__name__") == "asyncio.base_events"
-
-
 class _KeysByFile(Mapping[Any, selectors.SelectorKey]):
     """The keys of a selector, by file object or descriptor."""
 
@@ -180,7 +175,7 @@ class _KeysByFile(Mapping[Any, selectors.SelectorKey]):
     def __len__(self) -> int:
         return len(self._keys)
 
-    def __getitem__(self, fileobj: Any) -> selectors.SelectorKey:
+    def __getitem__(self, fileobj: object) -> selectors.SelectorKey:
         return self._keys[self._selector.number_of(fileobj)]
 
     def __iter__(self) -> Iterator[int]:
@@ -203,10 +198,10 @@ def _socket_of(fileobj: Any) -> tuple[int, Pollable]:
 
 
 def select(
-    readers: Any, writers: Any, others: Any, timeout: float | None = None
+    readers: Any, writers: Any, others: object, timeout: float | None = None
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """Replaces select.select."""
-    wanted: dict[Any, int] = {}
+    wanted: dict[object, int] = {}
     for event, objects in ((_READ, readers), (_WRITE, writers)):
         for each in objects:
             wanted[each] = wanted.get(each, 0) | event

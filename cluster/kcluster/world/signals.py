@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 from kcluster.world.active import thread_here
-from kcluster.world.holders import is_untouched
+from kcluster.world.callers import is_tool
 from kcluster.world.replacing import set_attribute
 from kcluster.world.sockets import WorldSocket
 from kcluster.world.world import World
@@ -70,7 +70,7 @@ class ProgramSignals:
         """The calling thread's program; None for all other threads, and for tools such as
         pytest."""
         thread = thread_here()
-        if thread is None or is_untouched(sys._getframe(2).f_globals.get("__name__")):
+        if thread is None or is_tool(sys._getframe(2)):
             return None
         return thread.app if thread.app or self._of_test else None
 

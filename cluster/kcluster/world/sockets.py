@@ -37,7 +37,7 @@ class WorldSocket(RealSocket):
 
     _is_closed = True  # for __del__ of a socket whose making was refused
 
-    def __new__(cls, *arguments: Any, **keywords: Any) -> WorldSocket:
+    def __new__(cls, *arguments: object, **keywords: object) -> WorldSocket:
         made: WorldSocket = _bare_socket(cls)
         return made
 
@@ -62,7 +62,7 @@ class WorldSocket(RealSocket):
         self._timeout: float | None = None
         self._end: StreamEnd | None = None
         self._local: tuple[str, int] = ("0.0.0.0", 0)
-        self._options: dict[tuple[int, int], Any] = {}
+        self._options: dict[tuple[int, int], object] = {}
         self._arrived: deque[StreamEnd] | None = None
         """Connections to a listening socket that are not yet accepted."""
         self._watchers: dict[Callable[[], None], None] = {}
@@ -107,11 +107,11 @@ class WorldSocket(RealSocket):
     def gettimeout(self) -> float | None:
         return self._timeout
 
-    def setsockopt(self, level: int, name: int, value: Any, *rest: Any) -> None:
+    def setsockopt(self, level: int, name: int, value: object, *rest: object) -> None:
         self._check_open()
         self._options[level, name] = value
 
-    def getsockopt(self, level: int, name: int, *rest: Any) -> Any:
+    def getsockopt(self, level: int, name: int, *rest: object) -> Any:
         self._check_open()
         if (level, name) == (socket.SOL_SOCKET, socket.SO_ERROR):
             return 0 if self._end is None else self._end.take_error()
@@ -266,7 +266,7 @@ class WorldSocket(RealSocket):
         self._was_connected = not error
         return error
 
-    def connect(self, address: Any) -> None:
+    def connect(self, address: object) -> None:
         error = self.connect_ex(address)
         if error == errno.EAGAIN:
             raise TimeoutError("timed out")
@@ -317,7 +317,7 @@ class WorldSocket(RealSocket):
         while view:
             view = view[self.send(view) :]
 
-    def sendmsg(self, buffers: Any, *rest: Any) -> int:
+    def sendmsg(self, buffers: Any, *rest: object) -> int:
         return self.send(b"".join(bytes(buffer) for buffer in buffers))
 
     # ------------------------------------------------------------------------------------ the end
@@ -329,7 +329,7 @@ class WorldSocket(RealSocket):
         if how != socket.SHUT_RD:
             end.close_write()
 
-    def _real_close(self, *rest: Any) -> None:
+    def _real_close(self, *rest: object) -> None:
         """Close the connection; called by close() once no file made from the socket is open."""
         if self._is_closed:
             return
@@ -369,7 +369,7 @@ class Waking:
         self._thread.scheduler.wake(self._thread)
 
 
-def socketpair(*arguments: Any) -> tuple[WorldSocket, WorldSocket]:
+def socketpair(*arguments: object) -> tuple[WorldSocket, WorldSocket]:
     """Replaces socket.socketpair."""
     one, other = WorldSocket(socket.AF_UNIX), WorldSocket(socket.AF_UNIX)
     ends = stream_pair(("", 0), ("", 0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kcluster.broker.node import BrokerNode
@@ -45,7 +47,7 @@ def alter(
     t.run_for(10)
 
 
-def produce(t: Simulated, *values: bytes, at_ms: int | None = None) -> m.ProduceResponse:
+def produce(t: Simulated, *values: bytes, at_ms: int | None = None) -> Any:
     """One batch of records of one key with acks=all; the partition's answer."""
     records = batch(*values, timestamp_ms=t.now_ms if at_ms is None else at_ms, key=b"k")
     body = produce_request(TOPIC, 0, records, timeout_ms=1_000)
@@ -288,9 +290,9 @@ def test_effect__compression_level(
     name = f"compression_{codec}_level"
     for level in (easy, hard):
         if by_broker:
-            alter(t, OF_BROKER, ALL_BROKERS, **{name: str(level)})
+            alter(t, OF_BROKER, ALL_BROKERS, None, **{name: str(level)})
         else:
-            alter(t, OF_TOPIC, TOPIC, **{name: str(level)})
+            alter(t, OF_TOPIC, TOPIC, None, **{name: str(level)})
         produce(t, words)
     fast, small = fetched(t)
     assert small.size_bytes < 0.9 * fast.size_bytes
@@ -305,4 +307,5 @@ def test_effect__thread_counts_are_accepted_without_effect(t: Simulated) -> None
 def test_effect__an_unknown_config_does_not_block_the_others(t: Simulated) -> None:
     alter(t, OF_BROKER, ALL_BROKERS, no_such="1", log_retention_ms="5000")
     node = t.dispatcher.processes[2].node
+    assert isinstance(node, BrokerNode)
     assert node.config.log_retention_ms == 5_000

@@ -104,6 +104,16 @@ class Consumer:
         assert self.syncing is not None
         return self.broker.answer(self.syncing)
 
+    @property
+    def is_joining(self) -> bool:
+        """JoinGroup is unanswered."""
+        return self.joined is None
+
+    @property
+    def is_syncing(self) -> bool:
+        """SyncGroup is unanswered."""
+        return self.synced is None
+
     def heartbeat(self, generation: int | None = None) -> ErrorCode:
         answer = self.broker.call(
             m.HeartbeatRequest(

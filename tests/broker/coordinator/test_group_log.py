@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import pytest
 
 from kcluster.broker.coordinator.classic_group import ClassicGroup
@@ -16,6 +18,7 @@ from kcluster.broker.coordinator.group_records import decode_batch
 from kcluster.broker.coordinator.records import encode_records
 from kcluster.broker.coordinator.share_state.share_state_log import decode_states
 from kcluster.broker.coordinator.transactions.transaction_log import decode_transactions
+from kcluster.protocol.records.batches import Batch
 from kcluster.protocol.records.records import Record, build_batch, parse_batches, read_records
 from tests.broker.coordinator.group_broker import fresh_broker
 from tests.broker.coordinator.members import subscription
@@ -77,7 +80,7 @@ def test_group_log__group_comes_back_with_its_members() -> None:
     member = again.roster.members["m-1"]
     assert (again.state, again.state_since_ms) == ("Stable", 7)
     assert (again.roster.generation, again.roster.leader) == (4, "m-1")
-    assert again.roster.subscribed_topics == {"orders", "audit"}
+    assert again.roster.subscribed_topics == frozenset(("orders", "audit"))
     assert again.roster.static_members == {"i": "m-1"}
     assert (member.assignment, member.rebalance_timeout_ms) == (b"part", 60_000)
     assert list(member.protocols) == ["range"], "only the chosen one is written"
@@ -102,7 +105,9 @@ DECODERS = (decode_batch, decode_transactions, decode_states)
 @pytest.mark.parametrize(
     "key", [None, b"", b"\0", b"\0\0", b"\0\1", b"\0\1\0\5g", b"\xff\xff", b"\0\1\0\1\xff"]
 )
-def test_log__what_a_stranger_wrote_is_skipped(decode, key: bytes | None) -> None:
+def test_log__what_a_stranger_wrote_is_skipped(
+    decode: Callable[[Batch], Iterable[object]], key: bytes | None
+) -> None:
     """Any client that calls itself __admin_client may write to the coordinators' topics."""
     values = (None, b"", b"\0", b"\x7f\xff", b"\0\1", b"\0\3\0\xff", bytes(range(40)))
     records = [Record(0, 5, key, value) for value in values]
@@ -111,6 +116,8 @@ def test_log__what_a_stranger_wrote_is_skipped(decode, key: bytes | None) -> Non
 
 
 @pytest.mark.parametrize("decode", DECODERS)
-def test_log__a_batch_that_nobody_can_read_is_skipped(decode) -> None:
+def test_log__a_batch_that_nobody_can_read_is_skipped(
+    decode: Callable[[Batch], Iterable[object]],
+) -> None:
     (batch,) = parse_batches(batch_with_wrong_lengths([Record(0, 5, b"k", b"v")]))
     assert list(decode(batch)) == []

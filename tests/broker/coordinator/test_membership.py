@@ -31,7 +31,7 @@ def test_join__new_member_must_come_back_with_its_id() -> None:
     assert first.error_code == ErrorCode.MEMBER_ID_REQUIRED
     assert first.member_id.startswith("app-")
     a.member_id = first.member_id
-    assert a.join().joined is None
+    assert a.join().is_joining
 
 
 def test_join__an_unused_member_id_does_not_delay_the_others() -> None:
@@ -39,9 +39,9 @@ def test_join__an_unused_member_id_does_not_delay_the_others() -> None:
     broker = a.broker
     Consumer(broker)._send_join(9)
     a.join()
-    assert a.joined is None, "one pending member may still come"
+    assert a.is_joining, "one pending member may still come"
     broker.at(broker.now_ms + 9_999)
-    assert a.joined is None
+    assert a.is_joining
     broker.at(broker.now_ms + 1)
     assert a.joined.generation_id == 2
 
@@ -246,6 +246,6 @@ def test_leave__pending_member_may() -> None:
     pending = Consumer(a.broker)
     pending.member_id = a.broker.answer(pending._send_join(9)).member_id
     a.join()
-    assert a.joined is None
+    assert a.is_joining
     assert pending.leave() is ErrorCode.NONE
     assert a.joined.generation_id == 2

@@ -102,7 +102,7 @@ def test_real_brokers__a_moved_coordinator_redirects_waiting_members() -> None:
     rig, first = started()
     waiting = member(first).join(version=3)
     rig.run_for(1)
-    assert waiting.joined is None
+    assert waiting.is_joining
     node = rig.dispatcher.processes[first.id].node
     assert isinstance(node, BrokerNode)
     partition = node.coordinator.partition_for("g")

@@ -35,7 +35,7 @@ def test_rebalance__two_members_join_and_split() -> None:
     broker.at(1000)
     b = Consumer(broker, name="b").join()
     broker.at(2999)
-    assert a.joined is None, "group.initial.rebalance.delay.ms is 3 s"
+    assert a.is_joining, "group.initial.rebalance.delay.ms is 3 s"
 
     broker.at(6000)
     assert a.joined.generation_id == b.joined.generation_id == 1
@@ -46,7 +46,7 @@ def test_rebalance__two_members_join_and_split() -> None:
     assert a.member_id.startswith("a-")
 
     b.sync()
-    assert b.synced is None, "it waits for the leader"
+    assert b.is_syncing, "it waits for the leader"
     a.sync({a.member_id: b"0,1,2", b.member_id: b"3,4,5"})
     assert (a.synced.assignment, b.synced.assignment) == (b"0,1,2", b"3,4,5")
     assert a.heartbeat() is b.heartbeat() is ErrorCode.NONE
@@ -60,7 +60,7 @@ def test_rebalance__initial_delay_is_extended_while_members_come() -> None:
     broker.at(5000)
     c = Consumer(broker).join()
     broker.at(6000)
-    assert a.joined is None, "b came within the first delay, c within the second"
+    assert a.is_joining, "b came within the first delay, c within the second"
     broker.at(7000)
     assert a.joined.error_code == ErrorCode.NONE, "the third delay is what is left of 7 s"
     assert len(a.joined.members) == 3
@@ -70,11 +70,11 @@ def test_rebalance__initial_delay_is_extended_while_members_come() -> None:
 def test_rebalance__third_member_makes_all_join_again() -> None:
     a, b = two_members()
     c = Consumer(a.broker, name="c").join()
-    assert c.joined is None
+    assert c.is_joining
     assert a.heartbeat() is b.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
 
     a.join()
-    assert a.joined is None
+    assert a.is_joining
     b.join()
     settle(a, b, c)
     assert a.generation == b.generation == c.generation == 2
@@ -104,7 +104,7 @@ def test_rebalance__member_that_does_not_join_again_in_time_is_dropped() -> None
     a.join()
     for _ in range(8):
         broker.at(broker.now_ms + 8000)
-        if c.joined is None:
+        if c.is_joining:
             assert b.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
     assert c.joined.generation_id == 2, "60 s rebalance timeout"
     assert [one.member_id for one in a.joined.members] == [a.member_id, c.member_id]
@@ -127,7 +127,7 @@ def test_rebalance__last_member_leaves_an_empty_group() -> None:
     assert b.leave() is ErrorCode.NONE
     assert text_of(a.broker.events[-1]).startswith("generation 2: empty; ")
     c = Consumer(a.broker).join()
-    assert c.joined is None, "an empty group waits again for more members"
+    assert c.is_joining, "an empty group waits again for more members"
     a.broker.at(a.broker.now_ms + 3000)
     assert c.joined.generation_id == 3
 
@@ -135,7 +135,7 @@ def test_rebalance__last_member_leaves_an_empty_group() -> None:
 def test_rebalance__leader_that_joins_again_starts_one() -> None:
     a, b = two_members()
     a.join()
-    assert a.joined is None
+    assert a.is_joining
     assert b.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
 
 
@@ -146,7 +146,7 @@ def test_rebalance__follower_that_joins_again_unchanged_gets_its_generation() ->
     assert a.heartbeat() is ErrorCode.NONE
     b.protocols = {"range": b"\0\0changed"}
     b.join()
-    assert b.joined is None
+    assert b.is_joining
     assert a.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
 
 
@@ -197,7 +197,7 @@ def test_rebalance__assignment_waits_until_it_is_committed() -> None:
     assert a.joined is not None
     broker.pause_follower()
     a.sync({a.member_id: b"x"})
-    assert a.synced is None
+    assert a.is_syncing
     broker.resume_follower()
     assert a.synced.assignment == b"x"
 

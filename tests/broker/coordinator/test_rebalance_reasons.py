@@ -29,7 +29,7 @@ def reasons(broker: GroupBroker) -> list[AnyRebalanceReason]:
 
 def stable(*members: Consumer) -> GroupBroker:
     """The members' group, stable in generation 1."""
-    broker = members[0].broker
+    broker: GroupBroker = members[0].broker
     for member in members:
         member.join()
     broker.at(6000)

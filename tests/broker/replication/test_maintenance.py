@@ -116,7 +116,7 @@ def test_write_back__finds_what_an_earlier_life_has_not_written() -> None:
 
 
 def test_changes__each_reader_takes_them_once() -> None:
-    hosted = Replicas(MetadataImage())
+    hosted = Replicas(MetadataImage(), {})
     first, second, third = map(replica_number, (1, 2, 3))
     hosted.add(first)
     early = hosted.read_changes()
@@ -132,7 +132,7 @@ def test_changes__each_reader_takes_them_once() -> None:
 
 
 def test_changes__what_is_hosted_no_longer_is_forgotten() -> None:
-    hosted = Replicas(MetadataImage())
+    hosted = Replicas(MetadataImage(), {})
     first, second = map(replica_number, (1, 2))
     hosted.add(first)
     hosted.add(second)

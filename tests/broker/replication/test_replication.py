@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kcluster.broker.node import BrokerNode
 from kcluster.config.topology.model import Topology
 from kcluster.deaths import DeathKind
 from kcluster.drivers.virtual import VirtualDriver
@@ -349,7 +350,9 @@ def test_late_answer__of_an_earlier_epoch_is_ignored() -> None:
     t.plan.fabric.set_latency(1, 3, 3_000, one_way=True)
     t.run_for(8_000)
     t.cut(1, 2, one_way=True)
-    sessions = t.replica(1).sessions
+    leader = t.dispatcher.broker(1)
+    assert leader is not None
+    sessions = leader.sessions.watchers[t.replica(1)]
     t.wait(lambda: any(s.parked and s.parked.reader.follower_id == 3 for s in sessions))
     t.produce(b"only on 1", acks=1)
     t.run_for(10)
@@ -405,6 +408,7 @@ def test_unanswered_fetches__name_what_the_follower_follows_by_then() -> None:
     t.create_topic("late", [[1, 2, 3]])
     t.run_for(2_000)
     follower = t.dispatcher.processes[2].node
+    assert isinstance(follower, BrokerNode)
     assert {replica.topic for replica in follower.replicas.all()} == {"orders", "late"}
     t.heal()
     in_orders = t.produce(b"m2")

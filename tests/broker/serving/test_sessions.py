@@ -27,7 +27,7 @@ ONE = len(batch(b"v"))
 
 def begin(broker: OneBroker, *partitions: Any, **more: Any) -> int:
     """A full fetch that begins a session; its id."""
-    session_id = broker.fetch(*partitions, session_epoch=0, **more).session_id
+    session_id: int = broker.fetch(*partitions, session_epoch=0, **more).session_id
     assert session_id > 0
     return session_id
 
@@ -118,8 +118,8 @@ def test_session__an_evicted_session_is_no_longer_notified() -> None:
         0
     ].session_id
     broker.pass_time(70_000)
-    (replica,) = broker.broker.replicas.all()
-    assert len(replica.sessions) == 1
+    (sessions,) = broker.broker.sessions.watchers.values()
+    assert len(sessions) == 1
 
 
 def test_session__a_disconnected_client_is_not_answered() -> None:

@@ -42,7 +42,7 @@ def cluster(*batches: int, start_offset: int = 0, **more: Any) -> ShareStateRig:
     rig = ShareStateRig(**more)
     for size in batches:
         answer = rig.produce(*[b"v"] * size, to=1)
-        rig.wait(lambda answer=answer: answer.body is not None, "append")
+        rig.wait(answer.has_come, "append")
     assert rig.initialize(start_offset=start_offset) == "NONE"
     return rig
 

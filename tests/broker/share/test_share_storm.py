@@ -90,7 +90,8 @@ def disturb(rig: ShareStateRig, rng: random.Random) -> None:
         case 1 | 2 if down:
             rig.start(down[0])
         case 3:
-            rig.cut(*rng.sample((1, 2, 3), 2))
+            one, other = rng.sample((1, 2, 3), 2)
+            rig.cut(one, other)
         case 4:
             rig.heal()
         case _:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from kcluster.checks.anomalies import ANOMALIES, find_anomalies
+from kcluster.checks.anomalies.base import Anomaly
 from kcluster.clients.ledger import (
     ClientTransaction,
     Ledger,
@@ -174,14 +177,18 @@ OF_PROCESSORS = [
 COMMITTED_BACK = "committed-offset-back: orders-0: group g committed 5 and fetched 3 later"
 
 
-def check(sends, reads, log, drained: bool = False):
+def check(
+    sends: list[SentRecord], reads: list[ReadRecord], log: FinalLog, drained: bool = False
+) -> list[Anomaly]:
     ledger = Ledger()
     ledger.sends, ledger.reads = sends, reads
     return find_anomalies(ledger, {P: log}, drained)
 
 
 @pytest.mark.parametrize(("sends", "reads", "log", "printed"), CASES)
-def test_anomalies__an_anomaly_is_named(sends, reads, log, printed) -> None:
+def test_anomalies__an_anomaly_is_named(
+    sends: list[SentRecord], reads: list[ReadRecord], log: list[tuple[int, bytes]], printed: str
+) -> None:
     found = [str(anomaly) for anomaly in check(sends, reads, FinalLog(0, log))]
     if "inconsistent-offsets: orders-0: offset 0: c0 read a, c1" in printed:
         found = [line for line in found if not line.startswith("lost-write")]
@@ -189,16 +196,19 @@ def test_anomalies__an_anomaly_is_named(sends, reads, log, printed) -> None:
 
 
 @pytest.mark.parametrize(("ledger", "printed"), OF_PROCESSORS)
-def test_anomalies__of_processors_are_named(ledger, printed) -> None:
+def test_anomalies__of_processors_are_named(ledger: Ledger, printed: str) -> None:
     outputs = FinalLog(0, [(1, b"o1"), (2, b"o2"), (3, b"o3")])
     found = find_anomalies(ledger, {P: FinalLog(0, AB), OUT: outputs})
     names = {"processed-twice", "never-processed"}
-    found = [str(anomaly) for anomaly in found if anomaly.name in names]
-    assert found == ([printed] if printed else [])
+    assert [str(anomaly) for anomaly in found if anomaly.name in names] == (
+        [printed] if printed else []
+    )
 
 
 @pytest.mark.parametrize(("ledger", "log", "printed"), OF_TRANSACTIONS)
-def test_anomalies__of_transactions_are_named(ledger, log, printed) -> None:
+def test_anomalies__of_transactions_are_named(
+    ledger: Ledger, log: FinalLog, printed: list[str]
+) -> None:
     assert [str(anomaly) for anomaly in find_anomalies(ledger, {P: log})] == printed
 
 
@@ -232,8 +242,13 @@ def test_anomalies__a_commit_acked_after_the_fetch_was_sent_may_be_missing_from_
 
 
 def delivered(
-    name, count, accepted: bool = True, acknowledged: bool = True, step: int = 1, broker: int = 1
-):
+    name: str,
+    count: int,
+    accepted: bool = True,
+    acknowledged: bool = True,
+    step: int = 1,
+    broker: int = 1,
+) -> SharedRecord:
     """A delivery of offset 3, asked for in a step of the ledger, which is also a millisecond; its
     acknowledgement is sent in the next one, and answered in the one after that."""
     return SharedRecord(
@@ -244,7 +259,7 @@ def delivered(
     )  # fmt: skip
 
 
-def led(broker, epoch, at_ms: int = 0):
+def led(broker: int, epoch: int, at_ms: int = 0) -> ShareLeadership:
     return ShareLeadership("g", P, broker, epoch, at_ms)
 
 
@@ -274,7 +289,9 @@ BOTH_ACCEPTED = "accepted-twice: orders-0: group g: a and b both accepted offset
 PASSED_OVER = "passed-over: orders-0: b, acked at offset 1, was settled by no member of group g"
 
 
-def found_in(*deliveries, leaders=(), lock_ms: int = 30_000):
+def found_in(
+    *deliveries: Any, leaders: Sequence[ShareLeadership] = (), lock_ms: int = 30_000
+) -> list[str]:
     ledger = Ledger()
     ledger.deliveries = list(deliveries)
     ledger.share_leaderships = list(leaders)
@@ -353,7 +370,7 @@ def test_anomalies__a_record_that_a_share_group_has_passed_over_is_named() -> No
 
 
 @pytest.mark.parametrize(("deliveries", "printed"), OF_SHARES)
-def test_anomalies__of_share_groups_are_named(deliveries, printed) -> None:
+def test_anomalies__of_share_groups_are_named(deliveries: Any, printed: str) -> None:
     ledger = Ledger()
     ledger.deliveries = deliveries
     assert [str(anomaly) for anomaly in find_anomalies(ledger, {})] == [printed]
@@ -387,7 +404,7 @@ def test_anomalies__every_anomaly_has_an_example_and_its_class_shows_one() -> No
     examples += [line for *_, printed in OF_TRANSACTIONS for line in printed]
     assert {printed.split(":")[0] for printed in examples} == set(ANOMALIES)
     for name, kind in ANOMALIES.items():
-        documented = inspect.getdoc(type(kind))
+        documented = inspect.getdoc(type(kind)) or ""
         assert any(printed in documented for printed in examples if printed.startswith(name)), name
 
 

@@ -109,11 +109,11 @@ def test_cli_sweep__a_replay_is_printed_as_a_complete_scenario(grid: str, tmp_pa
 
     scenario = Scenario.parse(result.stdout, str(file))
     assert scenario.seed == 3
-    result = run_scenario(scenario, "virtual", scenario.seed)
+    played = run_scenario(scenario, "virtual", scenario.seed)
     ran = kcluster("replay", grid, "1", "3", "--out", str(tmp_path / "runs"))
     assert ran.exit_code == 0
     assert "run directory: " in ran.stdout
-    assert result.trace_hash in "".join(
+    assert played.trace_hash in "".join(
         path.read_text("utf-8") for path in (tmp_path / "runs").rglob("*.json")
     )
 

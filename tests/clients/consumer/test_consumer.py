@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.clients.story import TOPIC, Story
+from tests.clients.story import Story
+from tests.rig.cluster import TOPIC
 
 ALONE: Any = {"partitions": ((TOPIC, 0),)}
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from kcluster.clients.consumer.consumer import Consumer
 from kcluster.clients.consumer.coordinator import MemberState
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from tests.clients.story import TOPIC, Story
+from tests.clients.story import Story
+from tests.rig.cluster import TOPIC
 
 SHORT: Any = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 1_000}
 
@@ -168,19 +170,24 @@ def test_group__sticky_members_get_their_partitions_back() -> None:
     assert each_once(story, 4)
 
 
+def state_of(consumer: Consumer) -> MemberState:
+    """Of its membership in its group."""
+    assert consumer.group is not None
+    return consumer.group.member.state
+
+
 def test_group__a_member_that_exceeds_the_poll_interval_leaves_and_rejoins() -> None:
     story = Story()
     story.producer(count=100, rate_per_s=1_000.0)
     story.run(1_000)
     slow = story.consumer("slow", plan={"records_per_s": 10.0}, max_poll_interval_ms=2_000, **SHORT)
     story.run(1_500)
-    assert slow.group is not None
-    assert slow.group.member.state is MemberState.STABLE
+    assert state_of(slow) is MemberState.STABLE
     story.run(2_000)
-    assert slow.group.member.state is MemberState.UNJOINED
+    assert state_of(slow) is MemberState.UNJOINED
     story.run(12_000)
     # One poll() returned all records, and none was committed before the member was removed.
-    assert slow.group.member.state is MemberState.UNJOINED
+    assert state_of(slow) is MemberState.UNJOINED
     assert story.offsets("slow") == list(range(100)) * 2
     assert story.committed() == []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from kcluster.clients.consumer.consumer import Consumer
 from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
 from kcluster.clients.ledger import Ledger
@@ -43,13 +45,13 @@ def test_consumer_live__a_group_reads_all_while_leader_and_coordinator_die() -> 
     with Cluster(topology, seed=1) as cluster, live_clients(cluster) as clients:
         driver = cluster.driver
         for client in (producer, *consumers):
-            driver.call(lambda client=client: clients.add_client(client)).result(PATIENCE_S)
+            driver.call(partial(clients.add_client, client)).result(PATIENCE_S)
         cluster._wait(lambda: len(ledger.reads) > 100, 10, "nothing is read")
         cluster.kill(cluster.leader("orders", 0))
         cluster._wait(lambda: producer.is_done, 20, "no end")
         cluster._wait(lambda: len(ledger.reads) >= COUNT, 20, "not all is read")
         for consumer in consumers:
-            driver.call(lambda one=consumer: one.stop(driver.now_ms())).result(PATIENCE_S)
+            driver.call(partial(consumer.stop, driver.now_ms())).result(PATIENCE_S)
         cluster._wait(lambda: all(one.is_done for one in consumers), 10, "they do not close")
     read = {(one.partition, one.offset) for one in ledger.reads}
     assert len(read) == COUNT

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from kcluster.clients.consumer.consumer import Consumer
 from kcluster.deaths import DeathKind
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from tests.clients.story import Story
@@ -15,7 +18,7 @@ def story_of(**config: object) -> Story:
     return Story(config=config, partitions=4)
 
 
-def join(story: Story, name: str, **settings: object):
+def join(story: Story, name: str, **settings: Any) -> Consumer:
     return story.consumer(name, group_protocol="consumer", **settings)
 
 

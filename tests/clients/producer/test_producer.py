@@ -42,7 +42,7 @@ def test_producer__when_the_leader_dies_it_finds_the_next_and_loses_nothing() ->
     assert any(error.error == "DISCONNECTED" for error in ledger.errors)
 
 
-def _lose_responses(settings: ProducerSettings) -> tuple[list[bytes], Ledger]:
+def _lose_responses(settings: ProducerSettings) -> tuple[list[bytes | None], Ledger]:
     """The leader's responses are lost for a second."""
     driver, ledger = started(), Ledger()
     producer = Producer("p", ledger, ProducerPlan(rate_per_s=10, count=20), settings)
@@ -70,7 +70,9 @@ def test_producer__a_lost_ack_makes_no_duplicate_with_idempotence() -> None:
     assert max(send.attempts for send in ledger.sends) > 1
 
 
-def _kill_leader_with_five_in_flight(settings: ProducerSettings) -> tuple[list[bytes], Ledger]:
+def _kill_leader_with_five_in_flight(
+    settings: ProducerSettings,
+) -> tuple[list[bytes | None], Ledger]:
     driver, ledger = started(), Ledger()
     producer = Producer("p", ledger, ProducerPlan(rate_per_s=100, count=300), settings)
     wire = driver.add_client(producer)

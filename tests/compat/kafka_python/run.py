@@ -100,7 +100,7 @@ def fetch(directory: Path) -> Path | None:
                 command, check=True, timeout=FETCH_LIMIT_S, capture_output=True, text=True
             )
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            stderr = (error.stderr or "").strip().splitlines()
+            stderr = str(error.stderr or "").strip().splitlines()
             reason = stderr[-1] if stderr else type(error).__name__
             print(f"compat: skipped; pip cannot fetch {DISTRIBUTION}: {reason}", file=sys.stderr)
             return None

@@ -8,7 +8,7 @@ import re
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from queue import Empty, Queue
@@ -116,7 +116,7 @@ def coordinator(cluster: Cluster, group: str) -> int:
     return cluster.leader("__consumer_offsets", coordinator_partition(group, PARTITIONS))
 
 
-def say(cluster: Cluster, at_line: dict[int, Callable[[], None]]) -> dict[str, int]:
+def say(cluster: Cluster, at_line: Mapping[int, Callable[[], object]]) -> dict[str, int]:
     """Write the lines, and do something before some of them; how often each word was said."""
     said: dict[str, int] = defaultdict(int)
     random = Random(7)

@@ -47,7 +47,7 @@ STORE_REPLICATION = "".join(
 
 
 @contextmanager
-def fed(feed: Callable[[int], None], flush: Callable[[], object]) -> Iterator[None]:
+def fed(feed: Callable[[int], object], flush: Callable[[], object]) -> Iterator[None]:
     """Feeds the numbers below COUNT by tens, twenty times per second, in a thread."""
     paused = threading.Event()
 

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import pytest
+from _pytest.fixtures import SubRequest
 from _pytest.runner import runtestprotocol
 
 from .counting import counts_requests
@@ -52,16 +53,14 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_fixture_setup(
-    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
-) -> object | None:
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: SubRequest) -> object | None:
     """In place of a fixture that would start a broker elsewhere; its value must not be None, which
     means that the next hook is asked."""
     suite = request.config.stash[_SUITE]
     make = suite.fixtures.get(fixturedef.argname)
     if make is None:
         return None
-    value = make()
+    value: object = make()
     fixturedef.cached_result = (value, fixturedef.cache_key(request), None)
     return value
 
@@ -106,5 +105,6 @@ def _outcome(reports: Sequence[pytest.TestReport]) -> str:
             return f"failed in {report.when}: {reason.splitlines()[0][:200]}"
     for report in reports:
         if report.skipped:
-            return f"skipped: {report.longrepr[2] if report.longrepr else ''}"
+            reason = report.longrepr
+            return f"skipped: {reason[2] if isinstance(reason, tuple) else ''}"
     return "passed"

@@ -160,7 +160,7 @@ def _outcomes(lines: Sequence[Line]) -> tuple[str, str]:
 
 
 def _sum(lines: Sequence[Line], field: str) -> float:
-    return sum(getattr(line, field) for line in lines)
+    return sum((getattr(line, field) for line in lines), 0.0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import confluent_kafka as ck
@@ -101,6 +102,10 @@ def wait_until(
         _MOMENT.wait(0.005)
 
 
+def has_reached(cluster: Cluster, topic: str, partitions: int, count: int) -> bool:
+    return ends(cluster, topic, partitions) >= count
+
+
 def ends(cluster: Cluster, topic: str, partitions: int) -> int:
     """How many offsets the partitions' longest logs have in sum, with markers."""
     return sum(
@@ -128,7 +133,7 @@ def break_along(
     The programs must reach that while they run."""
     for count, nodes in kills:
         wait_until(
-            lambda count=count: ends(cluster, topic, partitions) >= count,
+            partial(has_reached, cluster, topic, partitions, count),
             f"{count} of {topic}",
             programs,
             limit_s,

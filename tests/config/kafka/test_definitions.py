@@ -143,7 +143,7 @@ def test_broker_config__each_profile_fits_together(profile: str) -> None:
 
 
 def test_broker_config__a_later_override_wins_and_is_never_scaled() -> None:
-    cluster = {"broker.session.timeout.ms": "5000", "num.partitions": 3}
+    cluster: dict[str, str | int] = {"broker.session.timeout.ms": "5000", "num.partitions": 3}
     config = BrokerConfig.resolve("fast", cluster, {"num.partitions": "4"})
     assert config.broker_session_timeout_ms == 5_000
     assert config.num_partitions == 4
@@ -272,15 +272,15 @@ def test_broker_config__a_broker_has_a_log_directory(name: str) -> None:
 
 
 def test_documentation__there_is_a_sentence_for_every_config_and_no_other() -> None:
+    public = (d for n, d in broker_catalog().items() if n not in internal_configs())
     described = [
-        documentation(scope, definition)
-        for scope, definitions in (
-            ("broker", [d for n, d in broker_catalog().items() if n not in internal_configs()]),
-            ("topic", TOPIC_CONFIGS.values()),
-            ("group", GROUP_CONFIGS.values()),
-            ("client-metrics", CLIENT_METRICS_CONFIGS.values()),
-        )
-        for definition in definitions
+        *(documentation("broker", definition) for definition in public),
+        *(documentation("topic", definition) for definition in TOPIC_CONFIGS.values()),
+        *(documentation("group", definition) for definition in GROUP_CONFIGS.values()),
+        *(
+            documentation("client-metrics", definition)
+            for definition in CLIENT_METRICS_CONFIGS.values()
+        ),
     ]
     assert all(words and words.endswith(".") for words in described)
     assert set(described) == set(sentences().values())

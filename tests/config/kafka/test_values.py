@@ -123,4 +123,6 @@ def test_values__any_text_gives_a_value_or_an_error(definition: ConfigDef, text:
     if not isinstance(value, ConfigError):
         written = format_value(value)
         assert written is not None
-        assert format_value(parse_value(definition, written)) == written
+        again = parse_value(definition, written)
+        assert not isinstance(again, ConfigError)
+        assert format_value(again) == written

@@ -147,8 +147,8 @@ def test_features__kraft_version_never_goes_down() -> None:
 def test_features__elr_makes_min_isr_cluster_wide() -> None:
     t = Controller(eligible_leader_replicas_version=0, min_insync_replicas=2)
     t.node.commit([ConfigRecord(BROKER_RESOURCE, "1", MIN_ISR, "3")])
-    assert not t.node.image.elr_enabled
+    before = t.node.image.elr_enabled
     update(t, (ELR_VERSION, 1, UP))
-    assert t.node.image.elr_enabled
+    assert (before, t.node.image.elr_enabled) == (False, True)
     assert t.node.image.configs[BROKER_RESOURCE, ""][MIN_ISR] == "2"
     assert (BROKER_RESOURCE, "1") not in t.node.image.configs

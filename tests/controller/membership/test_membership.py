@@ -74,7 +74,10 @@ def test_membership__the_longest_silent_broker_is_fenced_first() -> None:
 
 def test_membership__a_new_incarnation_waits_for_the_old_session() -> None:
     t = Controller()
-    contact_ms = t.node.membership.sessions.get(1).last_contact_ms
+    session = t.node.membership.sessions.get(1)
+    assert session is not None
+    contact_ms = session.last_contact_ms
+    assert contact_ms is not None
     assert t.register(1).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     left_ms = contact_ms + 9_000 - t.now_ms
     assert t.events(RegistrationRefused) == [RegistrationRefused(1, left_ms)]

@@ -15,12 +15,11 @@ PREFERRED, UNCLEAN = 0, 1
 
 def elect(t: Controller, kind: int, *wanted: tuple[str, list[int]] | None) -> list[Any]:
     ask = m.ElectLeadersRequest
-    partitions = (
-        None
-        if wanted == (None,)
-        else [ask.TopicPartitions(topic=topic, partitions=ids) for topic, ids in wanted if topic]
+    named = [one for one in wanted if one is not None]
+    partitions = [ask.TopicPartitions(topic=topic, partitions=ids) for topic, ids in named]
+    response = t.ask(
+        1, ask(election_type=kind, topic_partitions=None if None in wanted else partitions)
     )
-    response = t.ask(1, ask(election_type=kind, topic_partitions=partitions))
     return [
         (topic.topic, result.partition_id, ErrorCode(result.error_code).name)
         for topic in response.replica_election_results

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -78,7 +79,7 @@ TABLE = {
 
 
 @pytest.mark.parametrize("case", TABLE.values(), ids=TABLE.keys())
-def test_elections__table(case: tuple) -> None:
+def test_elections__table(case: tuple[Any, ...]) -> None:
     before, active, min_isr, mode, isr, unclean_shutdown, *expected = case
     election = elect(
         before, active.__contains__, min_isr, mode, isr=isr, unclean_shutdown=unclean_shutdown

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kcluster.events.partitions import LeaderElected
 from kcluster.events.words import text_of
 from kcluster.metadata.records import BROKER_RESOURCE, NO_LEADER, TOPIC_RESOURCE
@@ -9,7 +11,7 @@ from kcluster.protocol.errors import ErrorCode
 from tests.controller.harness import Controller
 
 
-def all_down(**config: int) -> Controller:
+def all_down(**config: Any) -> Controller:
     """orders-0 (RF 3, min ISR 2) lost broker 1, then 2, then 3, uncleanly."""
     t = Controller(brokers=4, **config)
     t.create("orders", [[1, 2, 3]], min_insync_replicas="2")

@@ -181,8 +181,8 @@ def test_reassignments__an_unclean_cancel_makes_the_first_original_replica_the_i
     assert reassign(t, None) == (ErrorCode.NONE, None)
     back = t.partition("orders")
     assert (back.isr, back.leader, back.recovering) == ((1,), NO_LEADER, False)
-    (offline,) = [note for note in t.notes if isinstance(note.event, PartitionOffline)]
-    assert offline.event.clean is False
+    (offline,) = t.events(PartitionOffline)
+    assert offline.clean is False
 
 
 def test_reassignments__fencing_does_not_complete_one_but_a_return_does(t: Controller) -> None:

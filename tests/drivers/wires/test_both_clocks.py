@@ -89,7 +89,7 @@ def test_live_clients__a_cut_link_drops_messages_and_latency_is_kept() -> None:
             driver.dispatcher.fabric.set_latency(FIRST_CLIENT_ID, broker, one_way_ms)
         wire = driver.call(lambda: clients.add_client(producer)).result(PATIENCE_S)
         cluster._wait(lambda: producer.acked > 10, 10, "no acks")
-        leader = cluster.status().partitions[0].leader
+        leader = cluster.leader("orders", 0)
         driver.call(lambda: cluster.verbs.links.cut(wire.client_id, leader)).result(PATIENCE_S)
         cluster._wait(
             lambda: any(error.error == "REQUEST_TIMED_OUT" for error in ledger.errors),

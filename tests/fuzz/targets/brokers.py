@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from functools import cache
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from kcluster.checks.verdict import judge
 from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
+from kcluster.controller.node import ControllerNode
 from kcluster.drivers.memory.stream import StreamEnd
 from kcluster.evidence.sampling import SamplingRecorder
 from kcluster.protocol import messages as m
@@ -76,7 +77,7 @@ Step = Began | Sent | Closed
 
 def topology(release: str) -> Topology:
     """Three brokers, a topic of two partitions, a compacted one."""
-    topics = {
+    topics: dict[str, dict[str, Any]] = {
         TOPIC: {"partitions": 2, "replication_factor": 3},
         COMPACTED: {"replication_factor": 3, "config": {"cleanup.policy": "compact"}},
     }
@@ -150,7 +151,7 @@ class FuzzedCluster:
     def partitions(self) -> int:
         """How many there are, as far as the controller is up."""
         node = self.rig.driver.dispatcher.processes[CONTROLLER_ID].node
-        topics = {} if node is None else node.image.topics
+        topics = node.image.topics if isinstance(node, ControllerNode) else {}
         return sum(len(topic.partitions) for topic in topics.values())
 
     def send(self, step: Sent) -> None:

@@ -27,7 +27,7 @@ GOOD = sent(2)
 TOO_LARGE = build_batch([Record(0, NOW_MS, b"k", bytes(1_100_000))])
 
 
-def produce(data, config: TopicConfig = CONFIG, **more) -> Appended:
+def produce(data: bytes | bytearray, config: TopicConfig = CONFIG, **more: Any) -> Appended:
     return new_log().append_as_leader(data, 0, NOW_MS, config, **more)
 
 
@@ -65,7 +65,7 @@ def produce(data, config: TopicConfig = CONFIG, **more) -> Appended:
         (patched(TOO_LARGE, ">q", 0, 5), E.INVALID_RECORD, 0),
     ],
 )
-def test_append__refuses(data, error, log_start_offset: int) -> None:
+def test_append__refuses(data: bytearray, error: E, log_start_offset: int) -> None:
     log = new_log()
     appended = log.append_as_leader(data, 0, NOW_MS, CONFIG)
     assert appended.error == error
@@ -86,7 +86,7 @@ def test_append__refuses(data, error, log_start_offset: int) -> None:
         patched(sent(), ">q", 43, -2),
     ],
 )
-def test_append__accepts(data) -> None:
+def test_append__accepts(data: bytearray) -> None:
     appended = produce(data)
     assert (appended.error, appended.base_offset) == (E.NONE, 0)
 
@@ -156,7 +156,7 @@ def test_append__a_compacted_topic_needs_keys() -> None:
 
 @pytest.mark.parametrize("wanted", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
 @pytest.mark.parametrize("codec", CODEC_NAMES)
-def test_append__a_topic_has_its_own_codec(wanted: str, codec) -> None:
+def test_append__a_topic_has_its_own_codec(wanted: str, codec: str) -> None:
     data = sent(3, compression=codec, producer_id=5, producer_epoch=1, base_sequence=0)
     (batch,) = append(new_log(), data, config=TopicConfig(compression_type=wanted))
     assert batch.codec == CODEC_IDS.get(wanted, 0)
@@ -226,7 +226,7 @@ def with_payload(payload: bytes, count: int, codec: int = 0) -> bytearray:
 
 
 @pytest.mark.parametrize("codec", CODEC_NAMES)
-def test_append__reads_the_records_of_every_batch(codec) -> None:
+def test_append__reads_the_records_of_every_batch(codec: str) -> None:
     """compare/cases/produce.py has more; these are the two that broke every reader of a log."""
     number = CODEC_IDS[codec]
     random_bytes = bytes(range(7, 107))
@@ -245,7 +245,7 @@ def test_append__reads_the_records_of_every_batch(codec) -> None:
 @pytest.mark.parametrize("stored", ["producer", "lz4"])
 @pytest.mark.parametrize("codec", CODEC_NAMES)
 def test_append__a_record_in_a_compressed_batch_has_at_most_its_decompressed_size(
-    codec, stored: str
+    codec: str, stored: str
 ) -> None:
     """Observed of 4.4.0: the size is what the record's length says, which is not part of it."""
     bytes_besides_value = 7
@@ -287,7 +287,7 @@ def test_append__the_newest_timestamp_is_that_of_the_records() -> None:
     TopicConfig(compression_type="lz4"),
     TopicConfig(cleanup_policy=("compact",)),
 ])  # fmt: skip
-def test_append__takes_or_refuses_any_timestamp(base_ms: int, config) -> None:
+def test_append__takes_or_refuses_any_timestamp(base_ms: int, config: TopicConfig) -> None:
     log = new_log()
     appended = log.append_as_leader(patched(MANY, ">q", 27, base_ms), 0, NOW_MS, config)
     if not appended.error:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -26,7 +29,9 @@ from tests.rig.requests import batch_with_wrong_lengths
 CONFIG = TopicConfig(cleanup_policy=("compact",), internal_segment_bytes=400)
 
 
-def log_of(*batches: list[tuple[str, str | None]], config: TopicConfig = CONFIG, **more) -> Log:
+def log_of(
+    *batches: Sequence[tuple[str, str | None]], config: TopicConfig = CONFIG, **more: Any
+) -> Log:
     """Each batch in a segment of its own, and an empty newest one."""
     log = new_log()
     for batch in batches:

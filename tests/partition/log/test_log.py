@@ -47,7 +47,9 @@ def following(leader: Log, config: TopicConfig = CONFIG) -> Log:
         (9, []),
     ],
 )
-def test_read__starts_with_the_batch_that_holds_the_offset(config, offset: int, found) -> None:
+def test_read__starts_with_the_batch_that_holds_the_offset(
+    config: TopicConfig, offset: int, found: list[tuple[int, int]]
+) -> None:
     log = filled(3, 1, 5, config=config)
     assert ranges(log.read(offset, EVERYTHING, 9)) == found
 
@@ -56,7 +58,7 @@ def test_read__starts_with_the_batch_that_holds_the_offset(config, offset: int, 
     ("end_offset", "found"), [(9, [(0, 2), (3, 8)]), (8, [(0, 2)]), (3, [(0, 2)]), (2, []), (0, [])]
 )
 def test_read__returns_nothing_of_a_batch_that_reaches_the_end_offset(
-    end_offset: int, found
+    end_offset: int, found: list[tuple[int, int]]
 ) -> None:
     assert ranges(filled(3, 6).read(0, EVERYTHING, end_offset)) == found
     assert ranges(filled(9).read(5, EVERYTHING, 8)) == []
@@ -174,7 +176,9 @@ def test_roll__by_the_segments_age_where_there_are_no_timestamps(
         (0, 0, []),
     ],
 )
-def test_truncate__drops_whole_batches(config, offset: int, end_offset: int, epochs) -> None:
+def test_truncate__drops_whole_batches(
+    config: TopicConfig, offset: int, end_offset: int, epochs: list[tuple[int, int]]
+) -> None:
     log = filled(1, 2, config=config)
     append(log, sent(2), epoch=2, config=config)
     append(log, sent(1), epoch=2, config=config)
@@ -192,7 +196,9 @@ def idempotent(log: Log, sequence: int, config: TopicConfig = CONFIG) -> None:
 
 @pytest.mark.parametrize("config", [CONFIG, SMALL_SEGMENTS])
 @pytest.mark.parametrize("offset", [1, 2, 7, 19])
-def test_truncate__producer_states_are_those_at_that_offset(config, offset: int) -> None:
+def test_truncate__producer_states_are_those_at_that_offset(
+    config: TopicConfig, offset: int
+) -> None:
     log, expected = new_log(), new_log()
     for sequence in range(20):
         idempotent(log, sequence, config)
@@ -275,7 +281,7 @@ def timed(*batches: list[int], config: TopicConfig = CONFIG) -> Log:
     ],
 )
 def test_time__first_record_not_older(
-    config, timestamp: int, answer: tuple[int, int, int] | None
+    config: TopicConfig, timestamp: int, answer: tuple[int, int, int] | None
 ) -> None:
     assert (
         timed([10, 30, 20], [15, 50], [50], config=config).offset_for_timestamp(timestamp) == answer
@@ -290,7 +296,7 @@ def test_time__records_below_the_log_start_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("config", [CONFIG, SMALL_SEGMENTS])
-def test_time__greatest_timestamp_is_that_of_its_first_record(config) -> None:
+def test_time__greatest_timestamp_is_that_of_its_first_record(config: TopicConfig) -> None:
     log = timed([10, 30, 20], [15, 50, 50], [50], config=config)
     assert log.offset_of_max_timestamp() == (50, 4, 1)
     assert new_log().offset_of_max_timestamp() is None

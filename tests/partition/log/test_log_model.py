@@ -76,7 +76,7 @@ def check(log: Log, model: Model) -> None:
 
 @given(STEPS)
 @settings(max_examples=150)
-def test_log__behaves_like_a_plain_list(steps) -> None:
+def test_log__behaves_like_a_plain_list(steps: list[tuple[str, int, int]]) -> None:
     log, model, epoch = new_log(), Model(), 0
     for what, number, producer_id in steps:
         if what == "append":

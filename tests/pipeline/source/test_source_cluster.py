@@ -38,7 +38,7 @@ pytestmark = [
 
 
 def settings_of(
-    cluster: TestedCluster, topic: str, stream: bool = True, **more: str
+    cluster: TestedCluster, topic: str, stream: bool = True, **more: Any
 ) -> ReadSettings:
     options = {"kafka.bootstrap.servers": cluster.bootstrap, "subscribe": topic, **more}
     if stream:
@@ -186,7 +186,7 @@ def losses_of(
     cluster: TestedCluster, topic: str, start: Any, place: Path
 ) -> tuple[list[Lost], list[tuple[int, str]], str]:
     """(losses from a position on, values read nevertheless, the message of a failure)."""
-    settings = settings_of(cluster, topic, **{"fetchOffset.numRetries": "1"})
+    settings = settings_of(cluster, topic, True, **{"fetchOffset.numRetries": "1"})
     stream = Stream(settings)
     with pytest.raises(DataLoss) as failure:
         stream.ranges(start, stream.latest(start, None))
@@ -195,6 +195,7 @@ def losses_of(
     going_on = settings_of(
         cluster,
         topic,
+        True,
         failOnDataLoss="false",
         **{"fetchOffset.numRetries": "1", "kcluster.losses": str(place)},
     )
@@ -238,6 +239,7 @@ def test_loss__while_a_task_reads(cluster: TestedCluster, tmp_path: Path) -> Non
     settings = settings_of(
         cluster,
         topic,
+        True,
         failOnDataLoss="false",
         **{"kcluster.losses": str(tmp_path), "kafka.max.partition.fetch.bytes": "500"},
     )

@@ -162,7 +162,8 @@ def test_source__a_stream_survives_a_leaders_death_and_its_own_restart_exactly_o
 def test_source__reaches_workers_that_have_not_imported_the_package(tmp_path: Path) -> None:
     from pyspark import cloudpickle
 
-    (tmp_path / "source").write_bytes(cloudpickle.dumps(source_class(ARCHIVE)))
+    pickled = cloudpickle.dumps(source_class(ARCHIVE))  # type: ignore[no-untyped-call]  # no types
+    (tmp_path / "source").write_bytes(pickled)
     opens = (
         "import pickle, sys; sys.modules['cluster'] = None;"
         f"source = pickle.load(open({str(tmp_path / 'source')!r}, 'rb'));"

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from kcluster.pipeline.sweep.cells import Failure, failures_of, scenario_of, text_of, values_of
 from kcluster.pipeline.sweep.columns import Cell, CellFaults
@@ -100,8 +101,8 @@ def test_cells__a_domain_fails_together_and_a_failed_one_does_not_fail_again(dom
         "rack": [(1, 2, 3), (4, 5)],
         "all": [(1, 2, 3, 4, 5)],
     }
-    for how in ({"failures": 50}, {"mtbf_ms": 5_000}):
-        grid_cell = Cell(brokers=5, racks=2, failure_domain=domain, repair_ms=4_000, **how)
+    cell = Cell(brokers=5, racks=2, failure_domain=domain, repair_ms=4_000)
+    for grid_cell in (replace(cell, failures=50), replace(cell, mtbf_ms=5_000)):
         found = [failure for seed in range(1, 9) for failure in failures_of(grid_cell, seed)]
         assert sorted({failure.brokers for failure in found}) == together[domain]
         for seed in range(1, 9):

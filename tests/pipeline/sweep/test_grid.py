@@ -112,9 +112,9 @@ def test_grid__an_unreadable_file_is_reported(tmp_path: Path) -> None:
             load_grid(tmp_path / name)
         message.append(str(caught.value).removeprefix(f"{tmp_path}/"))
     assert message == [
-        "no.yaml: cannot be read: No such file or directory",
-        "binary.yaml:2:1: not UTF-8",
-        "big.yaml:1:1: larger than 512 KiB: not a grid",
+        "no.yaml: no such file",
+        "binary.yaml:2:7: byte 0xff is not UTF-8",
+        "big.yaml: larger than 512 KiB: not a grid",
     ]
 
 

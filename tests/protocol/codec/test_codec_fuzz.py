@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable, Iterator
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,10 +19,11 @@ from kcluster.protocol.errors import ProtocolError
 from kcluster.protocol.messages import message_class
 from tests.protocol.generated import Generator
 
+Bytes = bytes | memoryview
 NAMES = [line.name for line in APIS.values()]
 
 
-def outcome(decode, *arguments):
+def outcome(decode: Callable[..., Any], *arguments: Any) -> Any:
     """The message, or the error of the bytes."""
     try:
         return decode(*arguments)
@@ -28,7 +31,7 @@ def outcome(decode, *arguments):
         return (error.reason, error.position, error.field_path)
 
 
-def check(name, version, decode, data):
+def check(name: str, version: int, decode: Callable[..., Any], data: Bytes) -> bool:
     """Both decoders on the same bytes; whether they are a message."""
     schema, top = message_schema(name), message_class(name)
     fast = outcome(decode, data, 0)
@@ -39,7 +42,7 @@ def check(name, version, decode, data):
     return not failed
 
 
-def cases(name):
+def cases(name: str) -> Iterator[tuple[str, int, Callable[..., Any], Callable[..., Any]]]:
     line = next(line for line in APIS.values() if line.name == name)
     low, high = line.all_versions
     for version in sorted({low, (low + high) // 2, high}):
@@ -49,7 +52,7 @@ def cases(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_fuzz__mutated_and_cut_messages(name) -> None:
+def test_fuzz__mutated_and_cut_messages(name: str) -> None:
     for kind, version, encode, decode in cases(name):
         rng = Random(f"{kind} {version}")
         for seed in range(2):
@@ -77,7 +80,7 @@ def mutated(data: bytes, rng: Random) -> bytes:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_fuzz__random_bytes(name) -> None:
+def test_fuzz__random_bytes(name: str) -> None:
     for kind, version, _, decode in cases(name):
         rng = Random(f"random {kind} {version}")
         for size in (0, 1, 2, 7, 20, 60):
@@ -95,13 +98,13 @@ def test_fuzz__every_cut_of_a_message_is_an_error_unless_only_the_ignored_rest_i
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(data=st.binary(max_size=200), version=st.integers(0, 13))
-def test_fuzz__produce_requests_found_by_hypothesis(data, version) -> None:
+def test_fuzz__produce_requests_found_by_hypothesis(data: Bytes, version: int) -> None:
     check("ProduceRequest", version, codec(0, version).decode_request, data)
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(data=st.binary(max_size=200), version=st.integers(0, 4))
-def test_fuzz__stored_offsets_found_by_hypothesis(data, version) -> None:
+def test_fuzz__stored_offsets_found_by_hypothesis(data: Bytes, version: int) -> None:
     decode = record_codec("OffsetCommitValue", version).decode
     check("OffsetCommitValue", version, decode, data)
 
@@ -109,7 +112,7 @@ def test_fuzz__stored_offsets_found_by_hypothesis(data, version) -> None:
 # ------------------------------------------------------------------------------ error messages
 
 
-def failure(api_key, version, data, kind: str = "request"):
+def failure(api_key: int, version: int, data: Bytes, kind: str = "request") -> tuple[str, int, str]:
     found = codec(api_key, version)
     with pytest.raises(ProtocolError) as caught:
         (found.decode_request if kind == "request" else found.decode_response)(data)

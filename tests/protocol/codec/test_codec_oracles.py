@@ -10,6 +10,7 @@ import datetime
 import importlib
 import io
 import pkgutil
+from collections.abc import Iterator
 from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
 from typing import Any
@@ -35,7 +36,7 @@ THEIR_NAMES = {
 """Where kafka-python calls a field by another name."""
 
 
-def messages_of(name: str, key: int, version: int, kind: str):
+def messages_of(name: str, key: int, version: int, kind: str) -> Iterator[tuple[Any, bytes]]:
     """(message, bytes) made from seeds, with values that every codec takes."""
     found = codec(key, version)
     encode = found.encode_request if kind == "Request" else found.encode_response
@@ -50,7 +51,7 @@ def messages_of(name: str, key: int, version: int, kind: str):
 
 def kafka_python_classes() -> dict[str, Any]:
     """Message name -> class, of every module of kafka.protocol except those from before 3.0."""
-    found = {}
+    found: dict[str, Any] = {}
     for module in pkgutil.walk_packages(kafka_protocol.__path__, "kafka.protocol."):
         if ".old" not in module.name and "generate" not in module.name:
             names = vars(importlib.import_module(module.name)).items()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from kcluster.protocol import messages as m
@@ -27,7 +30,7 @@ def test_codec__has_every_api_of_both_releases() -> None:
 
 
 @pytest.mark.parametrize("api", [line.name for line in APIS.values()])
-def test_codec__every_version_round_trips(api) -> None:
+def test_codec__every_version_round_trips(api: str) -> None:
     for name, key, version in PAIRS:
         if name == api:
             found = codec(key, version)
@@ -35,11 +38,13 @@ def test_codec__every_version_round_trips(api) -> None:
             check(name + "Response", version, found.encode_response, found.decode_response)
 
 
-def never_called(buffer, position) -> None:
+def never_called(_buffer: object, _position: int = 0, /) -> Any:
     raise AssertionError("the compiled decoder gave up")
 
 
-def check(name, version, encode, decode) -> None:
+def check(
+    name: str, version: int, encode: Callable[[Any], Any], decode: Callable[..., Any]
+) -> None:
     schema, top = message_schema(name), message_class(name)
     fast = compile_decoder(name, version, on_failure=never_called)
     messages = [
@@ -57,7 +62,7 @@ def check(name, version, encode, decode) -> None:
 
 
 @pytest.mark.parametrize("name", list(record_lines()))
-def test_record_codec__every_version_round_trips(name) -> None:
+def test_record_codec__every_version_round_trips(name: str) -> None:
     low, high = record_lines()[name].versions
     for version in range(low, high + 1):
         found = record_codec(name, version)

@@ -22,14 +22,14 @@ PACKED = [GZIP, SNAPPY, LZ4, ZSTD]
 
 @pytest.mark.parametrize("codec", CODEC_IDS.values())
 @pytest.mark.parametrize("size", [0, 1, 1000, len(PLAIN)])
-def test_compression__round_trip(codec, size) -> None:
+def test_compression__round_trip(codec: int, size: int) -> None:
     plain = PLAIN[:size]
     assert bytes(decompress(codec, compress(codec, plain))) == plain
     assert bytes(decompress(codec, memoryview(compress(codec, memoryview(plain))))) == plain
 
 
 @pytest.mark.parametrize("codec", PACKED)
-def test_compression__output_is_bounded(codec) -> None:
+def test_compression__output_is_bounded(codec: int) -> None:
     packed = compress(codec, bytes(5_000_000))
     assert len(packed) < 300_000
     assert len(decompress(codec, packed, 5_000_000)) == 5_000_000
@@ -39,7 +39,7 @@ def test_compression__output_is_bounded(codec) -> None:
 
 @pytest.mark.parametrize("codec", PACKED)
 @pytest.mark.parametrize("damage", ["cut", "garbage"])
-def test_compression__damage_is_one_error(codec, damage: str) -> None:
+def test_compression__damage_is_one_error(codec: int, damage: str) -> None:
     packed = compress(codec, PLAIN)
     data = packed[: len(packed) // 2] if damage == "cut" else b"\x01garbage" * 9
     with pytest.raises(CompressionError):

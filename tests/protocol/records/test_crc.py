@@ -17,6 +17,6 @@ from kcluster.protocol.records.crc import crc32c_of
         (bytes(range(31, -1, -1)), 0x113FDB5C),
     ],
 )
-def test_crc__vectors(data, checksum: int) -> None:
+def test_crc__vectors(data: bytes, checksum: int) -> None:
     assert crc32c_of(data) == crc32c_of(memoryview(bytearray(data))) == checksum
     assert crc32c.crc32c(data) == checksum

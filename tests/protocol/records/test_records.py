@@ -87,7 +87,9 @@ def test_parse__a_batch_cut_off_at_the_end_is_left_out(size: int) -> None:
         (bytearray(100), ErrorCode.CORRUPT_MESSAGE),
     ],
 )
-def test_parse__bytes_that_are_no_batch_are_refused_as_by_kafka(data, error: ErrorCode) -> None:
+def test_parse__bytes_that_are_no_batch_are_refused_as_by_kafka(
+    data: bytes, error: ErrorCode
+) -> None:
     for before in (bytearray(), TWO):
         with pytest.raises(InvalidRecords) as caught:
             parse_batches(before + data)
@@ -99,7 +101,7 @@ def test_parse__a_length_beyond_the_buffer_is_a_cut_off_batch() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_parse__any_bytes_give_batches_or_invalid_records(data) -> None:
+def test_parse__any_bytes_give_batches_or_invalid_records(data: bytes) -> None:
     for head in (b"", bytes(ONE[:23])):
         try:
             batches = parse_batches(head + data)
@@ -144,7 +146,7 @@ RECORDS = st.lists(
 
 
 @given(RECORDS, st.sampled_from(CODEC_NAMES), st.integers(0, 1 << 40))
-def test_read__returns_what_was_built(records, codec, base_offset) -> None:
+def test_read__returns_what_was_built(records: list[Record], codec: str, base_offset: int) -> None:
     batch = one(build_batch(records, base_offset=base_offset, compression=codec, leader_epoch=4))
     expected = [
         Record(base_offset + i, r.timestamp, r.key, r.value, r.headers)

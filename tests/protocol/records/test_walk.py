@@ -41,7 +41,7 @@ def many(count: int) -> list[Record]:
         (many(9_000), 8_999 // 7),
     ],
 )
-def test_walk__records_as_clients_write_them(records, newest: int) -> None:
+def test_walk__records_as_clients_write_them(records: list[Record], newest: int) -> None:
     data = payload(records)
     assert fast(data, len(records)) == newest
     read = careful(data, len(records))
@@ -59,7 +59,7 @@ def test_walk__records_as_clients_write_them(records, newest: int) -> None:
         [Record(0, 9, b"k", b"v", (("a", b""),) * 64)],
     ],
 )
-def test_walk__unusual_records_are_left_to_the_careful_walk(records) -> None:
+def test_walk__unusual_records_are_left_to_the_careful_walk(records: list[Record]) -> None:
     assert fast(payload(records), len(records)) == GAVE_UP
     assert len(careful(payload(records), len(records))) == len(records)
 
@@ -72,7 +72,7 @@ def test_walk__keys_and_headers_are_counted() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_walk__damage_that_the_fast_walk_accepts_the_careful_one_accepts_too(seed) -> None:
+def test_walk__damage_that_the_fast_walk_accepts_the_careful_one_accepts_too(seed: int) -> None:
     rng = random.Random(seed)
     sound = payload([Record(0, 9 + at, b"k" * at, b"v" * rng.choice((1, 70)), TRACED[:at])
                      for at in range(3)])  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -35,7 +37,11 @@ def futures(*actions: str, at_ms: int = 5_000, for_ms: int = 15_000) -> Futures:
 
 def until(record: RunRecord, at_ms: int) -> dict[str, list[bytes]]:
     """The rows of each table up to a moment."""
-    tables = {"notes": record.notes, "moves": record.moves, "leaders": record.leaders}
+    tables: dict[str, Any] = {
+        "notes": record.notes,
+        "moves": record.moves,
+        "leaders": record.leaders,
+    }
     return {
         name: [msgspec.json.encode(row) for row in rows if row.at_ms <= at_ms]
         for name, rows in tables.items()

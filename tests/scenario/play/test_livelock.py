@@ -10,7 +10,8 @@ from kcluster.invariants.livelock import LOOKED_AT, StepsAtOnce
 from kcluster.runtime.livelock import LivelockError
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play import virtual
-from kcluster.scenario.play.running import RunResult, run_scenario
+from kcluster.scenario.play.phases import RunResult
+from kcluster.scenario.play.running import run_scenario
 
 PROCESSOR = """
 topology:

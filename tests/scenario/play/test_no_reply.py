@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcluster.broker.node import BrokerNode
+from kcluster.contract import Request
 from kcluster.protocol.apis import ApiKey
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import run_scenario
@@ -23,8 +24,8 @@ def test_no_reply__is_judged_by_the_verdict(
 ) -> None:
     original, count = BrokerNode.reply, [0]
 
-    def reply(self: BrokerNode, request: object, body: object) -> None:
-        if getattr(request, "api_key", None) == forgotten and request.connection_id >= 0:
+    def reply(self: BrokerNode, request: Request, body: object) -> None:
+        if request.api_key == forgotten and request.connection_id >= 0:
             count[0] += 1
             if count[0] == 20:
                 return

@@ -32,7 +32,7 @@ def stream_application(cluster: Any, records: int = 50) -> list[bytes]:
         orders = application.topic("orders", value_type=bytes, value_serializer="raw")
         processed: list[bytes] = []
 
-        @application.agent(orders)
+        @application.agent(orders)  # type: ignore[untyped-decorator]  # faust may be missing
         async def process(stream: Any) -> None:
             async for value in stream:
                 processed.append(value)  # noqa: PERF401  # the stream has no end

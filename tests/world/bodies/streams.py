@@ -23,12 +23,14 @@ def stream_engine(cluster: Any, records: int = 30) -> tuple[list[bytes], list[by
     settings: dict[str, Any] = {"auto_offset_reset": "earliest"}
 
     @engine.stream("orders", group_id="billing", **settings)
-    async def bill(record: kstreams.ConsumerRecord, send: kstreams.Send) -> None:
+    async def bill(record: kstreams.ConsumerRecord[bytes, bytes], send: kstreams.Send) -> None:
+        assert record.value is not None
         orders.append(record.value)
         await send("invoices", value=record.value.replace(b"order", b"invoice"))
 
     @engine.stream("invoices", group_id="post", **settings)
-    async def post(record: kstreams.ConsumerRecord) -> None:
+    async def post(record: kstreams.ConsumerRecord[bytes, bytes]) -> None:
+        assert record.value is not None
         invoices.append(record.value)
 
     async def live() -> None:

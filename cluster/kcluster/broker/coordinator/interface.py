@@ -1,14 +1,19 @@
 """The coordinators' ports: what they use of their broker, and a group of its shard.
 
-Owns: `CoordinatorBroker`, `GroupHome`.  Never: any behaviour (broker.py, shard.py).
+Owns: `CoordinatorBroker`, `GroupHome`; `CoordinatorResult` and `RequestRefused`, what a request to
+any coordinator comes down to.  Never: any behaviour (broker.py, shard.py).
 Kafka: PartitionWriter, CoordinatorTimer, AutoTopicCreationManager as GroupCoordinatorService sees
 them; CoordinatorResult.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct
+
+from kcluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from kcluster.broker.coordinator.group_log import LogRecord
@@ -17,7 +22,6 @@ if TYPE_CHECKING:
     from kcluster.contract import Event, NoteId, Request, Rng
     from kcluster.metadata.image import MetadataImage
     from kcluster.partition.replica import Replica
-    from kcluster.protocol.errors import ErrorCode
     from kcluster.protocol.releases import Release
     from kcluster.timers import Timers
 
@@ -26,6 +30,48 @@ Committed = Callable[["ErrorCode", int], None]
 
 Settled = Callable[["ErrorCode", int], None]
 """(error as a client of the coordinator should see it, now_ms)."""
+
+Effect = Callable[[int], None]
+"""Called with now_ms."""
+
+A = TypeVar("A")
+
+
+def no_effect(_now_ms: int) -> None:
+    """Nothing but the records."""
+
+
+class RequestRefused(Struct, frozen=True):
+    """Why a request is not served.  `message` None: the log has failed, or the error says all."""
+
+    error: ErrorCode
+    message: str | None = None
+
+
+def invalid(message: str) -> RequestRefused:
+    """The request itself is wrong."""
+    return RequestRefused(ErrorCode.INVALID_REQUEST, message)
+
+
+class CoordinatorResult(Struct, Generic[A]):
+    """What a request comes down to, decided on what is in effect, before anything is written."""
+
+    records: Sequence[Any]
+    """One batch; none: the answer waits for what was written before."""
+    response: A
+    """Sent when the records are committed."""
+    on_written: Effect = no_effect
+    """The records are in the log, and in effect: set timers, note events."""
+    on_committed: Effect = no_effect
+    """They are on all in-sync replicas: ask others.  It comes before the response, and may add to
+    it."""
+    at_once: bool = True
+    """Whether the records take effect as soon as they are in the log, or when they are committed
+    (log_shard.py says which do)."""
+
+
+OnAnswer = Callable[[A | RequestRefused, int], None]
+"""(the response, or why there is none; now_ms)."""
 
 
 class CoordinatorBroker(Protocol):
@@ -103,16 +149,15 @@ class GroupHome(Protocol):
     def put_back(self, group_id: str, group: Any) -> None:
         """What had this id before a group that could not be written; None: nothing had."""
 
-    def write(self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int) -> bool:
-        """Append `records` in one batch, and replay them at once; `on_settled` as below.  False:
-        the append was refused, and nothing has changed."""
-
     def after_writes(self, on_settled: Settled, now_ms: int) -> None:
         """Call back when everything written so far is committed; at once if it is."""
 
-    def append(self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int) -> bool:
-        """Append `records` in one batch.  `on_settled` is called once, maybe before this returns:
-        when they are committed, or cannot be.  False: they are not in the log."""
+    def append(
+        self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int, at_once: bool = False
+    ) -> bool:
+        """Append `records` in one batch; `at_once`: and replay them.  `on_settled` is called once,
+        maybe before this returns: when they are committed, or cannot be.  False: they are not in
+        the log, and nothing has changed."""
 
 
 def ignore_outcome(_error: ErrorCode, _now_ms: int) -> None:

@@ -15,11 +15,19 @@ Writes take effect in the order in which they were appended.  A write that timed
 the log.  It keeps its place in the queue and takes effect when the high watermark passes it after
 all, as it would for a broker that loads the log.
 
-A write made with `at_once` takes effect as soon as it is in the log, and is answered when it is
-committed.  If the append is refused, nothing has changed.  If the log loses it, this broker no
-longer leads, and the next leader loads a log without it.  So state that only changes in this way is
-always what the log says.  (Kafka applies records before the append, and rolls back to a snapshot
-of its timeline collections if that fails.)
+When a record takes effect depends on who reads what it changes.  Every write is answered when it is
+committed.
+
+    apply, when it is committed     offsets and transactions: others read them at any time, and must
+                                    not see what a failover could take back
+    put, as soon as it is written   (`at_once`) groups with epochs and share states: only the next
+                                    decision reads them, and that is committed after this one
+
+If an append is refused, nothing has changed.  If the log loses a write, this broker no longer
+leads, and the next leader loads a log without it.  (Kafka applies all records before the append,
+rolls back to a snapshot of its timeline collections if that fails, and reads offsets at the last
+committed offset; the transaction coordinator, which has no such collections, applies when
+committed.)
 """
 
 from __future__ import annotations
@@ -31,7 +39,14 @@ from typing import ClassVar, Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled
+from kcluster.broker.coordinator.interface import (
+    A,
+    CoordinatorBroker,
+    CoordinatorResult,
+    OnAnswer,
+    RequestRefused,
+    Settled,
+)
 from kcluster.broker.coordinator.records import CoordinatorRecord, encode_records
 from kcluster.broker.serving.appends import CommitWait
 from kcluster.partition.replica import Replica
@@ -102,9 +117,13 @@ class LogShard(ABC, Generic[R]):
         """The codec of what is appended; 0 for none."""
         return 0
 
-    @abstractmethod
+    def put(self, record: R, offset: int) -> None:
+        """A record takes effect as soon as it is in the log, at `offset`."""
+        raise AssertionError(f"{self.topic}: {record} takes effect when it is committed")
+
     def apply(self, record: R, now_ms: int) -> None:
-        """A record that this shard has appended is committed."""
+        """A record takes effect when it is committed."""
+        raise AssertionError(f"{self.topic}: {record} takes effect when it is written")
 
     @abstractmethod
     def replay(self, batch: Batch) -> None:
@@ -120,17 +139,52 @@ class LogShard(ABC, Generic[R]):
 
     # ----------------------------------------------------------------------- writing
 
-    def append(self, records: Iterable[R], on_settled: Settled, now_ms: int) -> bool:
+    def write(
+        self, decided: CoordinatorResult[A] | RequestRefused, on_answer: OnAnswer[A], now_ms: int
+    ) -> None:
+        """Do what was decided: the records, the effects, the answer.
+        Kafka: CoordinatorRuntime.scheduleWriteOperation."""
+        if isinstance(decided, RequestRefused):
+            on_answer(decided, now_ms)
+            return
+        decision = decided
+
+        def settled(error: ErrorCode, at_ms: int) -> None:
+            if error is ErrorCode.NONE:
+                decision.on_committed(at_ms)
+                on_answer(decision.response, at_ms)
+            else:
+                on_answer(RequestRefused(error), at_ms)
+
+        if not decision.records:
+            self.after_writes(settled, now_ms)
+        elif not self.append(decision.records, settled, now_ms, decision.at_once):
+            return
+        decision.on_written(now_ms)
+
+    def append(
+        self, records: Iterable[R], on_settled: Settled, now_ms: int, at_once: bool = False
+    ) -> bool:
         """Append `records` in one batch; `on_settled` when they are committed, or cannot be.
-        False: they are not in the log."""
+        False: they are not in the log, and nothing has changed.
+
+        `at_once`: they take effect as soon as they are in the log.
+        """
         written = list(records)
         batch = encode_records(written, now_ms, compression=self.compression)
+        replica = self.replica
+        base_offset = -1 if replica is None else replica.log.log_end_offset
+
+        def put(_at_ms: int) -> None:
+            for index, record in enumerate(written):
+                self.put(record, base_offset + index)
 
         def apply(at_ms: int) -> None:
             for record in written:
                 self.apply(record, at_ms)
 
-        return self.append_batch(batch, apply, on_settled, now_ms)
+        effect = put if at_once else apply
+        return self.append_batch(batch, effect, on_settled, now_ms, at_once)
 
     def append_batch(
         self,

@@ -11,7 +11,7 @@ marker comes to this partition (KIP-447).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -84,6 +84,11 @@ class OffsetStore(Struct):
     def topics_of(self, group_id: str) -> dict[str, TopicOffsets]:
         return self.by_group.get(group_id, {})
 
+    def unstable(self, group_id: str) -> frozenset[tuple[str, int]]:
+        """Topic and partition of the offsets that an open transaction may change."""
+        keys = (key for offsets in self.pending.values() for key in offsets)
+        return frozenset((topic, index) for group, topic, index in keys if group == group_id)
+
     def tombstones(self, group_id: str) -> Iterator[OffsetRecord]:
         """Tombstones for every offset of a group, pending ones too."""
         for topic, partitions in self.topics_of(group_id).items():
@@ -130,6 +135,15 @@ class OffsetStore(Struct):
                 else:
                     tombstones.append(OffsetRecord(group.group_id, topic, partition, None))
         return tombstones, all_expired
+
+
+class GroupOffsets(Struct, frozen=True):
+    """The offsets of one group, to be read."""
+
+    topics: Mapping[str, TopicOffsets]
+    unstable: Collection[tuple[str, int]]
+    """Topic and partition of those that an open transaction may change; of none if that was not
+    asked."""
 
 
 def committed_offset(

@@ -8,14 +8,20 @@ Kafka: GroupCoordinatorShard.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kcluster.broker.coordinator.group import Committer, Group
 from kcluster.broker.coordinator.group_kinds import KIND_OF_RECORD, WITHOUT_MEMBERS
 from kcluster.broker.coordinator.group_log import GroupRecord, LogRecord, OffsetRecord
 from kcluster.broker.coordinator.group_records import decode_batch
-from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled, ignore_outcome
+from kcluster.broker.coordinator.interface import (
+    CoordinatorBroker,
+    CoordinatorResult,
+    RequestRefused,
+    Settled,
+    ignore_outcome,
+)
 from kcluster.broker.coordinator.log_shard import LogShard
 from kcluster.broker.coordinator.offsets import MINUTE_MS, OffsetStore
 from kcluster.broker.coordinator.records import encode_records
@@ -61,18 +67,6 @@ class GroupShard(LogShard[LogRecord]):
         if isinstance(record, OffsetRecord):
             self._apply_offset(record)
 
-    def write(self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int) -> bool:
-        """Append records of groups with epochs: they take effect as soon as they are in the log,
-        and are answered when they are committed.  False: the append was refused."""
-        written = list(records)
-
-        def apply(_at_ms: int) -> None:
-            for record in written:
-                self._replay_record(record)
-
-        batch = encode_records(written, now_ms, compression=self.compression)
-        return self.append_batch(batch, apply, on_settled, now_ms, at_once=True)
-
     def put_back(self, group_id: str, group: Group | None) -> None:
         if group is None:
             self.groups.pop(group_id, None)
@@ -80,7 +74,11 @@ class GroupShard(LogShard[LogRecord]):
             self.groups[group_id] = group
 
     def append_in_transaction(
-        self, records: list[LogRecord], producer: ProducerIdentity, on_settled: Settled, now_ms: int
+        self,
+        records: Sequence[LogRecord],
+        producer: ProducerIdentity,
+        on_settled: Settled,
+        now_ms: int,
     ) -> None:
         """Append offsets of a transaction; they are pending once they are committed."""
 
@@ -95,8 +93,7 @@ class GroupShard(LogShard[LogRecord]):
 
     def append_marker(
         self,
-        producer_id: int,
-        producer_epoch: int,
+        producer: ProducerIdentity,
         marker: Marker,
         transaction_version: int,
         on_done: Settled,
@@ -105,6 +102,7 @@ class GroupShard(LogShard[LogRecord]):
         """Append the marker that ends a transaction here; NONE when it is applied, or an error of
         a partition's leader."""
         replica = self.replica
+        producer_id, producer_epoch = producer.producer_id, producer.producer_epoch
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         if replica is not None:
             error = replica.check_marker(
@@ -154,6 +152,9 @@ class GroupShard(LogShard[LogRecord]):
             else:
                 self._replay_record(record)
 
+    def put(self, record: LogRecord, offset: int) -> None:
+        self._replay_record(record)
+
     def _replay_record(self, record: LogRecord) -> None:
         if isinstance(record, OffsetRecord):
             self._apply_offset(record)
@@ -185,20 +186,20 @@ class GroupShard(LogShard[LogRecord]):
     # ----------------------------------------------------------------------- commits
 
     def admit_commit(
-        self,
-        group_id: str,
-        committer: Committer,
-        partitions: Iterable[tuple[bytes, int]],
-        now_ms: int,
+        self, group_id: str, committer: Committer, records: Iterable[OffsetRecord], now_ms: int
     ) -> ErrorCode:
-        """Whether this member may commit offsets of these partitions (topic id, partition): of all,
-        or of none.  A commit of a classic member also counts as a heartbeat."""
+        """Whether this member may commit these offsets: all, or none.  A commit of a classic member
+        also counts as a heartbeat."""
         group = self.groups.get(group_id)
         if group is not None:
             error = group.admit_commit(committer, now_ms)
             if error is not ErrorCode.NONE:
                 return error
-            checks = (group.check_commit_of(committer, *one) for one in partitions)
+            topics = self.broker.image.topics
+            checks = (
+                group.check_commit_of(committer, topics[one.topic].topic_id, one.partition)
+                for one in records
+            )
             return next((one for one in checks if one is not ErrorCode.NONE), ErrorCode.NONE)
         # Without a generation the commit itself creates the group (when it is stored).
         if committer.generation < 0:
@@ -206,6 +207,25 @@ class GroupShard(LogShard[LogRecord]):
         since = TXN_GROUP_ERRORS_SINCE if committer.is_in_transaction else GROUP_ERRORS_SINCE
         knows_of_groups = committer.api_version >= since
         return ErrorCode.GROUP_ID_NOT_FOUND if knows_of_groups else ErrorCode.ILLEGAL_GENERATION
+
+    def decide_deletion(
+        self, group_id: str, partitions: Iterable[tuple[str, int]]
+    ) -> CoordinatorResult[frozenset[str]] | RequestRefused:
+        """Delete offsets (KIP-496).  The answer: the topics that a member subscribes to, whose
+        offsets stay.  Kafka: OffsetMetadataManager.deleteOffsets."""
+        group = self.groups.get(group_id)
+        error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.check_offset_deletion()
+        if group is None or error is not ErrorCode.NONE:
+            return RequestRefused(error)
+        asked = list(partitions)
+        kept = frozenset(topic for topic, _ in asked if group.is_subscribed_to(topic))
+        tombstones = [
+            tombstone
+            for topic, index in asked
+            if topic not in kept
+            and (tombstone := self.offsets.tombstone(group_id, topic, index)) is not None
+        ]
+        return CoordinatorResult(tombstones, kept, at_once=False)
 
     # ---------------------------------------------------------------------- deletion
 
@@ -225,7 +245,7 @@ class GroupShard(LogShard[LogRecord]):
             self.append(tombstones, ignore_outcome, now_ms)
         changes = [one for group in self.groups.values() for one in group.without_deleted_topics()]
         if changes:
-            self.write(changes, ignore_outcome, now_ms)
+            self.append(changes, ignore_outcome, now_ms, at_once=True)
 
     def _expire_later(self, now_ms: int) -> None:
         def expire(at_ms: int) -> None:

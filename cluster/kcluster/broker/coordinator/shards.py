@@ -12,10 +12,17 @@ where an answer depends on records that the new leader does not yet know to be c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection
 from typing import Any, ClassVar, Generic, TypeVar
 
 from kcluster.broker.auto_topics import auto_created_topic
-from kcluster.broker.coordinator.interface import CoordinatorBroker
+from kcluster.broker.coordinator.interface import (
+    A,
+    CoordinatorBroker,
+    CoordinatorResult,
+    OnAnswer,
+    RequestRefused,
+)
 from kcluster.broker.coordinator.log_shard import LogShard
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.protocol import messages as m
@@ -45,6 +52,11 @@ class ShardedCoordinator(ABC, Generic[S]):
 
     # ------------------------------------------------------------------- who coordinates
 
+    @property
+    def led(self) -> Collection[int]:
+        """The partitions of the topic that this broker leads."""
+        return self.shards.keys()
+
     def partition_for(self, key: str) -> int:
         """Partition of the topic whose leader coordinates `key`."""
         topic = self.broker.image.topics.get(self.topic)
@@ -67,6 +79,21 @@ class ShardedCoordinator(ABC, Generic[S]):
             return error
         shard.catch_up(now_ms)
         return shard
+
+    def write(
+        self,
+        key: str,
+        decide: Callable[[S], CoordinatorResult[A] | RequestRefused],
+        on_answer: OnAnswer[A],
+        now_ms: int,
+    ) -> None:
+        """Have the shard of `key` do what `decide` makes of it, and answer.
+        Kafka: CoordinatorRuntime.scheduleWriteOperation."""
+        shard = self.ready_shard(key, now_ms)
+        if isinstance(shard, ErrorCode):
+            on_answer(RequestRefused(shard), now_ms)
+        else:
+            shard.write(decide(shard), on_answer, now_ms)
 
     # ----------------------------------------------------------------------------- topic
 

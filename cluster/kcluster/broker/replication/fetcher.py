@@ -41,6 +41,18 @@ ReplicaState: Final = m.FetchRequest.ReplicaState
 
 
 @final
+class AskedPosition:
+    """What the last fetch that named a replica said of it: its leader epoch (-1: no longer what
+    would be asked now) and its log end."""
+
+    __slots__ = ("end_offset", "leader_epoch")
+
+    def __init__(self, leader_epoch: int, end_offset: int) -> None:
+        self.leader_epoch = leader_epoch
+        self.end_offset = end_offset
+
+
+@final
 class FetchCall(PeerCall):
     """One fetch under way."""
 
@@ -79,8 +91,8 @@ class ReplicaFetcher:
         self._named: dict[Replica, None] = {}
         """To be named in the next request: new partitions, and those whose position has changed."""
         self._forgotten: dict[Replica, None] = {}
-        self._in_session: dict[Replica, None] = {}
-        """What the leader's session has, as far as this side knows."""
+        self._in_session: dict[Replica, AskedPosition] = {}
+        """What the leader's session has, as far as this side knows, and what was asked last."""
         self._state = ReplicaState(view.node_id, view.epoch)
         self._state_epoch = view.epoch
         self._configure()
@@ -113,7 +125,9 @@ class ReplicaFetcher:
         self._replicas[replica.key] = replica
         self._named[replica] = None
         self._forgotten.pop(replica, None)
-        replica.asked_in_epoch = -1
+        asked = self._in_session.get(replica)
+        if asked is not None:
+            asked.leader_epoch = -1  # what is under way was asked before
 
     def remove(self, replica: Replica) -> None:
         key = replica.key
@@ -206,7 +220,7 @@ class ReplicaFetcher:
         partitions of one topic share an entry."""
         topics: list[m.FetchRequest.FetchTopic] = []
         partitions: list[m.FetchRequest.FetchPartition] = []
-        topic_id = b""
+        topic_id, in_session = b"", self._in_session
         for replica in self._named:
             log = replica.log
             epoch, end_offset = replica.leader_epoch, log.log_end_offset
@@ -223,11 +237,14 @@ class ReplicaFetcher:
                     max_bytes,
                 )
             )
-            self._in_session[replica] = None
+            asked = in_session.get(replica)
+            if asked is None:
+                in_session[replica] = AskedPosition(epoch, end_offset)
+            else:
+                asked.leader_epoch = epoch
+                asked.end_offset = end_offset
             if self._forgotten:
                 self._forgotten.pop(replica, None)
-            replica.asked_in_epoch = epoch
-            replica.asked_end_offset = end_offset
         self._named = {}
         return topics
 
@@ -273,9 +290,11 @@ class ReplicaFetcher:
     def _is_current(self, replica: Replica) -> bool:
         """Whether the answer is to what would be asked now.  If not, the replica has followed
         another leader or was truncated since.  Kafka: processFetchRequest's check."""
+        asked = self._in_session.get(replica)
         return (
-            replica.asked_in_epoch == replica.leader_epoch
-            and replica.asked_end_offset == replica.log.log_end_offset
+            asked is not None
+            and asked.leader_epoch == replica.leader_epoch
+            and asked.end_offset == replica.log.log_end_offset
         )
 
     def _restart_if_unanswered(self) -> None:
@@ -293,7 +312,6 @@ class ReplicaFetcher:
         timers = self._timers
         self._named = {}
         for key, replica in self._replicas.items():
-            replica.asked_in_epoch = -1
             if ("fetcher", self._leader, key) not in timers:
                 self._named[replica] = None
 
@@ -345,8 +363,8 @@ class ReplicaFetcher:
         if throttle is not None:
             size_bytes = sum(batch.size_bytes for batch in batches or ())
             throttle.record_fetched(replica, size_bytes, high_watermark, now_ms)
-        if moved and (replica.sessions or replica.fetches_waiting):
-            self._all_replicas.touch(replica)
+        if moved:
+            self._all_replicas.touch_if_waited_for(replica)
 
     def _truncate(self, replica: Replica, diverging: m.FetchResponse.EpochEndOffset) -> None:
         """Truncate what the leader does not have, as far as this answer shows; the next answer may

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
-from kcluster.broker.serving.sessions import FetchSession, ParkedFetch, SessionPartition
+from kcluster.broker.serving.sessions import ParkedFetch, SessionPartition, Watchers
 from kcluster.metadata.image import MetadataImage
 from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import ErrorCode
@@ -47,12 +47,13 @@ class Replicas:
     """
 
     __slots__ = (
-        "_by_key", "_by_topic", "_hosted", "_readers", "changed", "image", "last_fetches", "moved",
-        "on_removed",
+        "_by_key", "_by_topic", "_hosted", "_readers", "_watchers", "changed", "image",
+        "last_fetches", "moved", "on_removed",
     )  # fmt: skip
 
-    def __init__(self, image: MetadataImage) -> None:
+    def __init__(self, image: MetadataImage, watchers: Watchers) -> None:
         self.image = image
+        self._watchers = watchers
         self._by_key: dict[tuple[bytes, int], Replica] = {}
         self._by_topic: dict[str, dict[int, Replica]] = {}
         """By topic name, then by partition."""
@@ -166,6 +167,11 @@ class Replicas:
         """Something that requests may wait for has changed: check them when the step ends."""
         self.moved[replica] = None
 
+    def touch_if_waited_for(self, replica: Replica) -> None:
+        """The same, if a fetch waits for it; nothing else waits for a follower's records."""
+        if replica in self._watchers or replica.fetches_waiting:
+            self.moved[replica] = None
+
     def wake(self, now_ms: int) -> None:
         """Complete what waits for the replicas that moved in this step, until none moves."""
         while self.moved:
@@ -174,7 +180,9 @@ class Replicas:
             for replica in moved:
                 if replica.acks_waiting:
                     replica.answer_acks(now_ms)
-                sessions: dict[FetchSession, SessionPartition] = replica.sessions
+                sessions = self._watchers.get(replica)
+                if sessions is None:
+                    continue
                 for session, wanted in sessions.items():
                     session.moved[wanted] = None
                     parked = session.parked

@@ -143,13 +143,19 @@ class FetchSession:
     """The partitions of one fetcher, in the order in which they are served."""
 
     __slots__ = (
-        "epoch", "is_closed", "is_follower", "last_used_ms", "moved", "parked", "partitions",
-        "reader", "session_id", "uses_topic_ids",
+        "_watchers", "epoch", "is_closed", "is_follower", "last_used_ms", "moved", "parked",
+        "partitions", "reader", "session_id", "uses_topic_ids",
     )  # fmt: skip
 
     def __init__(
-        self, session_id: int, is_follower: bool, uses_topic_ids: bool, now_ms: int
+        self,
+        session_id: int,
+        is_follower: bool,
+        uses_topic_ids: bool,
+        now_ms: int,
+        watchers: Watchers,
     ) -> None:
+        self._watchers = watchers
         self.session_id = session_id
         self.epoch = INITIAL_EPOCH + 1
         self.is_follower = is_follower
@@ -191,12 +197,15 @@ class FetchSession:
             return
         self._unwatch(wanted)
         wanted.replica = replica
-        replica.sessions[self] = wanted
+        self._watchers.setdefault(replica, {})[self] = wanted
 
     def _unwatch(self, wanted: SessionPartition) -> None:
         replica, wanted.replica = wanted.replica, None
         if replica is not None:
-            replica.sessions.pop(self, None)
+            sessions = self._watchers[replica]
+            del sessions[self]
+            if not sessions:
+                del self._watchers[replica]
 
     def _forget(self, key: PartitionKey) -> None:
         wanted = self.partitions.pop(key, None)
@@ -212,17 +221,22 @@ class FetchSession:
         self.partitions = {}
 
 
+Watchers = dict[Replica, dict[FetchSession, SessionPartition]]
+"""By replica: the sessions that are notified when it moves, and their partition that it serves."""
+
+
 @final
 class FetchSessions:
     """All sessions of one broker.  Bounded by max.incremental.fetch.session.cache.slots."""
 
-    __slots__ = ("_rng", "_sessions", "_view")
+    __slots__ = ("_rng", "_sessions", "_view", "watchers")
 
     def __init__(self, view: BrokerView, rng: Rng) -> None:
         self._view = view
         self._rng = rng
         self._sessions: dict[int, FetchSession] = {}
         """By session id, the least recently used first."""
+        self.watchers: Watchers = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -280,7 +294,7 @@ class FetchSessions:
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
             session_id = self._rng.randrange(0x7FFFFFFF)
-        session = FetchSession(session_id, is_follower, uses_topic_ids, now_ms)
+        session = FetchSession(session_id, is_follower, uses_topic_ids, now_ms, self.watchers)
         self._sessions[session_id] = session
         return session
 

@@ -15,12 +15,13 @@ from kcluster.checks.anomalies.base import (
     Explanation,
     Finding,
     Group,
-    PartitionAnomaly,
+    LogAnomaly,
     PartitionHistory,
     anomaly,
 )
 from kcluster.checks.anomalies.wording import are, place_of, records_of
 from kcluster.checks.stories.offsets import offset_story
+from kcluster.checks.stories.sends import error_met
 from kcluster.checks.stories.transactions import explained_by
 from kcluster.clients.ledger import Outcome, SentRecord
 from kcluster.evidence.lookups import Facts
@@ -31,7 +32,7 @@ READ: Final = "was read by "
 
 
 @anomaly("aborted-read", "a record whose send or transaction failed for certain can be read")
-class AbortedRead(PartitionAnomaly):
+class AbortedRead(LogAnomaly):
     """A record whose send failed for certain, or whose transaction was aborted, is visible to
     read_committed consumers, or one of them has read it.
 
@@ -72,6 +73,13 @@ class AbortedRead(PartitionAnomaly):
         if reader:
             return f"{records}, {why}, {are(group)} hidden, and {READ}{reader}{place_of(group)}"
         return f"{records}, {why}, {are(group)} there{place_of(group)}"
+
+    def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:
+        """The error of the transaction, else of the send."""
+        for finding in anomaly.findings:
+            send = facts.send(anomaly.partition, finding.value)
+            transaction = None if send is None else send.transaction
+            yield error_met(transaction, send)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         story = offset_story(facts, anomaly)

@@ -85,6 +85,8 @@ class Anomaly(Struct, frozen=True):
     chain: tuple[Link, ...] = ()
     causes: tuple[Cause, ...] = ()
     errors: tuple[str, ...] = ()
+    findings: Group = ()
+    """Each record concerned; a verdict has none."""
 
     def __str__(self) -> str:
         return f"{self.name}: {self.partition[0]}-{self.partition[1]}: {self.text}"
@@ -174,6 +176,14 @@ class PartitionAnomaly(AnomalyKind):
     @abstractmethod
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
         """The records of this anomaly, in the order in which neighbours are grouped."""
+
+
+class LogAnomaly(PartitionAnomaly):
+    """An anomaly of records that were sent: where they are in the final log, or are not."""
+
+    @abstractmethod
+    def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:
+        """What led to each of its findings, in a line: an election, the error that a client got."""
 
 
 class CommitAnomaly(AnomalyKind):
@@ -294,4 +304,5 @@ def _anomaly(partition: Partition, group: Group) -> Anomaly:
         allowed=first.allowed,
         at_ms=first.at_ms,
         other=first.other,
+        findings=group,
     )

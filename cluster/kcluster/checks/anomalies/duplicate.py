@@ -14,14 +14,14 @@ from kcluster.checks.anomalies.base import (
     Explanation,
     Finding,
     Group,
-    PartitionAnomaly,
+    LogAnomaly,
     PartitionHistory,
     anomaly,
     is_next_pair,
 )
 from kcluster.checks.anomalies.wording import records_of
 from kcluster.checks.settings import retry_setting
-from kcluster.checks.stories.sends import code_of, errors_of, meanwhile, request_of
+from kcluster.checks.stories.sends import code_of, error_met, errors_of, meanwhile, request_of
 from kcluster.clients.ledger import Partition
 from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import Link, shown
@@ -33,7 +33,7 @@ _LOST: Final = (Cause.LOST_RESPONSE,)
 
 
 @anomaly("duplicate", "a record is in the log twice")
-class Duplicate(PartitionAnomaly):
+class Duplicate(LogAnomaly):
     """A record that was sent once is in the log twice: a retry was appended too.  A record that an
     aborted transaction hides does not count.
 
@@ -66,6 +66,10 @@ class Duplicate(PartitionAnomaly):
         if len(group) == 1:
             return f"{shown(first.value)} is at offsets {first.offset} and {first.other}"
         return f"{records_of(group)} are there again at {first.other} to {last.other}"
+
+    def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:
+        for finding in anomaly.findings:
+            yield error_met(facts.send(anomaly.partition, finding.value))
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return Explanation(_both_appends(facts, anomaly))

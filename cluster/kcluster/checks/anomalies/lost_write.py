@@ -15,17 +15,18 @@ from kcluster.checks.anomalies.base import (
     Explanation,
     Finding,
     Group,
-    PartitionAnomaly,
+    LogAnomaly,
     PartitionHistory,
     anomaly,
     is_next_offset,
 )
 from kcluster.checks.anomalies.wording import are, place_of, records_of
 from kcluster.checks.settings import ACKS_ALL, acks_setting
-from kcluster.checks.stories.losses import losses
+from kcluster.checks.stories.losses import later_elections, losses
 from kcluster.checks.stories.sends import code_of, error_answered, errors_of
 from kcluster.clients.ledger import Outcome, SentRecord
 from kcluster.events.partitions import IsrShrunk, LeaderChange
+from kcluster.events.words import text_of
 from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts, link
@@ -35,9 +36,11 @@ from kcluster.protocol.apis import ApiKey
 
 ACKS_SHOWN: Final = {-1: "acked (acks=all)", 1: "acked (acks=1)", 0: "sent with acks=0"}
 
+NEVER_APPENDED: Final = "no broker has appended it"
+
 
 @anomaly("lost-write", "a record was acked, or read by a consumer, and is not in the log")
-class LostWrite(PartitionAnomaly):
+class LostWrite(LogAnomaly):
     """A record was acked, or read by a consumer, and is not in the log at the end.
 
     The acks do not matter.  With acks=1 only the leader has acked the record; with acks=0 no broker
@@ -97,6 +100,20 @@ class LostWrite(PartitionAnomaly):
         records = f"{records_of(group)}, {group[0].detail}{place_of(group)}"
         return f"{records}, {are(group)} not in the log"
 
+    def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:
+        """The election that made the loss final; all records of a batch have the same."""
+        known: dict[tuple[int, int, int], str] = {}
+        for finding in anomaly.findings:
+            places = facts.places(anomaly.partition, finding.value)
+            if not places:
+                yield NEVER_APPENDED
+                continue
+            observed, append, offset = places[0]
+            batch = (append.at_ms, append.epoch, append.base_offset)
+            if batch not in known:
+                known[batch] = _final_election(facts, observed, append, offset)
+            yield known[batch]
+
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         partition, value = anomaly.partition, anomaly.values[0]
         places = facts.places(partition, value)
@@ -108,6 +125,13 @@ class LostWrite(PartitionAnomaly):
             links = [*_first_and_last(facts, anomaly, observed, append)] or links
         removed, allowed_by = losses(facts, observed, append, offset)
         return Explanation([*links, *removed], allowed_by)
+
+
+def _final_election(facts: Facts, observed: ObservedPartition, append: Append, offset: int) -> str:
+    for _, change, end in later_elections(facts, observed, append, offset):
+        if end is not None and end <= offset:
+            return text_of(change)
+    return "no later leader is known"
 
 
 def _first_and_last(
@@ -219,9 +243,7 @@ def _never_appended(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     send = facts.send(anomaly.partition, anomaly.values[0])
     if send is None:
         return
-    yield Link(
-        send.sent_ms, f"{shown(send.value)} was sent (acks={send.acks}); no broker has appended it"
-    )
+    yield Link(send.sent_ms, f"{shown(send.value)} was sent (acks={send.acks}); {NEVER_APPENDED}")
     partitions = facts.recorder.of_partition(anomaly.partition)
     registration = facts.registration(partitions[-1], send.sent_ms) if partitions else None
     if registration is None:

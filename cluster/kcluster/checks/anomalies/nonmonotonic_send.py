@@ -14,13 +14,13 @@ from kcluster.checks.anomalies.base import (
     Explanation,
     Finding,
     Group,
-    PartitionAnomaly,
+    LogAnomaly,
     PartitionHistory,
     anomaly,
 )
 from kcluster.checks.anomalies.wording import and_more
 from kcluster.checks.settings import retry_setting
-from kcluster.checks.stories.sends import errors_of, meanwhile, request_of
+from kcluster.checks.stories.sends import error_met, errors_of, meanwhile, request_of
 from kcluster.clients.ledger import Partition, SentRecord
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts
@@ -32,7 +32,7 @@ MAX_REFUSALS: Final = 4
 
 
 @anomaly("nonmonotonic-send", "records of a producer are not in the order of their sending")
-class NonmonotonicSend(PartitionAnomaly):
+class NonmonotonicSend(LogAnomaly):
     """Records of one producer are not in the order in which it sent them.  Those of aborted
     transactions do not count.
 
@@ -74,6 +74,14 @@ class NonmonotonicSend(PartitionAnomaly):
             f"{shown(first.value)}, sent after {shown(first.value_before)}, is at offset"
             f" {first.offset}, before {first.other}{and_more(group)}"
         )
+
+    def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:
+        """The error of the record that was sent first, else its own."""
+        for finding in anomaly.findings:
+            yield error_met(
+                facts.send(anomaly.partition, finding.value_before),
+                facts.send(anomaly.partition, finding.value),
+            )
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return Explanation(_overtaken(facts, anomaly))

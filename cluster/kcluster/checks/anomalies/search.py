@@ -17,6 +17,7 @@ from kcluster.checks.anomalies.base import (
     CommitAnomaly,
     Finding,
     GroupAnomaly,
+    LogAnomaly,
     PartitionAnomaly,
     PartitionHistory,
     Places,
@@ -30,6 +31,7 @@ from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import FinalLog, Link
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.recorder import Recorder
+from kcluster.evidence.rows import SendAnomalies, SendAnomaly
 
 
 def find_anomalies(
@@ -147,6 +149,27 @@ def _explained(facts: Facts, anomaly: Anomaly) -> Anomaly:
     errors = dict.fromkeys(entry.error for entry in chain if entry.error)
     causes = _causes(allowed, chain)
     return replace(anomaly, chain=chain, allowed=allowed, causes=causes, errors=tuple(errors))
+
+
+def anomalies_of_sends(facts: Facts, anomalies: Iterable[Anomaly]) -> SendAnomalies:
+    """What explained anomalies say of each record that was sent."""
+    found: dict[tuple[Partition, bytes | None], dict[str, SendAnomaly]] = {}
+    for anomaly in anomalies:
+        kind = ANOMALIES[anomaly.name]
+        if not isinstance(kind, LogAnomaly):
+            continue
+        causes = kind.causes(facts, anomaly)
+        for finding, cause in zip(anomaly.findings, causes, strict=True):
+            of_send = found.setdefault((anomaly.partition, finding.value), {})
+            before = of_send.get(anomaly.name)
+            if before is None:
+                send = facts.send(anomaly.partition, finding.value)
+                reader = "" if send is None or send.producer == finding.client else finding.client
+                one = SendAnomaly(anomaly.name, cause, anomaly.allowed, reader=reader)
+            else:
+                one = replace(before, records=before.records + 1)
+            of_send[anomaly.name] = one
+    return {send: list(of_send.values()) for send, of_send in found.items()}
 
 
 def _causes(allowed: Setting, chain: Sequence[Link]) -> tuple[Cause, ...]:

@@ -6,6 +6,8 @@ Kafka: no counterpart; what a person reads in the logs of all brokers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kcluster.checks.settings import Setting
 from kcluster.clients.ledger import Partition
 from kcluster.contract import Note
@@ -75,21 +77,11 @@ def _elections(
     """The elections after the append's epoch, up to the leader that began without the record, with
     their causes; and the permission of an unclean one: the setting in force at the time, or the
     operator's request."""
-    partition = (observed.topic, observed.partition)
-    starts = {
-        (began.leader_epoch, began.broker): began.start_offset
-        for note, began in facts.of_partition(partition, BecameLeader)
-        if began.leader_epoch > append.epoch and _is_of(observed, note)
-    }
     links: list[Link] = []
     allowed_by = Setting.NONE
-    for note, change in facts.of_partition(partition, LeaderChange):
-        # The election may precede the append: a deposed leader may learn of it too late.
-        if change.leader_epoch <= append.epoch or not _is_of(observed, note):
-            continue
+    for note, change, end in later_elections(facts, observed, append, offset):
         links += facts.with_causes(note)[:-1]
         allowed_by = allowed_by or _allowed_by(facts, note, change)
-        end = starts.get((change.leader_epoch, change.new_leader))
         if end is None or not isinstance(change, LeaderElected):
             links.append(link(note))
             continue
@@ -97,9 +89,28 @@ def _elections(
         began_with = f"broker {change.new_leader}, log end {end}, {how}"
         text = f"{began_with} in epoch {change.leader_epoch}: {election_text(change)}"
         links.append(link(note, text))
-        if end <= offset:
-            break
     return links, allowed_by
+
+
+def later_elections(
+    facts: Facts, observed: ObservedPartition, append: Append, offset: int
+) -> Iterator[tuple[Note, LeaderChange, int | None]]:
+    """The elections after the append's epoch, up to the leader that began without the record, each
+    with the log end with which its leader began; None if no broker began to lead."""
+    partition = (observed.topic, observed.partition)
+    starts = {
+        (began.leader_epoch, began.broker): began.start_offset
+        for note, began in facts.of_partition(partition, BecameLeader)
+        if began.leader_epoch > append.epoch and _is_of(observed, note)
+    }
+    for note, change in facts.of_partition(partition, LeaderChange):
+        # The election may precede the append: a deposed leader may learn of it too late.
+        if change.leader_epoch <= append.epoch or not _is_of(observed, note):
+            continue
+        end = starts.get((change.leader_epoch, change.new_leader))
+        yield note, change, end
+        if end is not None and end <= offset:
+            return
 
 
 def _allowed_by(facts: Facts, note: Note, change: LeaderChange) -> Setting:

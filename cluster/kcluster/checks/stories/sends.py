@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kcluster.clients.ledger import Partition
+from kcluster.clients.ledger import ClientTransaction, Partition, SentRecord
 from kcluster.events.partitions import LeaderChange
 from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts, between, condensed
 from kcluster.invariants.observed import Append
 from kcluster.protocol.errors import error_of
 
+NO_ERROR: Final = "no error was reported"
 MAX_ERRORS: Final = 4
 """The number of errors of a client that a chain shows; more would add nothing."""
 
@@ -37,6 +38,11 @@ def code_of(body: object, partition: Partition) -> int:
                 code: int = answer.error_code
                 return code
     return 0
+
+
+def error_met(*of: SentRecord | ClientTransaction | None) -> str:
+    """The last error of the first send or transaction that met one, by Kafka's name."""
+    return next((each.error for each in of if each is not None and each.error), NO_ERROR)
 
 
 def error_answered(facts: Facts, append: Append, partition: Partition) -> Iterator[Link]:

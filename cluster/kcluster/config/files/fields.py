@@ -25,9 +25,10 @@ from kcluster.config.files.durations import DURATION, MAX_MS, milliseconds_of, w
 from kcluster.config.files.problems import join, nearest, show, unknown
 from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
+from kcluster.json_types import JsonObject
 
 T = TypeVar("T")
-Schema = dict[str, Any]
+Schema = JsonObject
 
 UNITS_SHOWN: Final = "ms, s, m, min, h"
 _SYNONYMS: Final = (
@@ -398,7 +399,7 @@ class MapOf(Struct, frozen=True):
         if not isinstance(node, Map):
             reading.wrong(node, path, f"{kind(node)}; it must be a mapping of {self.wanted}")
             return None
-        read: dict[Any, Any] = {}
+        read: dict[object, object] = {}
         for key, entry in node.entries.items():
             try:
                 name = self.keys(key)
@@ -477,7 +478,7 @@ def read_struct(
     struct: type[T],
     what: str,
     short: str = "",
-    beside: Mapping[str, Any] | None = None,
+    beside: Mapping[str, object] | None = None,
 ) -> T | None:
     """A Struct from a mapping of its keys; None if it has a problem.  `beside`: values of fields
     that are not in the file."""

@@ -1,6 +1,6 @@
 """Reads the nodes of a tree (tree.py) as mappings of known keys, numbers or text.
 
-Owns: the messages about kinds, ranges and unknown keys; the list of problems of one topology.
+Owns: the messages about kinds, ranges and unknown keys; the list of problems of one file.
 Never: raises; for a value that cannot be used it records a problem and returns None.
 Kafka: no counterpart.
 """
@@ -22,7 +22,7 @@ _LOOKS_LIKE_NUMBER: Final = re.compile(r"[+-]?[0-9][0-9a-fA-FxXoO_.,:]*")
 
 
 class TreeReader:
-    """Reads one topology."""
+    """Reads one file."""
 
     def __init__(self, source: str) -> None:
         self.source = source

@@ -1,6 +1,6 @@
-"""A topology as it was written: mappings, lists and scalars, each with its place.
+"""A file as it was written: mappings, lists and scalars, each with its place.
 
-Owns: the node types, YAML text to nodes, Python values to nodes.  Never: knows what a topology is.
+Owns: the node types, YAML text to nodes, Python values to nodes.  Never: knows what a file is for.
 Kafka: no counterpart.
 
 YAML's implicit types are not resolved: a scalar stays text, and reading.py converts it where a
@@ -75,7 +75,7 @@ Node = Scalar | Items | Map
 # -------------------------------------------------------------------------- from Python
 
 
-def from_python(value: Any) -> Node:
+def from_python(value: object) -> Node:
     """The node of a Python value: None, bool, numbers, text, sequences, mappings."""
     match value:
         case None:
@@ -99,9 +99,10 @@ class _RefusedYaml(Exception):
     """The text cannot be read to its end."""
 
 
-def from_yaml(text: str, source: str) -> tuple[Node | None, list[Problem]]:
-    """The node of a YAML text, None if it cannot be read; and what is wrong with it as YAML."""
-    reader = _YamlReader(source)
+def from_yaml(text: str, source: str, what: str = "") -> tuple[Node | None, list[Problem]]:
+    """The node of a YAML text, None if it cannot be read; and what is wrong with it as YAML.
+    `what`: the kind of file, as messages call it."""
+    reader = _YamlReader(source, what)
     try:
         return reader.read(text), reader.problems
     except _RefusedYaml:
@@ -131,8 +132,8 @@ class _YamlReader:
     """YAML events to nodes, within limits.  PyYAML's composer would follow aliases, recurse as
     deep as the text does, and silently keep the last of two equal keys."""
 
-    def __init__(self, source: str) -> None:
-        self.source = source
+    def __init__(self, source: str, what: str) -> None:
+        self.source, self.what = source, what
         self.problems: list[Problem] = []
 
     def complain(self, mark: Any, path: str, text: str) -> None:
@@ -146,12 +147,17 @@ class _YamlReader:
             if isinstance(event, yaml.DocumentStartEvent):
                 if root is not None:
                     mark = event.start_mark
-                    self.complain(mark, "", "a second document; one topology to a file")
+                    self.complain(mark, "", self._second())
                     raise _RefusedYaml
                 root = self._node(next(events), events, "", 0)
         return root
 
-    def _node(self, event: Any, events: Iterator[Any], path: str, depth: int) -> Node:
+    def _second(self) -> str:
+        if not self.what:
+            return "a second document; only one can be read"
+        return f"a second document; one {self.what} to a file"
+
+    def _node(self, event: Any, events: Iterator[object], path: str, depth: int) -> Node:
         mark = event.start_mark
         if isinstance(event, yaml.AliasEvent):
             self.complain(mark, path, f"aliases are not supported: write out *{show(event.anchor)}")

@@ -428,7 +428,7 @@ class BrokerConfig(Struct, frozen=True):
         """These values, then each of `overrides` over those before: dynamic broker configs.
         Unknown names (in `release`) and invalid values are left out, as by Kafka's brokers: they
         may belong to a plugin."""
-        fields: dict[str, Any] = {}
+        fields: dict[str, object] = {}
         for mapping in overrides:
             for name, text in mapping.items():
                 definition = BROKER_CONFIGS.get(name)
@@ -443,7 +443,7 @@ class BrokerConfig(Struct, frozen=True):
 
     def in_release(self, release: ReleaseNumber) -> "BrokerConfig":
         """These values as a broker of `release` has them: what it does not know has no effect."""
-        fields: dict[str, Any] = {
+        fields: dict[str, object] = {
             definition.field: definition.default
             for definition in _LATER_CONFIGS
             if not definition.is_in(release)
@@ -456,7 +456,7 @@ class BrokerConfig(Struct, frozen=True):
         """These values, with the assignment intervals of groups within their bounds: an interval
         may have been stored when the bounds, which are static, were wider.
         Kafka: GroupCoordinatorConfig.clampDynamicConfigs."""
-        fields: dict[str, Any] = {}
+        fields: dict[str, object] = {}
         for kind in ("consumer", "share", "streams"):
             name = f"group_{kind}_assignment_interval_ms"
             low, high = (
@@ -502,7 +502,7 @@ BROKER_CONFIGS: Final[dict[str, ConfigDef]] = definitions_of(BrokerConfig, "brok
 
 _LATER_CONFIGS: Final = tuple(one for one in BROKER_CONFIGS.values() if one.spec.since > (0, 0))
 
-_SCALED: Final[dict[str, dict[str, Any]]] = {
+_SCALED: Final[dict[str, dict[str, object]]] = {
     profile: {
         definition.field: definition.default_for(profile)
         for definition in BROKER_CONFIGS.values()

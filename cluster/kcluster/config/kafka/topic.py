@@ -53,7 +53,7 @@ def _topic(kind: Any, minimum: float | None = None, *synonyms: str, **more: Any)
     return Spec(kind, minimum, synonyms=synonyms, dynamic="cluster-wide", **more)
 
 
-def _unused(kind: Any, minimum: float | None = None, *synonyms: str, **more: Any) -> Spec:
+def _unused(kind: object, minimum: float | None = None, *synonyms: str, **more: object) -> Spec:
     """For files, indexes, tiered storage and random rolling, none of which exist here."""
     return _topic(kind, minimum, *synonyms, obeyed=False, **more)
 

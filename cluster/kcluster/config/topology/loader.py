@@ -1,6 +1,6 @@
 """The trees of topologies: from a file, from text, from Python values.
 
-Owns: reading the file that it is given, within a limit; what replaces a file's top-level keys.
+Owns: what replaces a file's top-level keys.
 Never: checks the content (model.py does, with the *_checks.py).
 Kafka: no counterpart.
 """
@@ -8,21 +8,13 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct, structs
 
 from kcluster.config.files.problems import Problem, TopologyError
-from kcluster.config.files.tree import (
-    MAX_TEXT_BYTES,
-    Items,
-    Map,
-    MapEntry,
-    Node,
-    Scalar,
-    from_python,
-    from_yaml,
-)
+from kcluster.config.files.source import FileKind
+from kcluster.config.files.tree import Items, Map, MapEntry, Node, Scalar, from_python
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -37,58 +29,33 @@ class SourceTree(NamedTuple):
     problems: list[Problem]
 
 
+_FILE: Final = FileKind("topology", TopologyError, "`brokers: 3`")
+
+
 def tree_of_file(path: str | PathLike[str], overrides: Mapping[str, Any]) -> SourceTree:
     """The tree of a file; TopologyError if it has none."""
-    source = str(path)
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_TEXT_BYTES + 1)
-    except FileNotFoundError:
-        raise _refused(source, "no such file") from None
-    except IsADirectoryError:
-        raise _refused(source, "a directory; name the file in it") from None
-    except OSError as error:
-        raise _refused(source, f"cannot be read: {error.strerror}") from None
-    return tree_of_text(data, source, overrides)
+    _, node, problems = _FILE.load(path)
+    return _tree(node, str(path), problems, overrides)
 
 
 def tree_of_text(text: str | bytes, source: str, overrides: Mapping[str, Any]) -> SourceTree:
     """The tree of a YAML text; TopologyError if it has none."""
-    if len(text) > MAX_TEXT_BYTES:
-        raise _refused(source, f"larger than {MAX_TEXT_BYTES // 1024} KiB: not a topology")
-    node, problems = from_yaml(_decode(text, source), source)
-    if node is None and not problems:
-        raise _refused(source, "empty; the least that works is `brokers: 3`", 1)
-    if node is None:
-        raise TopologyError(problems)
+    _, node, problems = _FILE.parse(text, source)
+    return _tree(node, source, problems, overrides)
+
+
+def _tree(
+    node: Node, source: str, problems: list[Problem], overrides: Mapping[str, Any]
+) -> SourceTree:
     if isinstance(node, Map) and "brokers" not in node.entries and "topology" in node.entries:
-        text_ = f"a scenario, which has a topology; run it: kcluster scenario run {source}"
-        raise _refused(source, text_)
+        text = f"a scenario, which has a topology; run it: kcluster scenario run {source}"
+        raise TopologyError([Problem(source, 0, 0, "", text)])
     return SourceTree(_with_overrides(node, overrides), source, problems)
 
 
 def tree_of_values(values: Mapping[str, Any]) -> SourceTree:
     """The tree of Python values under a file's keys; None counts as absent."""
     return SourceTree(from_python(_plain(values)), "", [])
-
-
-def _refused(source: str, text: str, line: int = 0) -> TopologyError:
-    return TopologyError([Problem(source, line, line, "", text)])
-
-
-def _decode(text: str | bytes, source: str) -> str:
-    if isinstance(text, str):
-        return text.removeprefix("\ufeff")
-    if text.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise _refused(source, "UTF-16; save it as UTF-8", 1)
-    try:
-        return text.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = text[: error.start]
-        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
-        byte = text[error.start]
-        problem = Problem(source, line, column, "", f"byte 0x{byte:02x} is not UTF-8")
-        raise TopologyError([problem]) from None
 
 
 def _with_overrides(root: Node, overrides: Mapping[str, Any]) -> Node:

@@ -15,9 +15,9 @@ Groups and client metrics need not exist to be configured (KIP-848, KIP-714).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final, Protocol, TypeVar
 
 from kcluster.config.kafka.client_metrics import client_metrics_problem
 from kcluster.config.kafka.definitions import (
@@ -60,9 +60,32 @@ _RESOURCE_TYPES: Final = {
 }
 _OK: Final = ApiError(ErrorCode.NONE)
 
+C = TypeVar("C", covariant=True)
+R = TypeVar("R")
+
+
+class _Resource(Protocol[C]):
+    """A resource of either request, whose configs differ in kind."""
+
+    resource_type: int
+    resource_name: str
+
+    @property
+    def configs(self) -> Sequence[C]: ...
+
+
+class _AlterRequest(Protocol[C]):
+    """Either request."""
+
+    validate_only: bool
+
+    @property
+    def resources(self) -> Sequence[_Resource[C]]: ...
+
+
 _Changes = dict[str, str | None]
 """New values by name; None removes."""
-_Plan = Callable[[tuple[int, str], Mapping[str, str], Any], _Changes | ApiError]
+_Plan = Callable[[tuple[int, str], Mapping[str, str], Sequence[C]], _Changes | ApiError]
 """(resource, its current configs, the request) -> the changes, or the reason for a refusal."""
 
 
@@ -86,17 +109,23 @@ class Configs:
         """Change, delete, append to and subtract from configs (KIP-339)."""
         response = m.IncrementalAlterConfigsResponse()
         answer = m.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
-        self._alter_all(request, response, answer, self._incremental)
+        self._alter_all(request, response.responses, answer, self._incremental)
         return response
 
     def alter_configs(self, request: m.AlterConfigsRequest, _now_ms: int) -> m.AlterConfigsResponse:
         """Set the named configs and remove all others."""
         response = m.AlterConfigsResponse()
         answer = m.AlterConfigsResponse.AlterConfigsResourceResponse
-        self._alter_all(request, response, answer, _replacing)
+        self._alter_all(request, response.responses, answer, _replacing)
         return response
 
-    def _alter_all(self, request: Any, response: Any, answer: Any, plan: _Plan) -> None:
+    def _alter_all(
+        self,
+        request: _AlterRequest[C],
+        responses: list[R],
+        answer: Callable[..., R],
+        plan: _Plan[C],
+    ) -> None:
         times = Counter(
             (resource.resource_type, resource.resource_name) for resource in request.resources
         )
@@ -109,7 +138,7 @@ class Configs:
                 error = ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
             else:
                 error = self._alter_one(key, resource, plan, request.validate_only)
-            response.responses.append(
+            responses.append(
                 answer(
                     error_code=error.code,
                     error_message=error.message,
@@ -119,7 +148,7 @@ class Configs:
             )
 
     def _alter_one(
-        self, key: tuple[int, str], resource: Any, plan: _Plan, validate_only: bool
+        self, key: tuple[int, str], resource: _Resource[C], plan: _Plan[C], validate_only: bool
     ) -> ApiError:
         current = self._metadata.image.configs.get(key, {})
         changes = plan(key, current, resource.configs)
@@ -134,7 +163,10 @@ class Configs:
     # ---------------------------------------------------------------- what the request asks for
 
     def _incremental(
-        self, key: tuple[int, str], current: Mapping[str, str], configs: Any
+        self,
+        key: tuple[int, str],
+        current: Mapping[str, str],
+        configs: Sequence[m.IncrementalAlterConfigsRequest.AlterableConfig],
     ) -> _Changes | ApiError:
         times = Counter(config.name for config in configs)
         changes: _Changes = {}
@@ -154,7 +186,7 @@ class Configs:
                 operation = _OPERATIONS[config.config_operation]
                 text = f"Can't {operation} to key {config.name} because its type is not LIST."
                 return ApiError(ErrorCode.INVALID_CONFIG, text)
-            members = config.value.split(",")
+            members = (config.value or "").split(",")
             if config.config_operation == _APPEND:
                 items += [item for item in members if item not in items]
             else:
@@ -285,7 +317,9 @@ class Configs:
 
 
 def _replacing(
-    _key: tuple[int, str], current: Mapping[str, str], configs: Any
+    _key: tuple[int, str],
+    current: Mapping[str, str],
+    configs: Sequence[m.AlterConfigsRequest.AlterableConfig],
 ) -> _Changes | ApiError:
     changes: _Changes = dict.fromkeys(current)
     for config in configs:

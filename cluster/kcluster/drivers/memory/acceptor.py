@@ -8,10 +8,11 @@ Kafka: the kernel's listening socket, epoll.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Final, Protocol, final
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, final
 
 from kcluster.drivers.memory.stream import CAPACITY_BYTES, StreamEnd
+from kcluster.drivers.sockets.connection import Buffer
 from kcluster.drivers.sockets.listener import Listener
 
 BACKLOG: Final = 1024
@@ -40,17 +41,17 @@ class BrokerSocket:
     def __init__(self, end: StreamEnd) -> None:
         self.end = end
 
-    def recv_into(self, buffer: Any) -> int:
+    def recv_into(self, buffer: memoryview) -> int:
         """Read the bytes that have arrived, and return their number; 0 at the end of the stream."""
         data = self.end.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
-    def send(self, data: Any) -> int:
+    def send(self, data: Buffer) -> int:
         """Write the bytes that fit, and return their number."""
         return self.end.write(data)
 
-    def sendmsg(self, buffers: Any) -> int:
+    def sendmsg(self, buffers: Sequence[Buffer]) -> int:
         """Write the bytes of several buffers that fit, in one packet, as the kernel does."""
         taken, size_bytes = [], 0
         for buffer in buffers:

@@ -143,7 +143,7 @@ class SocketAcceptor:
 class _Server(StreamServer):  # type: ignore[misc]  # gevent has no types
     """gevent's server that pauses at connection limits and survives a lack of file descriptors."""
 
-    def __init__(self, listening: Any, owner: Listener, acceptor: SocketAcceptor) -> None:
+    def __init__(self, listening: object, owner: Listener, acceptor: SocketAcceptor) -> None:
         super().__init__(listening, owner.accept)
         self._owner = owner
         self._acceptor = acceptor
@@ -151,7 +151,7 @@ class _Server(StreamServer):  # type: ignore[misc]  # gevent has no types
     def full(self) -> bool:
         return self._owner.is_held
 
-    def do_read(self) -> Any:
+    def do_read(self) -> object:
         if self._acceptor.accept_waits(self._owner.accept_again):
             return None
         try:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import errno
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from kcluster.broker.channel import Channel
@@ -44,13 +44,13 @@ _CLIENT_GONE: Final = frozenset(
 class ByteSocket(Protocol):
     """A connection's interface to its socket, which never blocks: BlockingIOError instead."""
 
-    def recv_into(self, buffer: Any, /) -> int:
+    def recv_into(self, buffer: memoryview, /) -> int:
         """Read the bytes that have arrived, and return their number; 0 at the end of the stream."""
 
-    def send(self, data: Any, /) -> int:
+    def send(self, data: Buffer, /) -> int:
         """Write the bytes that fit, and return their number."""
 
-    def sendmsg(self, buffers: Any, /) -> int:
+    def sendmsg(self, buffers: Sequence[Buffer], /) -> int:
         """Write the bytes of several buffers that fit, and return their number."""
 
     def close(self) -> None:

@@ -117,11 +117,17 @@ class Listener:
         return self._limits()
 
     @property
+    def awaits_reply(self) -> bool:
+        """A client waits for an answer of the broker, or to be served at all."""
+        waits = self._waiting is not None or bool(self._throttled)
+        return waits or any(x.awaits_reply for x in self.connections.values())
+
+    @property
     def is_held(self) -> bool:
         """Whether no connections are accepted now."""
         return self._waiting is not None
 
-    def arrived(self, accepted: Any, address: Any) -> bool:
+    def arrived(self, accepted: Any, address: object) -> bool:
         """Whether a new connection is served now, and counted.  If not, it is rejected, or it and
         all later ones wait."""
         self.gate.wake()
@@ -135,7 +141,7 @@ class Listener:
             self._close_throttled(now_ms)
         return is_served
 
-    def _is_served(self, accepted: Any, address: Any, now_ms: int) -> bool:
+    def _is_served(self, accepted: object, address: object, now_ms: int) -> bool:
         wait_ms = self._quotas.arrived(now_ms)
         if wait_ms or not self._quotas.has_room:
             waiting = self._waiting = _WaitingConnection(accepted, address, now_ms + wait_ms)
@@ -303,6 +309,6 @@ class _WaitingConnection(Struct, frozen=True):
     """A connection that was accepted and is not yet served."""
 
     accepted: Any
-    address: Any
+    address: object
     until_ms: int
     """The time at which it is served, if max.connections allows it."""

@@ -30,6 +30,7 @@ from kcluster.network.transit import CarriedConnection, Transit
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.framing import FrameReader, decode_response_frame, encode_request_frame
+from kcluster.protocol.messages import Message
 
 READ_SIZE_BYTES: Final = 256 << 10
 MAX_FRAME_BYTES: Final = 100 << 20
@@ -46,14 +47,14 @@ class _SentRequest(Struct, frozen=True):
 
     data: bytes
     expected: tuple[int, int, int] | None
-    body: Any
+    body: Message
 
 
 class _SentReply(Struct, frozen=True):
     """A reply on its way."""
 
     correlation_id: int
-    body: Any
+    body: Message
 
 
 class LiveClients:
@@ -183,7 +184,7 @@ class LiveClients:
         """Send a request from a client to its broker."""
         self._transit.to_broker(sock, request)
 
-    def transmit_reply(self, sock: ClientSocket, correlation_id: int, body: Any) -> None:
+    def transmit_reply(self, sock: ClientSocket, correlation_id: int, body: Message) -> None:
         """Send a reply from the socket to the client."""
         self._transit.to_client(sock, _SentReply(correlation_id, body))
 
@@ -237,7 +238,13 @@ class LiveWire:
         return tuple(self._clients.driver.plan.addresses)
 
     def send(
-        self, broker_id: int, api_key: int, api_version: int, body: Any, *, answered: bool = True
+        self,
+        broker_id: int,
+        api_key: int,
+        api_version: int,
+        body: Message,
+        *,
+        answered: bool = True,
     ) -> int:
         """Send a request; returns its correlation id.  `answered`: False for acks=0."""
         clients = self._clients

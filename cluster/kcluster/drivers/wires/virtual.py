@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 from random import Random
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 from kcluster.clients.wire import broker_of
 from kcluster.contract import Request
 from kcluster.network.transit import CarriedConnection
+from kcluster.protocol.messages import Message
 
 
 class Carrier(Protocol):
@@ -83,7 +84,13 @@ class ClientWire:
         self._name = kafka_id or f"client-{client_id}"
 
     def send(
-        self, broker_id: int, api_key: int, api_version: int, body: Any, *, answered: bool = True
+        self,
+        broker_id: int,
+        api_key: int,
+        api_version: int,
+        body: Message,
+        *,
+        answered: bool = True,
     ) -> int:
         """Send a request; returns its correlation id.  `answered`: False for acks=0."""
         connection = self._connections.get(broker_id)

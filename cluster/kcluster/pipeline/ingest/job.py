@@ -38,6 +38,7 @@ from kcluster.pipeline.source.losses import Lost
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 _POLL_S: Final = 0.1
 _CHECK_MS: Final = 1_000
@@ -132,7 +133,7 @@ class _Job:
         seconds = time.monotonic() - self.began
         return Ingested(self.rows, self.batches, tuple(self.lost), seconds)
 
-    def _start(self) -> Any:
+    def _start(self) -> StreamingQuery:
         from pyspark.errors import PySparkException
 
         options = self.options
@@ -310,7 +311,7 @@ class _Job:
             if self._is_over(query, now):
                 return
 
-    def _is_over(self, query: Any, now: float) -> bool:
+    def _is_over(self, query: StreamingQuery, now: float) -> bool:
         options = self.options
         if options.for_ms is not None and (now - self.began) * 1000 >= options.for_ms:
             return True
@@ -326,7 +327,7 @@ class _Job:
     def _counts(self, now: float) -> Counts:
         return Counts(self.rows, self.batches, now - self.began)
 
-    def _raise(self, query: Any) -> None:
+    def _raise(self, query: StreamingQuery | None) -> None:
         if self.failure is not None:
             raise self.failure
         error = None if query is None else query.exception()

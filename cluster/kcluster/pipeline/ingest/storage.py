@@ -43,7 +43,7 @@ def _java_errors_as_oserror(call: _Call) -> _Call:
     """Raise OSError where Java raises."""
 
     @wraps(call)
-    def wrapped(*args: Any) -> Any:
+    def wrapped(*args: object) -> object:
         from py4j.protocol import Py4JJavaError
 
         try:

@@ -23,6 +23,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import VERSIONS, ApiKey
 from kcluster.protocol.errors import ErrorCode, ProtocolError, error_of
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
+from kcluster.protocol.messages import Message
 
 _SIZE: Final = Layout(">i")
 _FRAME_MAX_BYTES: Final = 1 << 30
@@ -87,7 +88,7 @@ class BlockingConnection:
         """Whether the answer to a request is still outstanding."""
         return self._asked is not None
 
-    def ask(self, api_key: int, body: Any, most: int = 1 << 15) -> Any:
+    def ask(self, api_key: int, body: Message, most: int = 1 << 15) -> Any:
         """Send a request and return its answer."""
         self.send(api_key, body, most)
         return self.take()
@@ -103,7 +104,7 @@ class BlockingConnection:
             raise SourceError(text)
         return version
 
-    def send(self, api_key: int, body: Any, most: int = 1 << 15, answered: bool = True) -> None:
+    def send(self, api_key: int, body: Message, most: int = 1 << 15, answered: bool = True) -> None:
         """Send a request; `take` waits for the answer.  `answered`: False for acks=0."""
         assert self._asked is None, "one request at a time"
         version = self.version(api_key, most)
@@ -219,7 +220,7 @@ class BlockingClient:
         if connection is not None:
             connection.close()
 
-    def ask(self, node: int, api_key: int, body: Any, most: int = 1 << 15) -> Any:
+    def ask(self, node: int, api_key: int, body: Message, most: int = 1 << 15) -> Any:
         """Ask one broker; None if it does not answer, and the caller should ask Metadata again."""
         try:
             connection = self.connection(node)
@@ -238,7 +239,9 @@ class BlockingClient:
         at = self._turn % len(addresses) if addresses else 0
         return addresses[at:] + addresses[:at]
 
-    def _metadata(self, address: tuple[str, int], names: list[str] | None, may_create: bool) -> Any:
+    def _metadata(
+        self, address: tuple[str, int], names: list[str] | None, may_create: bool
+    ) -> m.MetadataResponse:
         node = next((node for node, at in self._brokers.items() if at == address), None)
         topic = m.MetadataRequest.MetadataRequestTopic
         topics = None if names is None else [topic(name=name) for name in names]
@@ -246,33 +249,37 @@ class BlockingClient:
         if node is None:
             connection = BlockingConnection(address, self.settings)
             try:
-                return connection.ask(ApiKey.METADATA, body)
+                answer: m.MetadataResponse = connection.ask(ApiKey.METADATA, body)
+                return answer
             finally:
                 connection.close()
         connection = self.connection(node)
         try:
-            return connection.ask(ApiKey.METADATA, body)
+            answer = connection.ask(ApiKey.METADATA, body)
+            return answer
         except (OSError, ProtocolError):
             self.drop(node)
             raise
 
-    def _learn(self, answer: Any) -> None:
+    def _learn(self, answer: m.MetadataResponse) -> None:
         brokers = {row.node_id: (row.host, row.port) for row in answer.brokers}
         for node in list(self._connections):
             if brokers.get(node) != self._brokers.get(node):
                 self.drop(node)
         self._brokers = brokers
-        self.topics = {row.name: _topic(row) for row in answer.topics if _is_there(row)}
+        self.topics = {
+            row.name: _topic(row.name, row) for row in answer.topics if row.name and _is_there(row)
+        }
 
 
-def _is_there(row: Any) -> bool:
+def _is_there(row: m.MetadataResponse.MetadataResponseTopic) -> bool:
     return row.error_code in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE)
 
 
-def _topic(row: Any) -> Topic:
+def _topic(name: str, row: m.MetadataResponse.MetadataResponseTopic) -> Topic:
     topic_id = bytes(row.topic_id)
     return Topic(
-        row.name,
+        name,
         "" if topic_id == _ZERO_ID else topic_id.hex(),
         row.is_internal,
         {one.partition_index: Leader(one.leader_id, one.leader_epoch) for one in row.partitions},

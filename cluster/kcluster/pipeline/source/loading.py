@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -134,7 +134,7 @@ class _Load:
         except OSError:
             self._leave()
 
-    def _fetched(self, deadline: Deadline) -> Any:
+    def _fetched(self, deadline: Deadline) -> m.FetchResponse.PartitionData | None:
         """A partition's answer, or None after a failure that may be retried."""
         try:
             if self._connection is None:
@@ -144,7 +144,7 @@ class _Load:
                 return None
             if not connection.is_waiting:
                 connection.send(ApiKey.FETCH, self._request(connection), self._most())
-            answer = connection.take()
+            answer: m.FetchResponse = connection.take()
         except (OSError, ProtocolError) as error:
             node = self._node
             self._leave()
@@ -235,7 +235,7 @@ class _Load:
 
     # --------------------------------------------------------------------------- answers
 
-    def _is_refused(self, data: Any, deadline: Deadline) -> bool:
+    def _is_refused(self, data: m.FetchResponse.PartitionData, deadline: Deadline) -> bool:
         """Whether the answer is an error, which is handled here."""
         if not data.error_code:
             return False
@@ -260,7 +260,7 @@ class _Load:
         if not error.retriable:
             raise SourceError(f"{self._name}: {error.name}: {error.text}")
 
-    def _visible(self, data: Any) -> list[Batch]:
+    def _visible(self, data: m.FetchResponse.PartitionData) -> list[Batch]:
         """The batches that this reader may see; moves the position past all batches."""
         until = self._range.until
         hidden = (

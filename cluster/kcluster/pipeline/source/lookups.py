@@ -21,6 +21,7 @@ from kcluster.pipeline.source.options import Bound, ReadSettings
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.messages import Message
 
 _CONSUMER: Final = -1
 _GONE_RETRY_MS: Final = 100
@@ -254,7 +255,7 @@ class Lookups:
             if not self._exists(key):
                 return NO_OFFSET
 
-    def _epoch_answer(self, node: int, body: Any) -> Any:
+    def _epoch_answer(self, node: int, body: Message) -> Any:
         api = ApiKey.OFFSET_FOR_LEADER_EPOCH
         answer = self.client.ask(node, api, body)
         return None if answer is None else answer.topics[0].partitions[0]

@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
+from kcluster.json_types import JsonObject
 from kcluster.pipeline.source.errors import OptionError
 from kcluster.pipeline.source.losses import NO_EPOCH
 
@@ -107,7 +108,7 @@ def _signed(half: int) -> int:
     return half - _HALF if half >= _HALF >> 1 else half
 
 
-def _object(option: str, text: str) -> dict[str, Any]:
+def _object(option: str, text: str) -> JsonObject:
     try:
         value = json.loads(text)
     except ValueError as error:

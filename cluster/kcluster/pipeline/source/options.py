@@ -297,7 +297,7 @@ def write_settings(options: Mapping[str, str]) -> WriteSettings:
 
 def _values(options: Mapping[str, str], where: str) -> dict[str, Any]:
     """Values by name, with the defaults of missing options."""
-    values: dict[str, Any] = {option.name: option.default for option in _OPTIONS}
+    values: dict[str, object] = {option.name: option.default for option in _OPTIONS}
     for name, text in options.items():
         option = _TABLE.get(name.lower())
         if option is not None and where in option.where:

@@ -10,18 +10,29 @@ before it has found the package, which their methods then import.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kcluster.pipeline.session import is_local
 from kcluster.pipeline.shipping import ARCHIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
-    from pyspark.sql.datasource import DataSource, InputPartition
+    from pyspark.sql.datasource import (
+        DataSource,
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+        InputPartition,
+    )
     from pyspark.sql.types import StructType
+
+    from kcluster.pipeline.source.options import ReadSettings
+    from kcluster.pipeline.source.planning import Range
+    from kcluster.pipeline.source.stream import Position, Stream
 
 FORMAT: Final = "kcluster"
 
@@ -51,23 +62,23 @@ def source_class(archive: str = "") -> type[DataSource]:
             text = self.options.get("includeHeaders", "false")
             return spark_schema(text.strip().lower() == "true")
 
-        def reader(self, schema: StructType) -> Any:
+        def reader(self, schema: StructType) -> DataSourceReader:
             find()
             return readers[0](_read_settings(self.options, schema, False))
 
-        def streamReader(self, schema: StructType) -> Any:
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:
             find()
             return readers[1](_read_settings(self.options, schema, True))
 
-        def writer(self, schema: StructType, overwrite: bool) -> Any:
+        def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
             find()
             return writers[0](_write_settings(self.options, schema, overwrite))
 
-        def streamWriter(self, schema: StructType, overwrite: bool) -> Any:
+        def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
             find()
             return writers[1](_write_settings(self.options, schema, overwrite))
 
-    def _read_settings(options: Any, schema: Any, is_stream: bool) -> bytes:
+    def _read_settings(options: Mapping[str, str], schema: object, is_stream: bool) -> bytes:
         import msgspec
 
         from kcluster.pipeline.source.columns import spark_schema
@@ -79,7 +90,7 @@ def source_class(archive: str = "") -> type[DataSource]:
             raise OptionError("a schema is not allowed: the columns are those of Kafka's records")
         return msgspec.json.encode(settings)
 
-    def _write_settings(options: Any, schema: Any, overwrite: bool) -> bytes:
+    def _write_settings(options: Mapping[str, str], schema: StructType, overwrite: bool) -> bytes:
         import msgspec
 
         from kcluster.pipeline.source.errors import OptionError
@@ -111,17 +122,19 @@ def _finder(archive: str) -> Callable[[], None]:
     return find
 
 
-def _readers(find: Callable[[], None]) -> tuple[Any, Any]:
+def _readers(
+    find: Callable[[], None],
+) -> tuple[Callable[[bytes], DataSourceReader], Callable[[bytes], DataSourceStreamReader]]:
     from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-    def decoded(settings: bytes) -> Any:
+    def decoded(settings: bytes) -> ReadSettings:
         import msgspec
 
         from kcluster.pipeline.source.options import ReadSettings
 
         return msgspec.json.decode(settings, type=ReadSettings)
 
-    def tasks(ranges: Any) -> list[InputPartition]:
+    def tasks(ranges: Iterable[Range]) -> list[InputPartition]:
         import msgspec
 
         return [InputPartition(msgspec.json.encode(one)) for one in ranges]
@@ -156,10 +169,10 @@ def _readers(find: Callable[[], None]) -> tuple[Any, Any]:
 
 def _stream_reader(
     find: Callable[[], None],
-    decoded: Callable[[bytes], Any],
-    tasks: Callable[[Any], list[InputPartition]],
+    decoded: Callable[[bytes], ReadSettings],
+    tasks: Callable[[Iterable[Range]], list[InputPartition]],
     load: Callable[[bytes, InputPartition], Iterator[pa.RecordBatch]],
-) -> Any:
+) -> Callable[[bytes], DataSourceStreamReader]:
     from pyspark.sql.datasource import DataSourceStreamReader
     from pyspark.sql.streaming.datasource import (
         ReadAllAvailable,
@@ -172,9 +185,9 @@ def _stream_reader(
     class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         def __init__(self, settings: bytes) -> None:
             self.settings = settings
-            self.plans: Any = None
+            self.plans: Stream | None = None
 
-        def stream(self) -> Any:
+        def stream(self) -> Stream:
             if self.plans is None:
                 find()
                 from kcluster.pipeline.source.stream import Stream
@@ -182,9 +195,8 @@ def _stream_reader(
                 self.plans = Stream(decoded(self.settings))
             return self.plans
 
-        def initialOffset(self) -> dict[str, Any]:
-            position: dict[str, Any] = self.stream().initial()
-            return position
+        def initialOffset(self) -> dict[str, dict[str, int]]:
+            return self.stream().initial()
 
         def getDefaultReadLimit(self) -> ReadLimit:
             settings = decoded(self.settings)
@@ -194,23 +206,21 @@ def _stream_reader(
                 return ReadMinRows(settings.min_offsets)
             return ReadAllAvailable()
 
-        def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        def latestOffset(self, start: Position, limit: ReadLimit) -> dict[str, dict[str, int]]:
             most = None
             if isinstance(limit, ReadMaxRows):
                 most = limit.max_rows
             elif isinstance(limit, ReadMinRows):
                 most = (1 << 63) - 1
-            position: dict[str, Any] = self.stream().latest(start, most)
-            return position
+            return self.stream().latest(start, most)
 
-        def reportLatestOffset(self) -> dict[str, Any] | None:
-            position: dict[str, Any] | None = self.stream().known()
-            return position
+        def reportLatestOffset(self) -> dict[str, dict[str, int]] | None:
+            return self.stream().known()
 
         def prepareForTriggerAvailableNow(self) -> None:
             self.stream().freeze_target()
 
-        def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        def partitions(self, start: Position, end: Position) -> list[InputPartition]:
             return tasks(self.stream().ranges(start, end))
 
         def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -223,7 +233,9 @@ def _stream_reader(
     return StreamReader
 
 
-def _writers(find: Callable[[], None]) -> tuple[Any, Any]:
+def _writers(
+    find: Callable[[], None],
+) -> tuple[Callable[[bytes], DataSourceWriter], Callable[[bytes], DataSourceStreamWriter]]:
     from pyspark.sql.datasource import (
         DataSourceArrowWriter,
         DataSourceStreamArrowWriter,

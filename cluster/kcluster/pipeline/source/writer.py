@@ -281,7 +281,7 @@ class _Writer:
             )
         return batch.encoded
 
-    def _answered(self, where: Key, row: Any) -> str:
+    def _answered(self, where: Key, row: m.ProduceResponse.PartitionProduceResponse) -> str:
         """Handle the answer for the first batch.  Returns the reason if it must be retried, else
         ""."""
         error = error_of(row.error_code)

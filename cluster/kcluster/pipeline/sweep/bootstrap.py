@@ -25,7 +25,7 @@ def partition_function(
     `seeds`: broadcasts.  `play`: runs one (cell, seed); None: kcluster.pipeline.sweep.runs.play.
     """
 
-    def of_partition(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[Any, ...]]:
+    def of_partition(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[object, ...]]:
         if archive:
             from pyspark import SparkFiles
 

@@ -13,12 +13,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import yaml
 from msgspec import Struct
 
 from kcluster.config.files.tree import from_python
+from kcluster.json_types import JsonObject
 from kcluster.pipeline.sweep.columns import NONE, Cell, CellFaults
 from kcluster.scenario.language.scenario import Scenario, read_scenario
 
@@ -47,9 +48,9 @@ def text_of(cell: Cell, seed: int, name: str = "sweep", story: str = "") -> str:
     return str(yaml.safe_dump({**head, **values}, sort_keys=False, width=100))
 
 
-def values_of(cell: Cell, seed: int, name: str) -> dict[str, Any]:
+def values_of(cell: Cell, seed: int, name: str) -> JsonObject:
     """The scenario as plain values under the keys of scenario files."""
-    producer: dict[str, Any] = {
+    producer: dict[str, object] = {
         "topic": TOPIC,
         "name": PRODUCER,
         "rate": str(cell.rate_per_s),
@@ -58,7 +59,7 @@ def values_of(cell: Cell, seed: int, name: str) -> dict[str, Any]:
     }
     if cell.idempotent != NONE:
         producer["idempotent"] = cell.idempotent
-    workload: dict[str, Any] = {"producers": [producer]}
+    workload: dict[str, object] = {"producers": [producer]}
     if cell.consumers:
         # Without a group: the 50 partitions of __consumer_offsets would dominate the run's cost.
         partitions = [f"{TOPIC}-{number}" for number in range(cell.partitions)]
@@ -73,7 +74,7 @@ def values_of(cell: Cell, seed: int, name: str) -> dict[str, Any]:
     }
 
 
-def _topology(cell: Cell) -> dict[str, Any]:
+def _topology(cell: Cell) -> dict[str, object]:
     broker_config = {"replica.lag.time.max.ms": str(cell.replica_lag_ms)}
     topic_config = {
         "min.insync.replicas": str(cell.min_insync_replicas),
@@ -87,7 +88,7 @@ def _topology(cell: Cell) -> dict[str, Any]:
         # it never runs.
         broker_config["log.flush.scheduler.interval.ms"] = str(cell.flush_interval_ms)
     written_back = {} if cell.write_back_ms == NONE else {"write_back": f"{cell.write_back_ms}ms"}
-    brokers: Any = cell.brokers
+    brokers: object = cell.brokers
     if cell.racks and cell.rack_aware:
         numbers = range(1, cell.brokers + 1)
         brokers = [{"id": at, "rack": _rack_of(cell, at)} for at in numbers]
@@ -109,18 +110,18 @@ def _rack_of(cell: Cell, broker: int) -> str:
     return f"rack{(broker - 1) * cell.racks // cell.brokers + 1}"
 
 
-def _steps(cell: Cell, seed: int) -> list[dict[str, Any]]:
+def _steps(cell: Cell, seed: int) -> list[dict[str, object]]:
     if isinstance(cell.faults, CellFaults):
         at = f"{cell.first_failure_ms}ms"
         return [{"at": at, "faults": {"profile": json.loads(cell.faults.profile)}}]
     return [_step(cell, failure) for failure in failures_of(cell, seed)]
 
 
-def _step(cell: Cell, failure: Failure) -> dict[str, Any]:
+def _step(cell: Cell, failure: Failure) -> dict[str, object]:
     at, brokers = f"{failure.at_ms}ms", ", ".join(map(str, failure.brokers))
     repair = None if failure.repair_ms is None else f"{failure.repair_ms}ms"
     if cell.failure == "pause":
-        step: dict[str, Any] = {"at": at, "pause": brokers}
+        step: dict[str, object] = {"at": at, "pause": brokers}
     elif cell.failure == "clean" and repair is not None:
         # The downtime starts when the broker is down: handing over its partitions may take long.
         return {"at": at, "restart": {"brokers": brokers, "how": "clean", "down": repair}}

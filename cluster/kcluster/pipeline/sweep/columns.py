@@ -168,7 +168,7 @@ def _digest(data: bytes) -> str:
     return blake2b(data, digest_size=8).hexdigest()
 
 
-def _plain(node: Node) -> Any:
+def _plain(node: Node) -> object:
     """A tree as Python values; numbers and booleans are converted."""
     if isinstance(node, Map):
         return {key: _plain(entry.value) for key, entry in node.entries.items() if key != "story"}
@@ -181,7 +181,7 @@ def _plain(node: Node) -> Any:
     return int(node.text) if node.text.isdecimal() else node.text
 
 
-def format_value(field: str, value: Any) -> str:
+def format_value(field: str, value: object) -> str:
     """A value as a file has it: `10s`, `none`, `true`."""
     if isinstance(value, CellFaults):
         return value.name

@@ -11,7 +11,7 @@ import csv
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from kcluster.pipeline.sweep.grid import Grid
 from kcluster.pipeline.sweep.summary import PERCENTS, CellSummary
@@ -42,7 +42,7 @@ def write_figures(rows: Sequence[Row], out: str | os.PathLike[str]) -> list[Path
     return [csv_file, parquet_file]
 
 
-def _schema(row: Row) -> Any:
+def _schema(row: Row) -> object:
     """The table's types, which a column of None alone does not show."""
     import pyarrow
 

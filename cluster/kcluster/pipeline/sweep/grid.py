@@ -24,7 +24,8 @@ from msgspec import Struct, structs
 from kcluster.config.files.fields import StoryText, Whole, fields_of, text
 from kcluster.config.files.problems import Problem, ProblemsError, join, show, unknown
 from kcluster.config.files.reading import TreeReader, is_null, kind
-from kcluster.config.files.tree import Items, Map, Node, from_yaml
+from kcluster.config.files.source import FileKind
+from kcluster.config.files.tree import Items, Map, Node
 from kcluster.pipeline.sweep.columns import (
     FAILURE_DETAILS,
     FAILURES,
@@ -37,7 +38,6 @@ from kcluster.pipeline.sweep.columns import (
 MAX_CELLS: Final = 10_000
 MAX_RUNS: Final = 10_000_000
 """Cells times seeds; the driver keeps one bit per run."""
-MAX_BYTES: Final = 512 * 1024
 DEFAULT_SEEDS: Final = 100
 _KEYS: Final = ("name", "story", "seeds", "grid")
 _SEEDS: Final = Whole(1, MAX_RUNS)
@@ -93,29 +93,20 @@ class Grid(Struct, frozen=True):
         raise ValueError(f"cell {show(words)}: {count}; {self.title(0)} is cell 1")
 
 
+_FILE: Final = FileKind("grid", GridError)
+
+
 def load_grid(path: str | os.PathLike[str]) -> Grid:
-    """The grid of a file; GridError."""
-    source = os.fspath(path)
-    try:
-        with open(source, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        reason = f"cannot be read: {error.strerror}"
-        raise GridError([Problem(source, 0, 0, "", reason)]) from None
-    if len(data) > MAX_BYTES:
-        raise GridError([Problem(source, 1, 1, "", "larger than 512 KiB: not a grid")])
-    try:
-        return parse_grid(data.decode("utf-8-sig"), source)
-    except UnicodeDecodeError as error:
-        line = bytes(error.object[: error.start]).count(b"\n") + 1
-        raise GridError([Problem(source, line, 1, "", "not UTF-8")]) from None
+    """The grid of a file.  GridError lists every problem."""
+    return _grid(*_FILE.load(path)[1:], os.fspath(path))
 
 
-def parse_grid(yaml_text: str, source: str = "grid.yaml") -> Grid:
+def parse_grid(yaml_text: str | bytes, source: str = "grid.yaml") -> Grid:
     """The grid of a YAML text.  GridError lists every problem."""
-    node, problems = from_yaml(yaml_text, source)
-    if node is None:
-        raise GridError(problems or [Problem(source, 1, 1, "", "empty: not a grid")])
+    return _grid(*_FILE.parse(yaml_text, source)[1:], source)
+
+
+def _grid(node: Node, problems: list[Problem], source: str) -> Grid:
     reading = TreeReader(source)
     reading.problems += problems
     if not isinstance(node, Map):
@@ -182,7 +173,7 @@ def _seeds(reading: TreeReader, node: Node | None) -> tuple[int, ...]:
     return tuple(seeds)
 
 
-def _columns(reading: TreeReader, node: Node | None, root: Map) -> dict[str, list[Any]]:
+def _columns(reading: TreeReader, node: Node | None, root: Map) -> dict[str, list[object]]:
     """Values by field, in the order of the file."""
     known = {field.key: field for field in fields_of(Cell)}
     if node is None or not isinstance(node, Map) or not node.entries:
@@ -192,7 +183,7 @@ def _columns(reading: TreeReader, node: Node | None, root: Map) -> dict[str, lis
             "empty: it must be a mapping of columns like acks: [1, all]",
         )
         return {}
-    columns: dict[str, list[Any]] = {}
+    columns: dict[str, list[object]] = {}
     for written, entry in node.entries.items():
         path = join("grid", written)
         key = written if written in known else written.replace(".", "_")
@@ -206,7 +197,7 @@ def _columns(reading: TreeReader, node: Node | None, root: Map) -> dict[str, lis
             reading.wrong(entry, path, "empty; at least one value is needed")
             continue
         items = entry.value.items if isinstance(entry.value, Items) else [entry.value]
-        values: list[Any] = []
+        values: list[object] = []
         for number, item in enumerate(items):
             where = join(path, number) if isinstance(entry.value, Items) else path
             value = known[key].kind.read(reading, item, where)

@@ -66,7 +66,7 @@ class ClientConfigs(Struct, frozen=True):
             return None
         names = names_of(self.struct)
         hints = get_type_hints(self.struct)
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         for key, entry in node.entries.items():
             name = config_name(key, names)
             field = names.get(name)
@@ -90,7 +90,7 @@ class ClientConfigs(Struct, frozen=True):
         return "mapping of Kafka's names, such as {linger.ms: 5}"
 
 
-def _value(node: Node, key: str, hint: Any) -> Any:
+def _value(node: Node, key: str, hint: object) -> object:
     if not isinstance(node, Scalar) or node.text is None:
         raise ValueError(f"{kind(node)}; it must be a value")
     text = node.text

@@ -13,7 +13,15 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from kcluster.config.files.fields import fields_of, read_struct
-from kcluster.config.files.problems import Place, Problem, join, nearest, show, unknown
+from kcluster.config.files.problems import (
+    Place,
+    Problem,
+    ProblemsError,
+    join,
+    nearest,
+    show,
+    unknown,
+)
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Map, MapEntry, Node, Scalar, from_python, from_yaml
 from kcluster.scenario.actions import ACTIONS
@@ -32,12 +40,8 @@ _TRIGGER_KEYS: Final = tuple(field.key for field in fields_of(Trigger))
 _OPTION_KEYS: Final = tuple(field.key for field in fields_of(StepOptions))
 
 
-class ScenarioError(ValueError):
-    """A scenario has problems; str() has one line for each, in order of place."""
-
-    def __init__(self, problems: list[Problem]) -> None:
-        self.problems = tuple(sorted(problems, key=lambda p: (p.line, p.column)))
-        super().__init__("\n".join(map(str, self.problems)))
+class ScenarioError(ProblemsError):
+    """A scenario, lesson or exercise has problems."""
 
 
 def one_line(error: ScenarioError) -> str:
@@ -222,7 +226,9 @@ def read_action(node: Node, source: str) -> Step:
     return step
 
 
-def action_of(verb: str, short: Any, keys: Mapping[str, Any], undone_after: Any = None) -> Step:
+def action_of(
+    verb: str, short: object, keys: Mapping[str, object], undone_after: object = None
+) -> Step:
     """A single action from Python values: its one value, or its keys."""
     entries = {verb: MapEntry(from_python(keys or short))}
     if undone_after is not None:
@@ -232,7 +238,7 @@ def action_of(verb: str, short: Any, keys: Mapping[str, Any], undone_after: Any 
 
 def parse_action(text_: str, source: str = "") -> Step:
     """A single action from YAML text: `isolate: leader(orders-0)`, or `heal`."""
-    node, problems = from_yaml(text_, source)
+    node, problems = from_yaml(text_, source, "action")
     if node is None or problems:
         raise ScenarioError(problems or [Problem(source, 0, 0, "", "no action")])
     return read_action(node, source)

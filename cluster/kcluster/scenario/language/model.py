@@ -7,7 +7,7 @@ Kafka: no counterpart; Trogdor's task specs come nearest.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from msgspec import Struct
 
@@ -148,7 +148,7 @@ class ProducerSpec(Struct, frozen=True):
         "Records are sent in transactions.",
     ] = None
     config: Annotated[
-        dict[str, Any],
+        dict[str, object],
         ClientConfigs(ProducerSettings, "producer config"),
         "Other configs of the producer by Kafka's names.",
     ] = {}
@@ -202,7 +202,7 @@ class ConsumerSpec(Struct, frozen=True):
         "When it commits: as enable.auto.commit does, after each poll, or never.",
     ] = "auto"
     config: Annotated[
-        dict[str, Any],
+        dict[str, object],
         ClientConfigs(ConsumerSettings, "consumer config"),
         "Other configs of the consumer by Kafka's names.",
     ] = {}
@@ -239,12 +239,12 @@ class ProcessorSpec(Struct, frozen=True):
     ] = "2"
     group_protocol: Annotated[str, _GROUP_PROTOCOL, "Kafka's group.protocol."] = "classic"
     producer_config: Annotated[
-        dict[str, Any],
+        dict[str, object],
         ClientConfigs(ProducerSettings, "producer config"),
         "Other configs of its producer by Kafka's names.",
     ] = {}
     consumer_config: Annotated[
-        dict[str, Any],
+        dict[str, object],
         ClientConfigs(ConsumerSettings, "consumer config"),
         "Other configs of its consumer by Kafka's names.",
     ] = {}

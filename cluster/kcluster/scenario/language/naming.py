@@ -108,7 +108,7 @@ def _step_problems(names: Names, step: Step) -> Iterator[str]:
                     yield from _problems(names, value)
 
 
-def _values(value: Any) -> Iterator[Any]:
+def _values(value: object) -> Iterator[object]:
     """The targets, conditions and partitions in the value of a field."""
     if isinstance(value, tuple) and tuple(map(type, value)) == (str, int):
         yield value

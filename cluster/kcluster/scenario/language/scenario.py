@@ -27,7 +27,8 @@ from kcluster.config.files.fields import (
 )
 from kcluster.config.files.problems import Problem, TopologyError
 from kcluster.config.files.reading import TreeReader, kind
-from kcluster.config.files.tree import MAX_TEXT_BYTES, Map, Node, Scalar, from_python, from_yaml
+from kcluster.config.files.source import FileKind
+from kcluster.config.files.tree import Map, Node, Scalar, from_python
 from kcluster.config.topology.model import Topology, check_topology
 from kcluster.scenario.language.loader import Claims, ScenarioError, read_steps, read_workload
 from kcluster.scenario.language.model import Checks, Step, WorkloadSpec
@@ -98,48 +99,28 @@ class Scenario(Struct, frozen=True):
         return DEFAULT_SEED if self.seed is None else self.seed
 
     @classmethod
-    def load(cls, path: Any, **overrides: Any) -> Scenario:
+    def load(cls, path: Any, **overrides: object) -> Scenario:
         """Read a YAML file."""
-        return _load(path, overrides)
+        return _scenario(*SCENARIO_FILE.load(path), os.fspath(path), overrides)
 
     @classmethod
     def parse(cls, yaml_text: str | bytes, source: str = "scenario.yaml") -> Scenario:
         """Read YAML text; `source` stands in messages for the file."""
-        return _parse(yaml_text, source, {})
+        return _scenario(*SCENARIO_FILE.parse(yaml_text, source), source, {})
 
 
-def _load(path: str | os.PathLike[str], overrides: Mapping[str, Any]) -> Scenario:
-    """The scenario of a file."""
-    source = os.fspath(path)
-    try:
-        with open(source, "rb") as file:
-            data = file.read(MAX_TEXT_BYTES + 1)
-    except OSError as error:
-        raise ScenarioError(
-            [Problem(source, 0, 0, "", f"cannot be read: {error.strerror}")]
-        ) from None
-    return _parse(data, source, overrides)
+SCENARIO_FILE: Final = FileKind("scenario", ScenarioError)
 
 
-def _parse(yaml_text: str | bytes, source: str, overrides: Mapping[str, Any]) -> Scenario:
-    """The scenario of a YAML text; `overrides` replace top-level keys."""
-    if len(yaml_text) > MAX_TEXT_BYTES:
-        size = f"larger than {MAX_TEXT_BYTES // 1024} KiB: not a scenario"
-        raise ScenarioError([Problem(source, 1, 1, "", size)])
-    if isinstance(yaml_text, bytes):
-        try:
-            yaml_text = yaml_text.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = bytes(error.object[: error.start]).count(b"\n") + 1
-            raise ScenarioError([Problem(source, line, 1, "", "not UTF-8")]) from None
-    node, problems = from_yaml(yaml_text, source)
-    if node is None:
-        raise ScenarioError(problems or [Problem(source, 1, 1, "", "empty: not a scenario")])
-    return structs.replace(read_scenario(node, source, overrides, problems), text=yaml_text)
+def _scenario(
+    text: str, node: Node, problems: list[Problem], source: str, overrides: Mapping[str, object]
+) -> Scenario:
+    """The scenario of a file; `overrides` replace top-level keys."""
+    return structs.replace(read_scenario(node, source, overrides, problems), text=text)
 
 
 def read_scenario(
-    root: Node, source: str, overrides: Mapping[str, Any], problems: list[Problem]
+    root: Node, source: str, overrides: Mapping[str, object], problems: list[Problem]
 ) -> Scenario:
     """The scenario of a tree; `problems`: those found before."""
     reading = TreeReader(source)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
@@ -19,6 +19,7 @@ from kcluster.config.files.tree import Scalar
 from kcluster.contract import Note
 from kcluster.events.render import note_values
 from kcluster.handle.cluster import Cluster
+from kcluster.json_types import JsonObject
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.loader import parse_action, read_action
 from kcluster.scenario.language.model import Step
@@ -70,7 +71,7 @@ class ActionAnswer(Struct, frozen=True):
     brokers: tuple[int, ...]
     is_undone: bool
     can_be_undone: bool
-    events: list[dict[str, Any]] = []
+    events: list[JsonObject] = []
 
 
 class ActionList(Struct, frozen=True):
@@ -83,7 +84,7 @@ class HealAnswer(Struct, frozen=True):
     """`events`: what happened until every replica was in sync again."""
 
     undone: list[int]
-    events: list[dict[str, Any]]
+    events: list[JsonObject]
 
 
 class _Taken(Struct):

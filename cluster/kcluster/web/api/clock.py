@@ -6,12 +6,13 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct, structs
 
 from kcluster.events.render import note_values
 from kcluster.handle.clock import ClockStatus
+from kcluster.json_types import JsonObject
 from kcluster.web.api.waiting import seconds
 from kcluster.web.call import ApiCall
 from kcluster.web.problems import wrong_value
@@ -44,7 +45,7 @@ class ClockAnswer(Struct, frozen=True):
     speed: float
     steppable: tuple[str, ...]
     complete: bool
-    event: dict[str, Any] | None = None
+    event: JsonObject | None = None
 
 
 @route("GET", "/v1/clusters/<id>/clock", answer=ClockAnswer, errors=(404, 409), runs=Runs.AT_ONCE)
@@ -77,7 +78,7 @@ def set_clock(call: ApiCall) -> ClockAnswer:
 
 
 def clock_answer(
-    status: ClockStatus, complete: bool, event: dict[str, Any] | None = None
+    status: ClockStatus, complete: bool, event: dict[str, object] | None = None
 ) -> ClockAnswer:
     """What is answered about a clock."""
     return ClockAnswer(**structs.asdict(status), complete=complete, event=event)

@@ -18,6 +18,7 @@ from kcluster.config.files.tree import Map, MapEntry, Node, Scalar
 from kcluster.config.topology.model import Topology, check_topology
 from kcluster.events.words import effect_text
 from kcluster.handle.cluster import Cluster
+from kcluster.json_types import JsonObject
 from kcluster.operations.status import BrokerStatus, PartitionStatus, ShapeStatus
 from kcluster.runs.directory import read_verdict, write_run
 from kcluster.scenario.language.schema import topology_schema
@@ -234,7 +235,7 @@ def delete_cluster(call: ApiCall) -> DeletedCluster:
     return DeletedCluster(held.id, run, outcome, reason)
 
 
-def saved_run(call: ApiCall, directory: str, path: str) -> tuple[Path, dict[str, Any]]:
+def saved_run(call: ApiCall, directory: str, path: str) -> tuple[Path, JsonObject]:
     """The run directory that was written, and the verdict in it; a refusal if it cannot be.
     `path`: of the directory in the request."""
     parent = place_of_runs(call.server.clusters.runs, directory, path)

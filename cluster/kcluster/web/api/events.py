@@ -7,7 +7,7 @@ Kafka: the controller's and the brokers' logs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
@@ -17,6 +17,7 @@ from kcluster.events import KINDS
 from kcluster.events.render import note_values
 from kcluster.events.words import sentence_of
 from kcluster.handle.cluster import Cluster
+from kcluster.json_types import JsonObject
 from kcluster.operations.status import NoteEntry
 from kcluster.web.call import ApiAnswer, ApiCall
 from kcluster.web.problems import PlacedProblem, bad_request
@@ -52,7 +53,7 @@ class EventAnswer(Struct, frozen=True):
     text: str
     sentence: str
     cause: tuple[int, int] | None
-    event: dict[str, Any]
+    event: JsonObject
 
 
 class EventList(Struct, frozen=True):

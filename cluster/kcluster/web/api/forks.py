@@ -6,13 +6,14 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct, structs
 
 from kcluster.config.files.tree import from_python
 from kcluster.handle.cluster import Cluster
+from kcluster.json_types import JsonObject
 from kcluster.runs.journal import Rows, rows_from
 from kcluster.runs.note_values import notes_values
 from kcluster.scenario.forking import fork_cluster
@@ -28,7 +29,7 @@ class ForkWanted(Struct, rename={"for_": "for"}):
     """What if."""
 
     actions: Annotated[
-        list[dict[str, Any] | str], Meta(description="The choice: actions of scenario files.")
+        list[JsonObject | str], Meta(description="The choice: actions of scenario files.")
     ]
     at_ms: Annotated[
         int | None, Meta(description="The moment, on the cluster's clock; without it, now.")
@@ -42,7 +43,7 @@ class FutureAnswer(Struct, frozen=True):
     """`rows`: those of the stream from the moment on; `problems`: actions that could not be
     performed in it."""
 
-    rows: dict[str, Any]
+    rows: JsonObject
     until_ms: int
     verdict: msgspec.Raw
     problems: tuple[str, ...]
@@ -79,7 +80,7 @@ def fork_cluster_at(call: ApiCall) -> ForkAnswer:
     )
 
 
-def read_steps(actions: list[dict[str, Any] | str]) -> list[Step]:
+def read_steps(actions: list[dict[str, object] | str]) -> list[Step]:
     """Actions as steps; a refusal with every problem and its path."""
     steps, problems = [], []
     for number, action in enumerate(actions):

@@ -15,12 +15,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from kcluster.json_types import JsonObject
 from kcluster.version import __version__
 from kcluster.web.call import YAML_TYPES, ApiAnswer, ApiCall
 from kcluster.web.problems import MEDIA_TYPE, ProblemDocument
 from kcluster.web.routes import JSON, ROUTES, Route, Runs, route
 
-Document = dict[str, Any]
+Document = JsonObject
 
 _REF: Final = "#/components/schemas/{name}"
 _ALWAYS: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.MISDIRECTED_REQUEST)
@@ -60,7 +61,7 @@ def openapi_text() -> bytes:
 
 def openapi() -> Document:
     """The document."""
-    structs: list[Any] = [ProblemDocument]
+    structs: list[object] = [ProblemDocument]
     for each in ROUTES:
         structs += [x for x in (each.body, each.answer) if is_struct(x)]
     _, schemas = msgspec.json.schema_components(dict.fromkeys(structs), ref_template=_REF)
@@ -86,7 +87,7 @@ def openapi() -> Document:
     }
 
 
-def is_struct(kind: Any) -> bool:
+def is_struct(kind: object) -> bool:
     """Whether it is a Struct, and so has a schema by its name."""
     return isinstance(kind, type) and issubclass(kind, Struct)
 

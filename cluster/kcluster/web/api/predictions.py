@@ -6,11 +6,12 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from kcluster.handle.cluster import Cluster
+from kcluster.json_types import JsonObject
 from kcluster.scenario.language.loader import parse_action
 from kcluster.scenario.predicting import question_values, questions
 from kcluster.web.call import ApiCall
@@ -80,7 +81,7 @@ def predict_action(call: ApiCall) -> QuestionList:
     )
 
 
-def question_answer(values: dict[str, Any], shown: bool) -> QuestionAnswer:
+def question_answer(values: JsonObject, shown: bool) -> QuestionAnswer:
     """A question for JSON."""
     kept = {key: value for key, value in values.items() if shown or key not in _SECRET}
     kept["choices"] = [ChoiceAnswer(**choice) for choice in values["choices"]]

@@ -29,8 +29,8 @@ _BACK_NS: Final = EPOCH_S * 1_000_000_000 - MONOTONIC_AT_START_NS
 _sleep: Final = time.sleep
 
 
-def _clock(real: Callable[[], Any], back_ns: int, is_ns: bool) -> Callable[[], Any]:
-    def read() -> Any:
+def _clock(real: Callable[[], object], back_ns: int, is_ns: bool) -> Callable[[], object]:
+    def read() -> object:
         scheduler = scheduler_here()
         if scheduler is None:
             return real()
@@ -59,11 +59,11 @@ def sleep(seconds: float) -> None:
     scheduler.sleep(until_us - scheduler.now_us, Waiting(WaitFor.TIME, f"{seconds:g} s"))
 
 
-def _of_now(real: Callable[..., Any], position: int) -> Callable[..., Any]:
+def _of_now(real: Callable[..., object], position: int) -> Callable[..., object]:
     """Wraps a function whose argument at `position` is a time, by default now."""
     takes_fields = real.__name__ in ("strftime", "asctime")
 
-    def convert(*arguments: Any) -> Any:
+    def convert(*arguments: object) -> object:
         scheduler = scheduler_here()
         is_now = len(arguments) <= position or arguments[position] is None
         if scheduler is None or not is_now:
@@ -106,14 +106,14 @@ def methods_taken() -> list[Replacement]:
     taken = {}
     for method in gc.get_referrers(*classes):
         if isinstance(method, BuiltinMethodType) and method.__name__ in _TAKEN:
-            owner: Any = method.__self__
+            owner: object = method.__self__
             if isinstance(owner, type) and owner in known:
                 taken[id(method)] = Replacement(method, _asking_class(owner, method.__name__))
     return list(taken.values())
 
 
-def _asking_class(cls: type, name: str) -> Callable[..., Any]:
-    def ask(*arguments: Any, **keywords: Any) -> Any:
+def _asking_class(cls: type, name: str) -> Callable[..., object]:
+    def ask(*arguments: object, **keywords: object) -> object:
         return getattr(cls, name)(*arguments, **keywords)
 
     ask.__name__ = name
@@ -131,14 +131,14 @@ def replace_calendar(undo: ExitStack) -> None:
             return real_now(tz) if cls is calendar.datetime else _as(cls, real_now(tz))
         return cls.fromtimestamp(scheduler.read_clock_ns() / 1e9, tz)
 
-    def utcnow(cls: Any) -> Any:
+    def utcnow(cls: Any) -> object:
         scheduler = scheduler_here()
         if scheduler is None:
             return real_utcnow() if cls is calendar.datetime else _as(cls, real_utcnow())
         now_s = scheduler.read_clock_ns() / 1e9
         return cls.fromtimestamp(now_s, calendar.UTC).replace(tzinfo=None)
 
-    def today(cls: Any) -> Any:
+    def today(cls: Any) -> object:
         scheduler = scheduler_here()
         if scheduler is None:
             return real_today() if cls is calendar.date else cls.fromtimestamp(time.time())

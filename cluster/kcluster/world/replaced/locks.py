@@ -14,14 +14,13 @@ from __future__ import annotations
 import _thread
 import queue
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import FrameType
 from typing import Any, Final
 
 from kcluster.world.active import scheduler_here, scheduler_of_process, thread_here
-from kcluster.world.holders import is_untouched
+from kcluster.world.callers import CONDITION_WAIT, IMPORT_SYSTEM, IS_OWNED, THREAD_POOL, is_tool
 from kcluster.world.lines import LONGEST_REAL_WAIT_S
 from kcluster.world.replacing import set_in_builtin_type
 from kcluster.world.scheduler import WorldThread
@@ -36,10 +35,6 @@ _acquire_restore: Final = _RLOCK._acquire_restore
 _is_owned: Final = _RLOCK._is_owned
 _get: Final[Any] = queue.SimpleQueue.get
 _put: Final[Any] = queue.SimpleQueue.put
-
-_IMPORTS: Final = sys.modules["_frozen_importlib"].__name__
-_IS_OWNED: Final = vars(threading.Condition)["_is_owned"].__code__
-_WAIT: Final = threading.Condition.wait.__code__
 
 Acquire = Callable[..., bool]
 
@@ -71,7 +66,7 @@ def _put_in(undo: ExitStack, owner: type, names: dict[str, Any]) -> None:
 def _acquire_of(kind: Any) -> Acquire:
     real = kind.acquire
 
-    def acquire(lock: Any, blocking: bool = True, timeout: float = -1) -> bool:
+    def acquire(lock: object, blocking: bool = True, timeout: float = -1) -> bool:
         thread = thread_here()
         if thread is None:
             return _by_others(real, lock, blocking, timeout)
@@ -80,8 +75,10 @@ def _acquire_of(kind: Any) -> Acquire:
             if not blocking or timeout < 0:
                 return bool(real(lock, blocking, timeout))  # a ValueError
             blocking = timeout > 0
-        if blocking and scheduler.is_random and not _is_of_tool(sys._getframe(1)):
-            scheduler.may_switch()
+        if blocking and scheduler.is_random:
+            caller = sys._getframe(1)
+            if not (IMPORT_SYSTEM.is_at(caller) or is_tool(caller)):
+                scheduler.may_switch()
         reserved = scheduler.lines.reserved
         if (not reserved or lock not in reserved) and real(lock, False):
             return True
@@ -94,28 +91,16 @@ def _acquire_of(kind: Any) -> Acquire:
     return acquire
 
 
-def _is_of_tool(caller: FrameType) -> bool:
-    """Whether a tool that watches the program, such as coverage, takes a lock of its own, or the
-    interpreter the lock of a module.  Such a lock has no part in the interleaving."""
-    name = caller.f_globals.get("__name__")
-    return name == _IMPORTS or is_untouched(name)
-
-
 def _is_look(caller: FrameType) -> bool:
-    """Whether code that did not get a lock only looks whether it is free: conditions test whether
-    they own their lock, pools whether a thread is idle, and neither repeats it."""
-    if caller.f_code is _IS_OWNED:
+    """Whether code that did not get a lock only looks whether it is free, and may repeat it."""
+    if IS_OWNED.is_at(caller):
         return False
-    if caller.f_code is _WAIT and caller.f_back is not None:  # called by Semaphore.acquire
-        return not _is_pool(caller.f_back.f_back)
+    if CONDITION_WAIT.is_at(caller) and caller.f_back is not None:  # called by Semaphore.acquire
+        return not THREAD_POOL.is_at(caller.f_back.f_back)
     return True
 
 
-def _is_pool(caller: FrameType | None) -> bool:
-    return caller is not None and caller.f_globals.get("__name__") == "concurrent.futures.thread"
-
-
-def _wait(real: Acquire, lock: Any, thread: WorldThread, timeout: float) -> bool:
+def _wait(real: Acquire, lock: object, thread: WorldThread, timeout: float) -> bool:
     scheduler, lines = thread.scheduler, thread.scheduler.lines
     if lock in lines.by_others and real(lock, True, LONGEST_REAL_WAIT_S):
         return True
@@ -139,7 +124,7 @@ def _wait(real: Acquire, lock: Any, thread: WorldThread, timeout: float) -> bool
             scheduler.pass_on(lock)
 
 
-def _by_others(real: Acquire, lock: Any, blocking: bool, timeout: float) -> bool:
+def _by_others(real: Acquire, lock: object, blocking: bool, timeout: float) -> bool:
     """Acquire a lock in a thread outside of the world."""
     scheduler = scheduler_of_process()
     if scheduler is None:
@@ -152,15 +137,15 @@ def _by_others(real: Acquire, lock: Any, blocking: bool, timeout: float) -> bool
     return is_mine
 
 
-def _is_never(lock: Any) -> bool:
+def _is_never(lock: object) -> bool:
     return False
 
 
-def _release_of(kind: Any, is_still_held: Callable[[Any], bool]) -> Callable[..., None]:
+def _release_of(kind: Any, is_still_held: Callable[[object], bool]) -> Callable[..., None]:
     """The replacement of `release`, and of `__exit__`, which is called with an error's values."""
     real = kind.release
 
-    def release(lock: Any, *error: object) -> None:
+    def release(lock: object, *error: object) -> None:
         real(lock)
         scheduler = scheduler_of_process()
         if scheduler is None:
@@ -179,7 +164,7 @@ def _release_of(kind: Any, is_still_held: Callable[[Any], bool]) -> Callable[...
     return release
 
 
-def _release_save_here(lock: Any) -> Any:
+def _release_save_here(lock: object) -> Any:
     state = _release_save(lock)
     scheduler = scheduler_here()
     if scheduler is not None:
@@ -187,10 +172,10 @@ def _release_save_here(lock: Any) -> Any:
     return state
 
 
-def _acquire_restore_by(acquire: Acquire) -> Callable[[Any, Any], None]:
+def _acquire_restore_by(acquire: Acquire) -> Callable[[object, object], None]:
     release = _RLOCK.release
 
-    def restore(lock: Any, state: Any) -> None:
+    def restore(lock: object, state: object) -> None:
         if scheduler_here() is not None:
             acquire(lock)
             release(lock)
@@ -202,7 +187,7 @@ def _acquire_restore_by(acquire: Acquire) -> Callable[[Any, Any], None]:
 # ------------------------------------------------------------------------------------ queues
 
 
-def get(items: Any, block: bool = True, timeout: float | None = None) -> Any:
+def get(items: object, block: bool = True, timeout: float | None = None) -> Any:
     """Replaces queue.SimpleQueue.get."""
     scheduler = scheduler_here()
     if scheduler is None:
@@ -219,7 +204,7 @@ def get(items: Any, block: bool = True, timeout: float | None = None) -> Any:
             caller: FrameType | None = sys._getframe(1)
             if caller is not None and caller.f_code is get_nowait.__code__:
                 caller = caller.f_back
-            if not block and not _is_pool(caller):
+            if not block and not THREAD_POOL.is_at(caller):
                 scheduler.polled()
             if not block or (deadline_us is not None and scheduler.now_us >= deadline_us):
                 raise
@@ -230,12 +215,12 @@ def get(items: Any, block: bool = True, timeout: float | None = None) -> Any:
             scheduler.lines.leave(items, thread)
 
 
-def get_nowait(items: Any) -> Any:
+def get_nowait(items: object) -> Any:
     """Replaces queue.SimpleQueue.get_nowait."""
     return get(items, False)
 
 
-def put(items: Any, item: Any, block: bool = True, timeout: float | None = None) -> None:
+def put(items: object, item: object, block: bool = True, timeout: float | None = None) -> None:
     """Replaces queue.SimpleQueue.put."""
     _put(items, item)
     scheduler = scheduler_here()
@@ -244,6 +229,6 @@ def put(items: Any, item: Any, block: bool = True, timeout: float | None = None)
         scheduler.wake(thread)
 
 
-def put_nowait(items: Any, item: Any) -> None:
+def put_nowait(items: object, item: object) -> None:
     """Replaces queue.SimpleQueue.put_nowait."""
     put(items, item)

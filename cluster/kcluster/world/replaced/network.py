@@ -40,7 +40,7 @@ def select(readers: Any, writers: Any, others: Any, timeout: float | None = None
     return selecting.select(readers, writers, others, timeout)
 
 
-def poll(*ignored: Any) -> Any:
+def poll(*ignored: object) -> Any:
     """Replaces select.poll.  Code that holds it as an attribute of a class calls it with `self`."""
     return _poll() if scheduler_here() is None else selecting.WorldPoll()
 
@@ -80,14 +80,14 @@ PAIRS: Final = (
 )
 
 
-def _socket(cls: Any, *arguments: Any, **keywords: Any) -> Any:
+def _socket(cls: Any, *arguments: object, **keywords: object) -> object:
     """Replaces socket.socket.__new__; makes a subclass for the world's threads."""
     if scheduler_here() is None or cls is not RealSocket:
         return _new_socket(cls, *arguments, **keywords)
     return WorldSocket.__new__(WorldSocket)
 
 
-def _selector(cls: Any, *arguments: Any, **keywords: Any) -> Any:
+def _selector(cls: Any, *arguments: object, **keywords: object) -> object:
     return object.__new__(cls) if scheduler_here() is None else selecting.WorldSelector()
 
 

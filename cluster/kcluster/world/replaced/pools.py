@@ -39,7 +39,7 @@ def let_pools_wait(module: ModuleType, undo: ExitStack) -> None:
         if world_here() is not None:
             pool._ctx = _Context
 
-    def wait_here(sentinels: Any, changes: Any, timeout: float | None = None) -> None:
+    def wait_here(sentinels: object, changes: object, timeout: float | None = None) -> None:
         if not isinstance(changes, _Changes):
             wait(sentinels, changes, timeout)
             return

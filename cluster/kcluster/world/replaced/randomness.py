@@ -39,7 +39,7 @@ def seed(self: random.Random, a: Any = None, version: int = 2) -> None:
     _seed(self, a, version)
 
 
-def seed_of_all(a: Any = None, version: int = 2) -> None:
+def seed_of_all(a: object = None, version: int = 2) -> None:
     """Replaces random.seed."""
     seed(random._inst, a, version)
 

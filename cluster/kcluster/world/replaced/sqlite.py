@@ -98,7 +98,7 @@ def _functions() -> Iterator[_Replaced]:
             yield _Replaced(table, "time_in_ms", table.time_in_ms, _asking(real))
 
 
-def _sleeping(real: Any) -> Any:
+def _sleeping(real: Any) -> object:
     def sleep(table: int, duration_us: int) -> int:
         scheduler = scheduler_here()
         if scheduler is None:
@@ -109,7 +109,7 @@ def _sleeping(real: Any) -> Any:
     return _Sleep(sleep)
 
 
-def _asking(real: Any) -> Any:
+def _asking(real: Any) -> object:
     def ask(table: int, time_ms: Any) -> int:
         scheduler = scheduler_here()
         if scheduler is None:

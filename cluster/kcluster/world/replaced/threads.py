@@ -35,7 +35,7 @@ def start_new_thread(function: Callable[..., object], arguments: Any, keywords: 
     return scheduler.spawn(function, arguments, keywords or {}).ident
 
 
-def register(function: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Any:
+def register(function: Callable[..., object], /, *arguments: object, **keywords: object) -> Any:
     """Replaces atexit.register; the world makes the calls of its threads at its end."""
     world = world_here()
     if world is None:
@@ -44,7 +44,7 @@ def register(function: Callable[..., Any], /, *arguments: Any, **keywords: Any) 
     return function
 
 
-def unregister(function: Callable[..., Any]) -> None:
+def unregister(function: Callable[..., object]) -> None:
     """Replaces atexit.unregister."""
     world = world_here()
     if world is not None:
@@ -104,7 +104,7 @@ else:
                 self._ended.release()
 
     def start_joinable_thread(
-        function: Callable[[], object], handle: Any = None, daemon: bool = True
+        function: Callable[[], object], handle: object = None, daemon: bool = True
     ) -> Any:
         """Replaces _thread.start_joinable_thread."""
         scheduler = scheduler_here()

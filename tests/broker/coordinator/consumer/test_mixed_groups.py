@@ -122,7 +122,7 @@ def test_upgrade__requests_that_wait_are_answered_with_a_rebalance() -> None:
     broker = fresh_broker()
     classic_group(broker)
     waiting = ClassicMember(broker, protocols={"range": subscription()}).join()
-    assert waiting.joined is None
+    assert waiting.is_joining
     ModernMember(broker, "new").join()
     assert waiting.joined.error_code == ErrorCode.REBALANCE_IN_PROGRESS
 

@@ -120,10 +120,11 @@ def test_any_order__the_coordinator_knows_what_its_log_holds(seed: int) -> None:
             before = broker.coordinator.group("g")
             broker = restarted(broker, group_initial_rebalance_delay_ms=0)
             assert facts(broker.coordinator.group("g")) == facts(before)
-            for one in (*modern, *classic):
-                one.broker = broker
-                if isinstance(one, Consumer):
-                    one.joining = one.syncing = None
+            for member in modern:
+                member.broker = broker
+            for consumer in classic:
+                consumer.broker = broker
+                consumer.joining = consumer.syncing = None
             check(broker)
     settle_all(broker, modern[:3])
 

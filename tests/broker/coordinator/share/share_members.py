@@ -134,7 +134,7 @@ class ShareGroupMember:
     def beat(self, **more: Any) -> str:
         """A heartbeat; the error's name."""
         body = m.ShareGroupHeartbeatRequest(
-            **{"group_id": GROUP, "member_id": self.member_id, "member_epoch": self.epoch} | more
+            group_id=GROUP, member_id=self.member_id, member_epoch=self.epoch, **more
         )
         answer = self.answer = self.rig.ask_group(ApiKey.SHARE_GROUP_HEARTBEAT, body)
         if not answer.error_code:

@@ -42,7 +42,7 @@ def test_assignor__more_partitions_than_members() -> None:
 
 
 def test_assignor__more_members_than_partitions_share_them() -> None:
-    members = {f"m{one}": (A,) for one in range(4)}
+    members: dict[str, tuple[bytes, ...]] = {f"m{one}": (A,) for one in range(4)}
     found = assign(members, {A: 2})
     assert sorted(found.values()) == [["a0"], ["a0"], ["a1"], ["a1"]]
 

@@ -85,7 +85,7 @@ def check(group: StreamsGroup) -> None:
         held = member.progress.assigned.with_more(member.progress.pending_revocation)
         active.update(held.active.keys())
         for task in (*held.active, *held.standby):
-            roles[member.details.process_id, task] += 1
+            roles[member.process_id, task] += 1
     assert all(count == 1 for count in active.values()), active
     assert group.target_epoch <= group.epoch
 

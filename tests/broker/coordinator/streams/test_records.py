@@ -7,17 +7,11 @@ from struct import unpack_from
 import pytest
 
 from kcluster.broker.coordinator.group_log import LogRecord
+from kcluster.broker.coordinator.streams.group import StreamsGroup
 from kcluster.broker.coordinator.streams.reconciliation import StreamsMemberState
-from kcluster.broker.coordinator.streams.records import (
-    READERS,
-    StreamsGroupRecord,
-    StreamsMemberRecord,
-    StreamsMemberTargetRecord,
-    StreamsProgressRecord,
-    StreamsTargetRecord,
-    StreamsTopologyRecord,
-)
+from kcluster.broker.coordinator.streams.records import READERS
 from kcluster.broker.coordinator.streams.tasks import Task
+from tests.broker.coordinator.group_broker import fresh_broker
 
 GROUP = "000d72656331373935333336323937"
 CONFIGS = "1902156e756d2e7374616e6462792e7265706c69636173023000"
@@ -68,41 +62,46 @@ def test_streams_records__read_and_write_what_kafka_wrote(name: str) -> None:
     assert record.encode() == (bytes.fromhex(key), None if value is None else bytes.fromhex(value))
 
 
+def group_of(*names: str) -> StreamsGroup:
+    """A group that has replayed these records."""
+    shard = next(iter(fresh_broker().coordinator.shards.values()))
+    group = StreamsGroup(bytes.fromhex(GROUP)[2:].decode(), shard)
+    for name in names:
+        group.replay(read(name))
+    return group
+
+
 def test_streams_records__say_what_they_say() -> None:
-    group = read("a group whose topology is validated")
-    assert isinstance(group, StreamsGroupRecord)
-    assert group.state is not None
-    assert group.state.epoch == 3
-    assert group.state.assignment_configs == (("num.standby.replicas", "0"),)
-    member = read("a member with all its details")
-    assert isinstance(member, StreamsMemberRecord)
-    assert member.details is not None
-    assert member.details.client_tags == (("b", "2"), ("z", "1"))
-    topology = read("a topology")
-    assert isinstance(topology, StreamsTopologyRecord)
-    assert topology.topology is not None
-    assert [each.subtopology_id for each in topology.topology.subtopologies] == ["0", "1"]
-    target = read("a target")
-    assert isinstance(target, StreamsMemberTargetRecord)
-    assert target.tasks is not None
-    assert target.tasks.active == {Task("0", 0), Task("0", 2), Task("1", 1)}
-    epoch = read("the epoch of the target")
-    assert isinstance(epoch, StreamsTargetRecord)
-    assert epoch.metadata is not None
-    assert epoch.metadata.epoch == 4
-    progress = read("a member that has to give tasks back")
-    assert isinstance(progress, StreamsProgressRecord)
-    assert progress.progress is not None
-    assert progress.progress.state is StreamsMemberState.UNREVOKED_TASKS
-    assert progress.progress.assigned.active == {Task("0", 0): 4, Task("1", 1): 4}
-    assert progress.progress.pending_revocation.active == {Task("0", 2): 4}
+    group = group_of(*SEEN)
+    assert (group.epoch, group.validated_topology_epoch, group.target_epoch) == (3, 0, 4)
+    assert group.assignment_configs == (("num.standby.replicas", "0"),)
+    assert group.topology is not None
+    assert [each.subtopology_id for each in group.topology.subtopologies] == ["0", "1"]
+    assert group.targets["a"].active == {Task("0", 0), Task("0", 2), Task("1", 1)}
+    assert list(group.members) == ["a"]
+    member = group.members["a"]
+    assert member.client_tags == (("b", "2"), ("z", "1"))
+    progress = member.progress
+    assert progress.state is StreamsMemberState.UNREVOKED_TASKS
+    assert progress.assigned.active == {Task("0", 0): 4, Task("1", 1): 4}
+    assert progress.pending_revocation.active == {Task("0", 2): 4}
+
+
+def test_streams_records__a_group_writes_what_it_has_read() -> None:
+    group = group_of(*SEEN)
+    member = group.members["a"]
+    assert group.topology is not None
+    assert group.epoch_record(3, group.metadata_hash) == read("a group whose topology is validated")
+    assert group.member_record(member) == read("a member with all its details")
+    assert group.current_record(member) == read("a member that has to give tasks back")
+    assert group.target_record("a", group.targets["a"]) == read("a target")
+    assert group.topology_record(group.topology) == read("a topology")
 
 
 def test_streams_records__without_epochs_a_task_has_the_epoch_of_its_member() -> None:
     # A record of Kafka 4.2 or older: tagged field 0 of each entry is missing.
     key = bytes.fromhex(f"0016{GROUP}000161")
     value = bytes.fromhex("0000 00000004 00000003 01 02 0230 02 00000000 00 01 01 01 01 01 00")
-    record = READERS[22](key, value)
-    assert isinstance(record, StreamsProgressRecord)
-    assert record.progress is not None
-    assert record.progress.assigned.active == {Task("0", 0): 4}
+    group = group_of("a member with all its details")
+    group.replay(READERS[22](key, value))
+    assert group.members["a"].progress.assigned.active == {Task("0", 0): 4}

@@ -44,6 +44,7 @@ def described(
     broker: GroupBroker, group: str = "g"
 ) -> m.StreamsGroupDescribeResponse.DescribedGroup:
     (one,) = broker.call(m.StreamsGroupDescribeRequest([group])).groups
+    assert isinstance(one, m.StreamsGroupDescribeResponse.DescribedGroup)
     return one
 
 

@@ -41,7 +41,7 @@ class TransactionRig(Simulated):
     @property
     def coordinator(self) -> int:
         """The broker that coordinates transactions."""
-        return self.partition(TRANSACTION_STATE_TOPIC).leader
+        return self.leader_of(TRANSACTION_STATE_TOPIC)
 
     @property
     def topic_id(self) -> bytes:
@@ -52,7 +52,7 @@ class TransactionRig(Simulated):
 
     @property
     def group_coordinator(self) -> int:
-        return self.partition(GROUP_METADATA_TOPIC).leader
+        return self.leader_of(GROUP_METADATA_TOPIC)
 
     def producer(self, transactional_id: str = "t", v2: bool = False) -> RawProducer:
         return RawProducer(self, transactional_id, v2)
@@ -105,7 +105,8 @@ class TransactionRig(Simulated):
         (shard,) = node.transactions.shards.values()
         known = shard.transactions[producer.transactional_id]
         aged = replace(known, producer_epoch=epoch)
-        shard.write(producer.transactional_id, aged, ignore_outcome, self.now_ms)
+        record = shard.record_of(producer.transactional_id, aged)
+        shard.append([record], ignore_outcome, self.now_ms)
         producer.epoch = epoch
         self.wait(lambda: not shard.pending)
 

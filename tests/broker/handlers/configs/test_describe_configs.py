@@ -8,7 +8,7 @@ import pytest
 
 from kcluster.config.kafka.catalog import broker_catalog, internal_configs
 from kcluster.config.kafka.definitions import TOPIC_CONFIGS
-from kcluster.metadata.records import ConfigRecord
+from kcluster.metadata.records import ConfigRecord, MetadataRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -34,6 +34,7 @@ def describe(
     request = m.DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms)
     response = one.ask(ApiKey.DESCRIBE_CONFIGS, version, request)
     (result,) = response.results
+    assert isinstance(result, m.DescribeConfigsResponse.DescribeConfigsResult)
     assert (result.resource_type, result.resource_name) == (kind, name)
     return result
 
@@ -265,8 +266,10 @@ def test_describe_configs__an_internal_config_shows_where_it_is_set() -> None:
 
 
 def test_describe_configs__a_group_has_the_brokers_defaults() -> None:
-    own = [ConfigRecord(GROUP, "g", "consumer.session.timeout.ms", "50000")]
-    for_all = [ConfigRecord(BROKER, "", "group.consumer.assignment.interval.ms", "2000")]
+    own: list[MetadataRecord] = [ConfigRecord(GROUP, "g", "consumer.session.timeout.ms", "50000")]
+    for_all: list[MetadataRecord] = [
+        ConfigRecord(BROKER, "", "group.consumer.assignment.interval.ms", "2000")
+    ]
     one = OneBroker(BASE, own + for_all)
     of = entry(one, GROUP, "g", "consumer.session.timeout.ms")
     assert (of.value, of.config_source) == ("50000", 8)
@@ -291,7 +294,10 @@ def test_describe_configs__a_stored_interval_beyond_the_brokers_bounds_is_capped
     config: dict[str, Any] = {
         f"group_{kind}_{w}_assignment_interval_ms": number for w, number in bounds.items()
     }
-    for_all = [ConfigRecord(BROKER, "", name, stored), ConfigRecord(GROUP, "g", own, "13000")]
+    for_all: list[MetadataRecord] = [
+        ConfigRecord(BROKER, "", name, stored),
+        ConfigRecord(GROUP, "g", own, "13000"),
+    ]
     one = OneBroker(BASE + for_all, **config)
     of = entry(one, BROKER, "1", name)
     assert (of.value, of.config_source) == (in_force, 3)

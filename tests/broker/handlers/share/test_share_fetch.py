@@ -174,7 +174,8 @@ def test_a_duration_begins_with_the_records_of_that_time() -> None:
 
 
 def test_a_read_committed_group_sees_neither_open_nor_aborted_transactions() -> None:
-    broker = shared(**{"transaction.partition.verification.enable": False})
+    unverified: dict[str, Any] = {"transaction.partition.verification.enable": False}
+    broker = shared(**unverified)
     configure(broker, "share.isolation.level", "read_committed")
     broker.produce(batch(b"v"))
     in_transaction: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "transactional": True}

@@ -19,7 +19,7 @@ def block(start: int, length: int = 1000) -> m.AllocateProducerIdsResponse:
     return m.AllocateProducerIdsResponse(producer_id_start=start, producer_id_len=length)
 
 
-def init(one: OneBroker, version: int = 4, **fields: object) -> m.InitProducerIdResponse | None:
+def init(one: OneBroker, version: int = 4, **fields: Any) -> m.InitProducerIdResponse | None:
     values: dict[str, Any] = {
         "transactional_id": None,
         "producer_id": -1,
@@ -108,7 +108,7 @@ def test_producer_ids__an_old_id_of_an_idempotent_producer_gets_a_new_one(
     ],
 )
 def test_producer_ids__requests_that_get_no_id(
-    supplied: OneBroker, fields: dict[str, object], error: ErrorCode
+    supplied: OneBroker, fields: dict[str, Any], error: ErrorCode
 ) -> None:
     response = init(supplied, **fields)
     assert response is not None

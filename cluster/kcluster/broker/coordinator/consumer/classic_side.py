@@ -21,9 +21,8 @@ from kcluster.broker.coordinator.classic_calls import (
     refuse_join,
     reply_join,
 )
-from kcluster.broker.coordinator.consumer.change import MemberChange, refuse_if_full
 from kcluster.broker.coordinator.consumer.group import ConsumerGroup
-from kcluster.broker.coordinator.consumer.heartbeat import known_member
+from kcluster.broker.coordinator.consumer.heartbeat import ConsumerChange
 from kcluster.broker.coordinator.consumer.member import (
     ConsumerMember,
     ConsumerMemberState,
@@ -39,10 +38,13 @@ from kcluster.broker.coordinator.consumer.migration import (
     protocols_of,
 )
 from kcluster.broker.coordinator.consumer.regexes import RegexChange, change_regex
-from kcluster.broker.coordinator.modern.group import GroupRefusal
+from kcluster.broker.coordinator.interface import CoordinatorResult, RequestRefused
+from kcluster.broker.coordinator.modern.heartbeat import known_member, refuse_if_full
 from kcluster.broker.coordinator.modern.refusals import known_static_member
+from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS
 from kcluster.contract import Request
 from kcluster.events.clients import Departure
+from kcluster.events.rebalance_reasons import Leaver, MembersLeft
 from kcluster.protocol import messages as m
 from kcluster.protocol.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
@@ -193,7 +195,7 @@ class ConsumerGroupClassicSide:
             member = known_static_member(
                 self.group.static_member(instance_id), instance_id, member_id
             )
-        if isinstance(member, GroupRefusal):
+        if isinstance(member, RequestRefused):
             return member.error
         if not member.is_classic:
             return ErrorCode.UNKNOWN_MEMBER_ID
@@ -208,7 +210,7 @@ class ConsumerGroupClassicSide:
             found = self._leaver(leaver)
             if isinstance(found, ConsumerMember):
                 gone[found.member_id] = found
-            error = found.error if isinstance(found, GroupRefusal) else ErrorCode.NONE
+            error = found.error if isinstance(found, RequestRefused) else ErrorCode.NONE
             answers.append(leave_answer(leaver, error))
         outcome = ErrorCode.NONE
 
@@ -216,11 +218,13 @@ class ConsumerGroupClassicSide:
             nonlocal outcome
             outcome = error
 
-        if gone and not self.group.remove(list(gone.values()), Departure.LEFT, settled, now_ms):
-            return outcome
-        return answers
+        if not gone:
+            return answers
+        events = [self.group.left(member_id, Departure.LEFT) for member_id in gone]
+        removal = self.group.decide_removal(list(gone.values()), events, None, now_ms)
+        return answers if self.group.carry_out(removal, now_ms, settled) else outcome
 
-    def _leaver(self, leaver: MemberIdentity) -> ConsumerMember | GroupRefusal:
+    def _leaver(self, leaver: MemberIdentity) -> ConsumerMember | RequestRefused:
         instance_id = leaver.group_instance_id
         if instance_id is None:
             return known_member(self.group, leaver.member_id)
@@ -232,7 +236,7 @@ class ConsumerGroupClassicSide:
         )
 
 
-class ClassicJoin(MemberChange):
+class ClassicJoin(ConsumerChange):
     """One JoinGroup that is not refused."""
 
     def __init__(
@@ -245,8 +249,8 @@ class ClassicJoin(MemberChange):
         self.call = call
         self.subscription = subscription
         image = group.broker.image
-        owned = assignment_by_id(getattr(subscription, "owned_partitions", ()), image)
-        super().__init__(group, (), owned, now_ms)
+        super().__init__(group, (), now_ms)
+        self.owned = assignment_by_id(getattr(subscription, "owned_partitions", ()), image)
 
     def find(self, member_id: str) -> ConsumerMember | ErrorCode:
         """The member as it was; a new one if it is new."""
@@ -257,7 +261,7 @@ class ClassicJoin(MemberChange):
             static = known_static_member(
                 group.static_member(call.instance_id), call.instance_id, member_id
             )
-            return static.error if isinstance(static, GroupRefusal) else static
+            return static.error if isinstance(static, RequestRefused) else static
         previous = group.static_member(call.instance_id)
         if previous is None:
             return ConsumerMember(member_id)
@@ -266,21 +270,19 @@ class ClassicJoin(MemberChange):
     def apply(self, member: ConsumerMember) -> None:
         """Write the member's next step; then answer."""
         group, call = self.group, self.call
+        self.is_new = member.member_id not in group.members
         replaced = group.static_member(call.instance_id)
         updated = self._updated(member)
         names_changed = self.update_member(member, updated)
         regex_change = change_regex(group, member, updated, self.records)
-        assert not isinstance(regex_change, GroupRefusal), regex_change  # it has no expression
+        assert not isinstance(regex_change, RequestRefused), regex_change  # it has no expression
         changed = names_changed or regex_change is not RegexChange.NONE
         self.update_epoch(member, updated, changed)
-        others = [] if replaced is None else [replaced]
-        if replaced is not None and can_downgrade(
-            [*(one for one in group.members.values() if one is not replaced), updated],
-            (),
-            group.broker.config,
-        ):
-            self._downgrade(updated, others, changed)
-            return
+        if replaced is not None:
+            others = [one for one in group.members.values() if one is not replaced]
+            if can_downgrade([*others, updated], (), group.broker.config):
+                self._downgrade(updated, replaced, others, changed)
+                return
         target_epoch, target = self.update_target(member, updated)
         reconciled = self.reconcile(updated, target_epoch, target, changed)
         assert isinstance(reconciled, ConsumerMember), reconciled
@@ -291,21 +293,26 @@ class ClassicJoin(MemberChange):
         if group.write(self.records, settled, self.now_ms):
             # DIFFERS: Kafka sets these timers when the write is committed; a member whose write
             # timed out has no session there, and stays for ever if it does not come back.
-            self.note(reconciled)
+            self.note_written(reconciled)
             group.timers.end_of_member("join", reconciled.member_id)
             group.start_session(reconciled.member_id, self.now_ms)
             ends_ms = self.now_ms + call.rebalance_timeout_ms
             group.fence_at("sync", reconciled.member_id, ends_ms)
 
     def _downgrade(
-        self, updated: ConsumerMember, replaced: list[ConsumerMember], changed: bool
+        self,
+        updated: ConsumerMember,
+        replaced: ConsumerMember,
+        others: list[ConsumerMember],
+        changed: bool,
     ) -> None:
         """The last member of the other protocol is replaced: all are classic again."""
         group = self.group
-        is_stale = group.target_epoch < self.epoch
-        if not is_stale:
-            (previous,) = replaced
-            target = group.targets.get(previous.member_id, {})
+        target = group.targets.get(replaced.member_id, NO_PARTITIONS)
+        rebalances = None
+        if group.target_epoch < self.epoch:
+            rebalances = MembersLeft((Leaver(replaced.member_id),))
+        else:
             reconciled = self.reconcile(updated, group.target_epoch, target, changed)
             assert isinstance(reconciled, ConsumerMember), reconciled
             updated = reconciled
@@ -313,7 +320,10 @@ class ClassicJoin(MemberChange):
         def settled(error: ErrorCode, _at_ms: int) -> None:
             self._answer(updated, error)
 
-        group.downgrade(self.records, replaced, updated, self.epoch, is_stale, settled, self.now_ms)
+        targets = {**group.targets, updated.member_id: target}
+        classic = group.downgrade([*others, updated], targets, self.epoch, rebalances, self.now_ms)
+        records = [*self.records, *classic.records]
+        group.carry_out(CoordinatorResult(records, None, classic.on_written), self.now_ms, settled)
 
     def _updated(self, member: ConsumerMember) -> ConsumerMember:
         call = self.call

@@ -1,132 +1,136 @@
 """ConsumerGroupHeartbeat: what one heartbeat changes.
 
-Owns: the order of checks, and the decision: the records to write and the answer.  Never: changes
-the group (the records do, when they are replayed).
-Kafka: GroupMetadataManager.consumerGroupHeartbeat, consumerGroupLeave; KIP-848.
-
-    1 the member        it joins, changes, or is refused
-    2 the group epoch   increases with a change of subscription, or of the topics' metadata
-    3 the target        is computed for a new group epoch, once per assignment interval
-    4 the assignment    of this member goes a step towards the target (reconcile.py)
+Owns: the steps of modern/heartbeat.py for a consumer group, and the answer.  A classic JoinGroup
+(classic_side.py) takes them too.  Never: changes the group (the records do, when they are
+replayed).
+Kafka: GroupMetadataManager.consumerGroupHeartbeat, classicGroupJoinToConsumerGroup,
+updateSubscriptionMetadata, maybeUpdateTargetAssignment, maybeReconcile; KIP-848.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from kcluster.broker.coordinator.consumer.change import MemberChange, refuse_if_full
 from kcluster.broker.coordinator.consumer.group import ConsumerGroup
-from kcluster.broker.coordinator.consumer.member import (
-    NONE_ASSIGNED,
-    AssignedPartitions,
-    ConsumerMember,
-)
+from kcluster.broker.coordinator.consumer.member import AssignedPartitions, ConsumerMember
+from kcluster.broker.coordinator.consumer.reconcile import Destination, Owned, reconcile
+from kcluster.broker.coordinator.consumer.records import ConsumerGroupPartitionMetadata
 from kcluster.broker.coordinator.consumer.regexes import RegexChange, change_regex, resolve_if_due
-from kcluster.broker.coordinator.group_log import LogRecord
-from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH, GroupRefusal
-from kcluster.broker.coordinator.modern.refusals import (
-    fenced_epoch,
-    known_static_member,
-    unknown_member,
+from kcluster.broker.coordinator.interface import CoordinatorResult, RequestRefused
+from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, ToJoin
+from kcluster.broker.coordinator.modern.heartbeat import (
+    Heartbeat,
+    MemberChange,
+    decide_leave,
+    refuse_if_full,
 )
+from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
-from kcluster.protocol.errors import ErrorCode
 
 NO_TIMEOUT: Final = -1
 
 
-class Decided(Struct):
-    """What to write, and the answer when it is committed."""
+class ConsumerChange(MemberChange[ConsumerGroup, ConsumerMember, Assignment]):
+    """The steps of a request of a member, whatever protocol it speaks."""
 
-    records: list[LogRecord]
-    answer: m.ConsumerGroupHeartbeatResponse
-    member: ConsumerMember | None = None
-    """The member afterwards; None: it left, so no session is to be started."""
-    leaver: ConsumerMember | None = None
-    """The member to be removed."""
-    is_reconciled: bool = False
-    """Whether its assignment went a step towards the target."""
+    owned: Owned | None = None
+    """The partitions that the member reports as its own; None: it reports nothing."""
+
+    def update_member(self, member: ConsumerMember, updated: ConsumerMember) -> bool:
+        """Write the member if it has changed; whether the names it subscribes to have."""
+        if not updated.has_metadata_of(member):
+            self.records.append(self.group.member_record(updated))
+        return updated.topics != member.topics
+
+    def update_epoch(self, member: ConsumerMember, updated: ConsumerMember, bump: bool) -> None:
+        """Increase the group epoch if `bump`, or if the topics' metadata has changed."""
+        group = self.group
+        if not bump and group.has_checked_metadata():
+            return
+        hashed = group.hash_of(group.subscribed_topics((member, -1), (updated, 1)))
+        if bump or hashed != group.metadata_hash:
+            self.epoch += 1
+            self.records.append(group.epoch_record(self.epoch, hashed))
+        group.note_checked_metadata(self.epoch)
+        if group.has_old_metadata:
+            self.records.append(ConsumerGroupPartitionMetadata(group.group_id, None))
+
+    def update_target(
+        self, member: ConsumerMember, updated: ConsumerMember
+    ) -> tuple[int, Assignment]:
+        """Epoch of the target assignment, and this member's part."""
+        group = self.group
+        own = group.targets.get(self.replaced or updated.member_id, NO_PARTITIONS)
+        if group.target_epoch >= self.epoch or not group.can_assign(self.now_ms):
+            return group.target_epoch, own
+        previous = {**group.targets, updated.member_id: own}
+        assignor = group.assignor_name((member, -1), (updated, 1))
+        targets = group.target_of(self.members_with(updated), previous, assignor)
+        self.records += group.target_records(targets, group.targets, self.epoch, self.now_ms)
+        self.new_targets = targets
+        return self.epoch, targets[updated.member_id]
+
+    def reconcile(
+        self, updated: ConsumerMember, target_epoch: int, target: Assignment, changed: bool
+    ) -> ConsumerMember | RequestRefused:
+        """The member after a step towards its target; itself if there is none."""
+        group = self.group
+        if not changed and updated.has_reached(target_epoch):
+            return updated
+        to = Destination(
+            target_epoch=target_epoch,
+            target=target,
+            subscribed_ids=frozenset(group.subscribed_ids(updated)),
+            is_taken=group.is_taken,
+            owned=self.owned,
+            subscription_changed=changed,
+        )
+        reconciled = reconcile(updated, to)
+        if isinstance(reconciled, ConsumerMember) and reconciled != updated:
+            self.records.append(group.current_record(reconciled))
+        return reconciled
 
 
-# ----------------------------------------------------------------------------------------- leave
+def decide_heartbeat(
+    found: ToJoin[ConsumerGroup], request: Request, now_ms: int
+) -> CoordinatorResult[m.ConsumerGroupHeartbeatResponse] | RequestRefused:
+    """What a heartbeat comes down to.  Kafka: consumerGroupHeartbeat."""
+    body: m.ConsumerGroupHeartbeatRequest = request.body
+    if body.member_epoch < JOIN_EPOCH:
+        answer = m.ConsumerGroupHeartbeatResponse(
+            member_id=body.member_id, member_epoch=body.member_epoch
+        )
+        return decide_leave(found.group, body, answer, now_ms)
+    return ConsumerHeartbeat(found, request, now_ms).decide()
 
 
-def decide_leave(
-    group: ConsumerGroup, body: m.ConsumerGroupHeartbeatRequest
-) -> Decided | GroupRefusal:
-    """A member leaves, for good or (a static one) until it comes back."""
-    answer = m.ConsumerGroupHeartbeatResponse(
-        member_id=body.member_id, member_epoch=body.member_epoch
-    )
-    if body.instance_id is None:
-        found = known_member(group, body.member_id)
-        if isinstance(found, GroupRefusal):
-            return found
-        return Decided([], answer, leaver=found)
-    static = known_static_member(
-        group.static_member(body.instance_id), body.instance_id, body.member_id
-    )
-    if isinstance(static, GroupRefusal):
-        return static
-    if body.member_epoch != LEAVE_STATIC_EPOCH:
-        return Decided([], answer, leaver=static)
-    # It will be back under another member id, and has had its partitions from the beginning then.
-    away = replace(
-        static,
-        epoch=LEAVE_STATIC_EPOCH,
-        assigned={
-            topic_id: dict.fromkeys(partitions, 0)
-            for topic_id, partitions in static.assigned.items()
-        },
-        revoking=NONE_ASSIGNED,
-    )
-    return Decided([away.current_record(group.group_id)], answer)
-
-
-def known_member(group: ConsumerGroup, member_id: str) -> ConsumerMember | GroupRefusal:
-    member = group.members.get(member_id)
-    if member is None:
-        return unknown_member(group.group_id, member_id)
-    return member
-
-
-# ------------------------------------------------------------------------------------- heartbeat
-
-
-class Heartbeat(MemberChange):
+class ConsumerHeartbeat(Heartbeat[ConsumerGroup, ConsumerMember, Assignment], ConsumerChange):
     """One heartbeat of a member that stays, or joins."""
 
-    def __init__(
-        self, group: ConsumerGroup, request: Request, first: Sequence[LogRecord], now_ms: int
-    ) -> None:
-        """`first`: records that turn another group into this one."""
-        self.request = request
-        self.body: m.ConsumerGroupHeartbeatRequest = request.body
-        owned: dict[bytes, list[int]] = {}
-        for one in self.body.topic_partitions or ():
-            owned.setdefault(one.topic_id, []).extend(one.partitions)
-        said = self.body.topic_partitions is not None
-        super().__init__(group, first, owned if said else None, now_ms)
+    body: m.ConsumerGroupHeartbeatRequest
 
-    def decide(self) -> Decided | GroupRefusal:
+    def decide(self) -> CoordinatorResult[m.ConsumerGroupHeartbeatResponse] | RequestRefused:
         group, body = self.group, self.body
+        if body.topic_partitions is not None:
+            owned: dict[bytes, list[int]] = {}
+            for one in body.topic_partitions:
+                owned.setdefault(one.topic_id, []).extend(one.partitions)
+            self.owned = owned
         member_id = body.member_id or str(UUID(bytes=group.broker.rng.randbytes(16), version=4))
         full = refuse_if_full(group, body.member_id, body.instance_id)
         if full is not None:
             return full
-        member = self._find(member_id)
-        if isinstance(member, GroupRefusal):
+        member = self.find(member_id)
+        if isinstance(member, RequestRefused):
             return member
         updated = self._updated(member)
         names_changed = self.update_member(member, updated)
         regex_change = change_regex(group, member, updated, self.records)
-        if isinstance(regex_change, GroupRefusal):
+        if isinstance(regex_change, RequestRefused):
             return regex_change
         resolve_if_due(group, member, updated, self.now_ms)
         bump = names_changed or regex_change is RegexChange.CHANGED_AND_RESOLVED
@@ -136,51 +140,18 @@ class Heartbeat(MemberChange):
         target_epoch, target = self.update_target(member, updated)
         changed = names_changed or regex_change is not RegexChange.NONE
         reconciled = self.reconcile(updated, target_epoch, target, changed)
-        if isinstance(reconciled, GroupRefusal):
+        if isinstance(reconciled, RequestRefused):
             return reconciled
-        answer = self._answer(member, reconciled)
-        return Decided(self.records, answer, reconciled, None, reconciled is not updated)
 
-    # --------------------------------------------------------------------- 1: the member
+        def written(_now_ms: int) -> None:
+            self.note_written(reconciled)
+            self.start_timers(reconciled, has_moved=reconciled is not updated)
 
-    def _find(self, member_id: str) -> ConsumerMember | GroupRefusal:
-        """The member as it was; a new one if it joins."""
-        group, body = self.group, self.body
-        joins = body.member_epoch == JOIN_EPOCH
-        if body.instance_id is None:
-            if joins and member_id not in group.members:
-                return ConsumerMember(member_id)
-            found = known_member(group, member_id)
-            return found if isinstance(found, GroupRefusal) else self._check_epoch(found)
-        if not joins:
-            static = known_static_member(
-                group.static_member(body.instance_id), body.instance_id, member_id
-            )
-            return static if isinstance(static, GroupRefusal) else self._check_epoch(static)
-        previous = group.static_member(body.instance_id)
-        if previous is None:
-            return group.members.get(member_id) or ConsumerMember(member_id)
-        if not previous.is_classic and previous.epoch != LEAVE_STATIC_EPOCH:
-            message = (
-                f"{member_id} cannot join as instance id {body.instance_id}: "
-                f"member {previous.member_id} has it"
-            )
-            return GroupRefusal(ErrorCode.UNRELEASED_INSTANCE_ID, message)
-        return self.take_place_of(previous, member_id)
+        return CoordinatorResult(self.records, self._answer(member, reconciled), written)
 
-    def _check_epoch(self, member: ConsumerMember) -> ConsumerMember | GroupRefusal:
-        epoch = self.body.member_epoch
-        if epoch in (JOIN_EPOCH, member.epoch):
-            return member
-        if epoch < member.epoch and epoch == member.previous_epoch and self._owns_subset(member):
-            return member  # the answer with the new epoch may have been lost
-        return fenced_epoch(epoch, member.epoch, member.previous_epoch)
-
-    def _owns_subset(self, member: ConsumerMember) -> bool:
-        """Whether all that the client reports as its own is assigned to it."""
-        if self.owned is None:
-            return False
-        return all(
+    def repeats(self, member: ConsumerMember) -> bool:
+        """All that the client reports as its own is assigned to it."""
+        return self.owned is not None and all(
             partition in member.assigned.get(topic_id, {})
             for topic_id, partitions in self.owned.items()
             for partition in partitions
@@ -219,10 +190,9 @@ class Heartbeat(MemberChange):
         answer = m.ConsumerGroupHeartbeatResponse(
             member_id=after.member_id,
             member_epoch=after.epoch,
-            heartbeat_interval_ms=self.group.config_ms("consumer.heartbeat.interval.ms"),
+            heartbeat_interval_ms=self.group.config_ms(self.group.heartbeat_config),
         )
-        changed = before.assigned != after.assigned
-        if body.member_epoch == JOIN_EPOCH or is_full or changed:
+        if self.joins or is_full or before.assigned != after.assigned:
             answer.assignment = _assignment(after.assigned)
         return answer
 

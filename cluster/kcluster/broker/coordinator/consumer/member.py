@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kcluster.broker.coordinator.consumer.records import (
-    ConsumerGroupCurrentMemberAssignment,
-    ConsumerGroupMemberMetadata,
-    ConsumerGroupTargetAssignmentMember,
-)
-from kcluster.broker.coordinator.group_log import LogRecord
+from kcluster.broker.coordinator.modern.group import LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from kcluster.broker.coordinator.modern.topics import Assignment
 from kcluster.protocol import messages as m
 
@@ -90,6 +85,11 @@ class ConsumerMember(Struct, frozen=True):
         epoch = self.assigned.get(topic_id, {}).get(partition)
         return self.revoking.get(topic_id, {}).get(partition) if epoch is None else epoch
 
+    @property
+    def revocation_timeout_ms(self) -> int | None:
+        must_revoke = self.state is ConsumerMemberState.UNREVOKED_PARTITIONS
+        return self.rebalance_timeout_ms if must_revoke and not self.is_classic else None
+
     # ------------------------------------------------------------------------- its records
 
     def has_metadata_of(self, other: ConsumerMember) -> bool:
@@ -132,7 +132,17 @@ class ConsumerMember(Struct, frozen=True):
             partitions_pending_revocation=_stored(self.revoking),
         )
 
-    def with_current(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
+    def with_current(
+        self, value: ConsumerGroupCurrentMemberAssignmentValue | None
+    ) -> ConsumerMember:
+        if value is None:
+            return replace(
+                self,
+                epoch=LEAVE_EPOCH,
+                previous_epoch=LEAVE_EPOCH,
+                assigned=NONE_ASSIGNED,
+                revoking=NONE_ASSIGNED,
+            )
         return replace(
             self,
             epoch=value.member_epoch,
@@ -142,34 +152,18 @@ class ConsumerMember(Struct, frozen=True):
             revoking=_restored(value.partitions_pending_revocation, value.member_epoch),
         )
 
-    def metadata_record(self, group_id: str) -> ConsumerGroupMemberMetadata:
-        return ConsumerGroupMemberMetadata(group_id, self.member_id, self.metadata())
+    # ----------------------------------------------------------------- as a static member
 
-    def current_record(self, group_id: str) -> ConsumerGroupCurrentMemberAssignment:
-        return ConsumerGroupCurrentMemberAssignment(group_id, self.member_id, self.current())
+    @property
+    def may_be_replaced(self) -> bool:
+        return self.is_classic or self.epoch == LEAVE_STATIC_EPOCH
 
+    def away(self) -> ConsumerMember:
+        kept = {topic_id: dict.fromkeys(some, 0) for topic_id, some in self.assigned.items()}
+        return replace(self, epoch=LEAVE_STATIC_EPOCH, assigned=kept, revoking=NONE_ASSIGNED)
 
-def target_record(
-    group_id: str, member_id: str, target: Assignment
-) -> ConsumerGroupTargetAssignmentMember:
-    """A member's part of the target assignment."""
-    entry = m.ConsumerGroupTargetAssignmentMemberValue.TopicPartition
-    value = m.ConsumerGroupTargetAssignmentMemberValue(
-        topic_partitions=[
-            entry(topic_id=topic_id, partitions=sorted(partitions))
-            for topic_id, partitions in target.items()
-        ]
-    )
-    return ConsumerGroupTargetAssignmentMember(group_id, member_id, value)
-
-
-def member_tombstones(group_id: str, member_id: str) -> list[LogRecord]:
-    """The records that remove a member, in Kafka's order."""
-    return [
-        ConsumerGroupCurrentMemberAssignment(group_id, member_id, None),
-        ConsumerGroupTargetAssignmentMember(group_id, member_id, None),
-        ConsumerGroupMemberMetadata(group_id, member_id, None),
-    ]
+    def back_as(self, member_id: str) -> ConsumerMember:
+        return replace(self, member_id=member_id, epoch=0, previous_epoch=0)
 
 
 def partitions_of(assigned: AssignedPartitions) -> Assignment:

@@ -1,6 +1,6 @@
 """A classic group becomes a consumer group, and the other way, while members stay.
 
-Owns: when that is allowed, and the records of the group that takes the place.  Never: changes a
+Owns: when that is allowed, and the members of the group that takes the place.  Never: changes a
 group.
 Kafka: ConsumerGroupMigrationPolicy, ConsumerGroup.fromClassicGroup, ClassicGroup.fromConsumerGroup,
 validateOnlineUpgrade, validateOnlineDowngrade*; KIP-848.
@@ -17,16 +17,10 @@ from kcluster.broker.coordinator.consumer.member import (
     ClassicMetadata,
     ClassicProtocol,
     ConsumerMember,
-    partitions_of,
-    target_record,
 )
-from kcluster.broker.coordinator.consumer.records import (
-    ConsumerGroupMetadata,
-    ConsumerGroupTargetAssignmentMetadata,
-)
-from kcluster.broker.coordinator.group_log import ClassicGroupRecord, LogRecord
-from kcluster.broker.coordinator.modern.group import GroupRefusal
-from kcluster.broker.coordinator.modern.topics import Assignment, metadata_hash
+from kcluster.broker.coordinator.group_log import ClassicGroupRecord
+from kcluster.broker.coordinator.interface import RequestRefused
+from kcluster.broker.coordinator.modern.topics import Assignment
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.metadata.image import MetadataImage
 from kcluster.protocol import messages as m
@@ -64,11 +58,11 @@ def policy_of(config: BrokerConfig) -> MigrationPolicy:
 # ----------------------------------------------------------------------------------------- upgrade
 
 
-def upgraded(
+def upgraded_members(
     classic: ClassicGroup, image: MetadataImage, config: BrokerConfig
-) -> list[LogRecord] | GroupRefusal:
-    """The records that turn a classic group with members into a consumer group: every member has
-    what it had, in the epoch of the generation."""
+) -> list[ConsumerMember] | RequestRefused:
+    """The members of a classic group as those of a consumer group: every member has what it had, in
+    the epoch of the generation."""
     refused = _refuse_upgrade(classic, config)
     if refused is not None:
         return _not_upgraded(classic, refused)
@@ -78,24 +72,12 @@ def upgraded(
         if isinstance(member, str):
             return _not_upgraded(classic, member)
         members.append(member)
-    group_id, epoch = classic.group_id, classic.roster.generation
-    hashed = metadata_hash(image, {name for one in members for name in one.topics})
-    target = m.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch)
-    return [
-        *classic.tombstones(),
-        *(one.metadata_record(group_id) for one in members),
-        ConsumerGroupMetadata(
-            group_id, m.ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=hashed)
-        ),
-        *(target_record(group_id, one.member_id, partitions_of(one.assigned)) for one in members),
-        ConsumerGroupTargetAssignmentMetadata(group_id, target),
-        *(one.current_record(group_id) for one in members),
-    ]
+    return members
 
 
-def _not_upgraded(classic: ClassicGroup, why: str) -> GroupRefusal:
+def _not_upgraded(classic: ClassicGroup, why: str) -> RequestRefused:
     message = f"classic group {classic.group_id} cannot become a consumer group: {why}"
-    return GroupRefusal(ErrorCode.GROUP_ID_NOT_FOUND, message)
+    return RequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
 
 def _refuse_upgrade(classic: ClassicGroup, config: BrokerConfig) -> str | None:

@@ -25,7 +25,7 @@ from kcluster.broker.coordinator.consumer.member import (
     ConsumerMember,
     ConsumerMemberState,
 )
-from kcluster.broker.coordinator.modern.group import GroupRefusal
+from kcluster.broker.coordinator.interface import RequestRefused
 from kcluster.broker.coordinator.modern.refusals import unknown_state
 from kcluster.broker.coordinator.modern.topics import Assignment
 
@@ -47,7 +47,7 @@ class Destination(Struct, frozen=True):
     subscription_changed: bool = False
 
 
-def reconcile(member: ConsumerMember, to: Destination) -> ConsumerMember | GroupRefusal:
+def reconcile(member: ConsumerMember, to: Destination) -> ConsumerMember | RequestRefused:
     """The member after this heartbeat; itself if nothing changes."""
     match member.state:
         case ConsumerMemberState.STABLE:

@@ -9,18 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec.structs import astuple
+
 from kcluster.broker.coordinator.group_log import Reader
 from kcluster.broker.coordinator.modern.records import (
+    CurrentMember,
+    GroupMetadata,
     GroupValue,
-    MemberValue,
+    MemberMetadata,
     MessageRecord,
+    RecordTypes,
+    TargetMember,
+    TargetMetadata,
     readers_of,
 )
 
 
-class ConsumerGroupMetadata(GroupValue, frozen=True):
-    """The group epoch and the hash of the topics' metadata; its tombstone deletes the group."""
-
+class ConsumerGroupMetadata(GroupMetadata, frozen=True):
     kind = 3
 
 
@@ -30,27 +35,19 @@ class ConsumerGroupPartitionMetadata(GroupValue, frozen=True):
     kind = 4
 
 
-class ConsumerGroupMemberMetadata(MemberValue, frozen=True):
-    """A member, without its epoch and assignment."""
-
+class ConsumerGroupMemberMetadata(MemberMetadata, frozen=True):
     kind = 5
 
 
-class ConsumerGroupTargetAssignmentMetadata(GroupValue, frozen=True):
-    """The epoch of the target assignment, and when it was computed."""
-
+class ConsumerGroupTargetAssignmentMetadata(TargetMetadata, frozen=True):
     kind = 6
 
 
-class ConsumerGroupTargetAssignmentMember(MemberValue, frozen=True):
-    """A member's part of the target assignment."""
-
+class ConsumerGroupTargetAssignmentMember(TargetMember, frozen=True):
     kind = 7
 
 
-class ConsumerGroupCurrentMemberAssignment(MemberValue, frozen=True):
-    """A member's epoch, state and partitions."""
-
+class ConsumerGroupCurrentMemberAssignment(CurrentMember, frozen=True):
     kind = 8
 
 
@@ -63,13 +60,17 @@ class ConsumerGroupRegularExpression(MessageRecord, frozen=True):
     value: Any
 
 
-RECORDS: Final[tuple[type[MessageRecord], ...]] = (
+TYPES: Final = RecordTypes(
     ConsumerGroupMetadata,
-    ConsumerGroupPartitionMetadata,
     ConsumerGroupMemberMetadata,
     ConsumerGroupTargetAssignmentMetadata,
     ConsumerGroupTargetAssignmentMember,
     ConsumerGroupCurrentMemberAssignment,
+)
+
+RECORDS: Final[tuple[type[MessageRecord], ...]] = (
+    *astuple(TYPES),
+    ConsumerGroupPartitionMetadata,
     ConsumerGroupRegularExpression,
 )
 

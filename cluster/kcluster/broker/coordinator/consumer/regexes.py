@@ -19,7 +19,7 @@ from kcluster.broker.coordinator.consumer.group import ConsumerGroup, ResolvedRe
 from kcluster.broker.coordinator.consumer.member import ConsumerMember
 from kcluster.broker.coordinator.consumer.records import ConsumerGroupRegularExpression
 from kcluster.broker.coordinator.group_log import LogRecord
-from kcluster.broker.coordinator.modern.group import GroupRefusal
+from kcluster.broker.coordinator.interface import RequestRefused
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.patterns import InvalidPattern, Pattern, compile_pattern
@@ -43,7 +43,7 @@ class RegexChange(Enum):
 
 def change_regex(
     group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember, records: list[LogRecord]
-) -> RegexChange | GroupRefusal:
+) -> RegexChange | RequestRefused:
     """What follows from a member's change; `records` gets the tombstone of an expression that
     nobody subscribes to any more."""
     old, new = before.regex, after.regex
@@ -59,7 +59,7 @@ def change_regex(
     compiled = compile_pattern(new)
     if isinstance(compiled, InvalidPattern):
         message = f"SubscribedTopicRegex `{new}`: {compiled.reason}"
-        return GroupRefusal(ErrorCode.INVALID_REGULAR_EXPRESSION, message)
+        return RequestRefused(ErrorCode.INVALID_REGULAR_EXPRESSION, message)
     return RegexChange.CHANGED
 
 

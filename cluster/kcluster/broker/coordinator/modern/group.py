@@ -1,25 +1,49 @@
 """A group with epochs: what consumer, share and streams groups have in common.
 
-Owns: the group epoch, the target assignment and its epoch, the table of members, the sessions and
-rebalance timeouts of members, writing and answering.  Never: decides what is written, knows a
-member or an assignment (a subclass does).
-Kafka: ModernGroup; CoordinatorRuntime.append, CoordinatorTimer.
+Owns: the group epoch, the target assignment and its epoch, the table of members, what each record
+changes of these, the records that remove members or the group, the sessions and rebalance timeouts
+of members.  Never: decides what a request writes (heartbeat.py), knows what a kind assigns.
+Kafka: ModernGroup; GroupMetadataManager.replay; CoordinatorTimer.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 from msgspec import Struct
 
 from kcluster.broker.coordinator.group import Group
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.group_timers import GroupTimers
-from kcluster.broker.coordinator.interface import GroupHome, Settled, ignore_outcome
+from kcluster.broker.coordinator.interface import (
+    A,
+    CoordinatorResult,
+    GroupHome,
+    RequestRefused,
+    Settled,
+    ignore_outcome,
+)
 from kcluster.broker.coordinator.modern.configs import group_time_ms
+from kcluster.broker.coordinator.modern.records import (
+    CurrentMember,
+    GroupMetadata,
+    MemberMetadata,
+    RecordTypes,
+    TargetMember,
+    TargetMetadata,
+)
 from kcluster.broker.coordinator.modern.topics import TopicHashes
+from kcluster.events.clients import (
+    AssignedPartitions,
+    Departure,
+    GroupAssigned,
+    GroupEvent,
+    GroupMemberExpired,
+    GroupMemberJoined,
+    GroupMemberLeft,
+)
 from kcluster.protocol.errors import ErrorCode
 
 FIRST_EPOCH: Final = 1
@@ -29,7 +53,7 @@ JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 """The member epoch of a heartbeat that leaves."""
 LEAVE_STATIC_EPOCH: Final = -2
-"""As above, of a static member that will be back."""
+"""The member epoch of a heartbeat of a static member that leaves, and will be back."""
 
 RETRY_MS: Final = 500
 """When a member is fenced again after the write of that was refused.  Kafka: CoordinatorTimerImpl,
@@ -37,16 +61,54 @@ which schedules a failed operation once more."""
 
 _4_4: Final = (4, 4)
 
-M = TypeVar("M")
+
+class Member(Protocol):
+    """A member of any kind of group: a value, made from its two records."""
+
+    @property
+    def member_id(self) -> str: ...
+    @property
+    def instance_id(self) -> str | None:
+        """Of a static member; None: it is dynamic."""
+
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def client_host(self) -> str: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def previous_epoch(self) -> int: ...
+    @property
+    def may_be_replaced(self) -> bool:
+        """Whether a new member may take the place of this static one."""
+
+    @property
+    def revocation_timeout_ms(self) -> int | None:
+        """How long it may take to give up what it has to; None: it has nothing to give up."""
+
+    def metadata(self) -> Any:
+        """The value of its first record."""
+
+    def with_metadata(self, value: Any) -> Self: ...
+
+    def current(self) -> Any:
+        """The value of its second record."""
+
+    def with_current(self, value: Any | None) -> Self:
+        """None: its assignment was deleted, and the member is about to be."""
+
+    def away(self) -> Self:
+        """A static member that will be back under another id: it keeps what it has, and has had it
+        from the beginning then."""
+
+    def back_as(self, member_id: str) -> Self:
+        """A static member that is back."""
+
+
+M = TypeVar("M", bound=Member)
 T = TypeVar("T")
 G = TypeVar("G", bound="ModernGroup[Any, Any]")
-
-
-class GroupRefusal(Struct, frozen=True):
-    """Why a request is not served."""
-
-    error: ErrorCode
-    message: str | None = None
 
 
 class ToJoin(Struct, Generic[G], frozen=True):
@@ -71,6 +133,15 @@ class ModernGroup(Group, Generic[M, T]):
     """The group config with the session timeout: "consumer.session.timeout.ms"."""
     interval_config: ClassVar[str]
     """That with the assignment interval."""
+    heartbeat_config: ClassVar[str]
+    """That with the heartbeat interval."""
+    size_config: ClassVar[str]
+    """The broker config with the limit of members: "group.consumer.max.size"."""
+    record_types: ClassVar[RecordTypes]
+    member_type: ClassVar[type[Any]]
+    """The class of its members; a new member is made from its id."""
+    nothing: ClassVar[Any]
+    """The target of a member that has none."""
 
     def __init__(self, group_id: str, home: GroupHome) -> None:
         super().__init__(group_id, home)
@@ -83,6 +154,8 @@ class ModernGroup(Group, Generic[M, T]):
         self.target_timestamp_ms = 0
         """When the target was computed; 0 when there is none, or that is not known."""
         self.members: dict[str, M] = {}
+        self.static_members: dict[str, str] = {}
+        """Instance id -> member id.  Share groups have none."""
         self.targets: dict[str, T] = {}
         self.is_stored = False
         """Whether any record of it is in the log."""
@@ -92,28 +165,70 @@ class ModernGroup(Group, Generic[M, T]):
     # ------------------------------------------------------------------ what a kind adds
 
     @abstractmethod
-    def fence(self, member_id: str, now_ms: int) -> None:
-        """Remove a member that has failed: write what that takes."""
+    def read_target(self, value: Any) -> T:
+        """A member's part of the target assignment, from its record."""
+
+    @abstractmethod
+    def written_target(self, target: T) -> Any:
+        """The value of its record."""
+
+    @abstractmethod
+    def assigned_partitions(self, targets: Mapping[str, T]) -> Iterable[AssignedPartitions]:
+        """What the members read by this target assignment."""
+
+    @property
+    @abstractmethod
+    def max_size(self) -> int:
+        """How many members it may have."""
+
+    @abstractmethod
+    def hash_without(self, leavers: Collection[M]) -> int:
+        """The hash of the topics of the other members."""
+
+    def replay_other(self, record: LogRecord) -> None:
+        """A record that other kinds do not have."""
+        raise AssertionError(record)
+
+    def replay_group(self, value: Any) -> None:
+        """The group's own record, as far as the kinds differ."""
+
+    def on_enter(self, member: M) -> None:
+        """The member counts from now on."""
+
+    def on_exit(self, member: M) -> None:
+        """The member, as it was, does not count any more."""
+
+    def on_removed(self, member_id: str) -> None:
+        """The group has no such member any more."""
+        self.end_timers(member_id)
+
+    def further_tombstones(self) -> list[LogRecord]:
+        """Of the records that other kinds do not have."""
+        return []
+
+    def tombstones_without(self, leavers: Collection[M]) -> list[LogRecord]:
+        """Of what only these members have needed."""
+        return []
 
     # ---------------------------------------------------------------------- finding it
 
     @classmethod
     def find(
         cls: type[G], current: Group | None, group_id: str, noun: str | None = None
-    ) -> G | GroupRefusal:
+    ) -> G | RequestRefused:
         """The group of a request that does not join; `noun`: what it is called if it is missing."""
         if current is None:
             message = f"there is no {noun or cls.noun} {group_id}"
-            return GroupRefusal(ErrorCode.GROUP_ID_NOT_FOUND, message)
+            return RequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, message)
         if isinstance(current, cls):
             return current
         message = f"group {group_id} exists, but is no {cls.noun}"
-        return GroupRefusal(ErrorCode.GROUP_ID_NOT_FOUND, message)
+        return RequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
     @classmethod
     def find_to_join(
         cls: type[G], current: Group | None, group_id: str, home: GroupHome, now_ms: int
-    ) -> ToJoin[G] | GroupRefusal:
+    ) -> ToJoin[G] | RequestRefused:
         """The group of a request that joins; a new one is kept when its first record is written.
 
         A kind that takes the place of an empty classic group overrides it.
@@ -121,13 +236,157 @@ class ModernGroup(Group, Generic[M, T]):
         if current is None:
             return ToJoin(cls(group_id, home))
         found = cls.find(current, group_id)
-        return found if isinstance(found, GroupRefusal) else ToJoin(found)
+        return found if isinstance(found, RequestRefused) else ToJoin(found)
+
+    @classmethod
+    def find_for_heartbeat(
+        cls: type[G],
+        current: Group | None,
+        group_id: str,
+        home: GroupHome,
+        member_epoch: int,
+        now_ms: int,
+    ) -> ToJoin[G] | RequestRefused:
+        """The group of a heartbeat of a member that joins, stays, or leaves."""
+        if member_epoch == JOIN_EPOCH:
+            return cls.find_to_join(current, group_id, home, now_ms)
+        known = cls.find(current, group_id, "group" if member_epoch < JOIN_EPOCH else None)
+        return known if isinstance(known, RequestRefused) else ToJoin(known)
+
+    def static_member(self, instance_id: str | None) -> M | None:
+        return None if instance_id is None else self.members.get(self._static_id(instance_id))
+
+    def _static_id(self, instance_id: str) -> str:
+        return self.static_members.get(instance_id, "")
 
     @property
     def is_of_4_4(self) -> bool:
         """Whether the broker is of Kafka 4.4 or later.  From then on the target assignment of a
         group that has become empty has the group's epoch."""
         return self.broker.release.number >= _4_4
+
+    # ------------------------------------------------------------------------- replaying
+
+    def replay(self, record: LogRecord) -> bool:
+        match record:
+            case GroupMetadata(value=None):
+                self.is_stored = False
+                return False
+            case GroupMetadata(value=value):
+                self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
+                self.replay_group(value)
+            case MemberMetadata(member_id=member_id, value=None as value):
+                self._put(member_id, None)
+            case MemberMetadata(member_id=member_id, value=value):
+                self._put(member_id, self._member(member_id).with_metadata(value))
+            case TargetMetadata(value=None as value):
+                self.target_epoch, self.target_timestamp_ms = -1, 0
+            case TargetMetadata(value=value):
+                self.target_epoch = value.assignment_epoch
+                self.target_timestamp_ms = value.assignment_timestamp
+            case TargetMember(member_id=member_id, value=None as value):
+                self.targets.pop(member_id, None)
+            case TargetMember(member_id=member_id, value=value):
+                self.targets[member_id] = self.read_target(value)
+            case CurrentMember(member_id=member_id, value=value):
+                if value is not None or member_id in self.members:
+                    self._put(member_id, self._member(member_id).with_current(value))
+            case _:
+                self.replay_other(record)
+                value = getattr(record, "value", None)
+        self.is_stored = self.is_stored or value is not None
+        return self.is_stored
+
+    def _member(self, member_id: str) -> M:
+        known = self.members.get(member_id)
+        if known is None:
+            known = self.member_type(member_id)
+        return known
+
+    def _put(self, member_id: str, member: M | None) -> None:
+        """Put a member in the place of the old one; None: remove it."""
+        old = self.members.get(member_id)
+        if old is not None:
+            self.on_exit(old)
+            if old.instance_id is not None and self._static_id(old.instance_id) == member_id:
+                del self.static_members[old.instance_id]
+        if member is None:
+            self.members.pop(member_id, None)
+            self.on_removed(member_id)
+            return
+        self.members[member_id] = member
+        self.on_enter(member)
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member_id
+
+    # --------------------------------------------------------------------------- records
+
+    def epoch_record(self, epoch: int, hash_of_topics: int) -> GroupMetadata:
+        """The group's own record in another epoch."""
+        kind = self.record_types.group
+        return kind(self.group_id, kind.value_type()(epoch=epoch, metadata_hash=hash_of_topics))
+
+    def member_record(self, member: M) -> MemberMetadata:
+        return self.record_types.member(self.group_id, member.member_id, member.metadata())
+
+    def current_record(self, member: M) -> CurrentMember:
+        return self.record_types.current(self.group_id, member.member_id, member.current())
+
+    def target_record(self, member_id: str, target: T) -> TargetMember:
+        value = self.written_target(target)
+        return self.record_types.target_member(self.group_id, member_id, value)
+
+    def target_records(
+        self, targets: Mapping[str, T], known: Mapping[str, T], epoch: int, now_ms: int
+    ) -> list[LogRecord]:
+        """A new target assignment: what changes of the `known` one, and its epoch."""
+        return [
+            *(
+                self.target_record(member_id, target)
+                for member_id, target in targets.items()
+                if target != known.get(member_id)
+            ),
+            self._target_epoch_record(epoch, now_ms),
+        ]
+
+    def _target_epoch_record(self, epoch: int, now_ms: int) -> TargetMetadata:
+        kind = self.record_types.target
+        value = kind.value_type()(assignment_epoch=epoch, assignment_timestamp=now_ms)
+        return kind(self.group_id, value)
+
+    def member_tombstones(self, member_id: str) -> list[LogRecord]:
+        """The records that remove a member, in Kafka's order."""
+        types = self.record_types
+        return [
+            make(self.group_id, member_id, None)
+            for make in (types.current, types.target_member, types.member)
+        ]
+
+    def removal_records(self, leavers: Collection[M]) -> list[LogRecord]:
+        """What removes members and increases the group epoch."""
+        records: list[LogRecord] = []
+        for member in leavers:
+            records += self.member_tombstones(member.member_id)
+        records += self.tombstones_without(leavers)
+        records.append(self.epoch_record(self.epoch + 1, self.hash_without(leavers)))
+        if len(leavers) == len(self.members) and self.is_of_4_4:
+            records.append(self._target_epoch_record(self.epoch + 1, 0))
+        return records
+
+    def tombstones(self) -> list[LogRecord]:
+        return self.tombstones_of(self.members)
+
+    def tombstones_of(self, member_ids: Iterable[str]) -> list[LogRecord]:
+        """The records that delete a group with these members."""
+        ids, types, group_id = list(member_ids), self.record_types, self.group_id
+        return [
+            *(types.current(group_id, one, None) for one in ids),
+            *(types.target_member(group_id, one, None) for one in ids),
+            types.target(group_id, None),
+            *(types.member(group_id, one, None) for one in ids),
+            *self.further_tombstones(),
+            types.group(group_id, None),
+        ]
 
     # ------------------------------------------------------------------------- writing
 
@@ -140,12 +399,61 @@ class ModernGroup(Group, Generic[M, T]):
         if not records:
             self._home.after_writes(on_settled, now_ms)
             return True
-        return self._home.write(records, on_settled, now_ms)
+        return self._home.append(records, on_settled, now_ms, at_once=True)
 
     def write_alone(self, records: Sequence[LogRecord], now_ms: int) -> None:
-        """As above, when no client waits for it."""
+        """Write records that no client waits for."""
         if records:
-            self._home.write(records, ignore_outcome, now_ms)
+            self.write(records, ignore_outcome, now_ms)
+
+    def carry_out(
+        self, decision: CoordinatorResult[Any], now_ms: int, on_settled: Settled = ignore_outcome
+    ) -> bool:
+        """Write a decision that answers no request of a client by itself.  False: the append was
+        refused, and nothing has changed."""
+        written = self.write(decision.records, on_settled, now_ms)
+        if written:
+            decision.on_written(now_ms)
+        return written
+
+    def removal(self, leavers: Collection[M], now_ms: int) -> CoordinatorResult[None]:
+        """Remove members."""
+        return CoordinatorResult(self.removal_records(leavers), None)
+
+    def decide_removal(
+        self, leavers: Collection[M], events: Sequence[GroupEvent], response: A, now_ms: int
+    ) -> CoordinatorResult[A]:
+        """Remove members; `events` say why."""
+        removal = self.removal(leavers, now_ms)
+
+        def written(at_ms: int) -> None:
+            removal.on_written(at_ms)
+            for event in events:
+                self.broker.note(event)
+
+        return CoordinatorResult(removal.records, response, written)
+
+    def left(self, member_id: str, departure: Departure) -> GroupMemberLeft:
+        return GroupMemberLeft(self.group_id, member_id, departure)
+
+    def remove(self, member: M, departure: Departure, now_ms: int) -> None:
+        events = [self.left(member.member_id, departure)]
+        self.carry_out(self.decide_removal([member], events, None, now_ms), now_ms)
+
+    # -------------------------------------------------------------------------- events
+
+    def note_joined(self, member: M, replaced: str | None) -> None:
+        """A new member has been written; `replaced`: the id of the static one before it."""
+        if replaced is not None:
+            self.broker.note(self.left(replaced, Departure.REPLACED))
+        host = member.client_host.removeprefix("/")
+        joined = GroupMemberJoined(self.group_id, member.member_id, member.client_id, host, "")
+        self.broker.note(joined)
+
+    def note_assigned(self, epoch: int, targets: Mapping[str, T]) -> None:
+        """A new target assignment has been written."""
+        rows = tuple(self.assigned_partitions(targets))
+        self.broker.note(GroupAssigned(self.group_id, epoch, rows))
 
     # -------------------------------------------------------------------------- timers
 
@@ -159,41 +467,48 @@ class ModernGroup(Group, Generic[M, T]):
         """The group's value of a group config."""
         return group_time_ms(self.broker, self.group_id, name)
 
+    def session_ms(self, member: M) -> int:
+        return self.config_ms(self.session_config)
+
     def start_session(self, member_id: str, now_ms: int) -> None:
         """The member made contact: restart its session."""
-        ends_ms = now_ms + self.config_ms(self.session_config)
-        self.timers.start_session(member_id, ends_ms, self.expire)
+        member = self.members.get(member_id)
+        if member is not None:
+            ends_ms = now_ms + self.session_ms(member)
+            self.timers.start_session(member_id, ends_ms, self.expire)
 
     def expire(self, member_id: str, now_ms: int) -> None:
-        """The member's session is over."""
-        if member_id in self.members:
-            self.fence(member_id, now_ms)
+        """The member's session is over: fence it."""
+        member = self.members.get(member_id)
+        if member is not None:
+            expired = GroupMemberExpired(self.group_id, member_id, self.session_ms(member))
+            self.carry_out(self.decide_removal([member], [expired], None, now_ms), now_ms)
         if member_id in self.members:
             self.timers.start_session(member_id, now_ms + RETRY_MS, self.expire)
 
-    def start_rebalance_timeout(self, member_id: str, ends_ms: int, member_epoch: int) -> None:
+    def watch_rebalance(self, member: M, now_ms: int) -> None:
+        """Fence a member that does not give up in time what it has to."""
+        timeout_ms = member.revocation_timeout_ms
+        if timeout_ms is None:
+            self.end_rebalance_timeout(member.member_id)
+        else:
+            self._fence_unrevoked_at(member.member_id, now_ms + timeout_ms, member.epoch)
+
+    def _fence_unrevoked_at(self, member_id: str, ends_ms: int, member_epoch: int) -> None:
         """Fence the member at `ends_ms`, if it is still in this epoch then."""
 
         def over(at_ms: int) -> None:
             member = self.members.get(member_id)
-            if member is None or self.epoch_of(member) != member_epoch:
+            if member is None or member.epoch != member_epoch:
                 return
-            self.fence_unrevoked(member_id, at_ms)
+            self.remove(member, Departure.NOT_REVOKED, at_ms)
             if member_id in self.members:
-                self.start_rebalance_timeout(member_id, at_ms + RETRY_MS, member_epoch)
+                self._fence_unrevoked_at(member_id, at_ms + RETRY_MS, member_epoch)
 
         self.timers.start_of_member("rebalance", member_id, ends_ms, over)
 
-    def fence_unrevoked(self, member_id: str, now_ms: int) -> None:
-        """The member's rebalance timeout is over."""
-        self.fence(member_id, now_ms)
-
     def end_rebalance_timeout(self, member_id: str) -> None:
         self.timers.end_of_member("rebalance", member_id)
-
-    @abstractmethod
-    def epoch_of(self, member: M) -> int:
-        """A member's epoch."""
 
     def can_assign(self, now_ms: int) -> bool:
         """Whether the assignment interval has passed since the last target assignment."""
@@ -225,8 +540,9 @@ class ModernGroup(Group, Generic[M, T]):
 
     def resume(self, now_ms: int) -> None:
         """Each member has one session timeout to contact this coordinator."""
-        for member_id in self.members:
+        for member_id, member in self.members.items():
             self.start_session(member_id, now_ms)
+            self.watch_rebalance(member, now_ms)
 
     def unload(self, now_ms: int) -> None:
         self.abandon()

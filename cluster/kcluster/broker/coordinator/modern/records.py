@@ -3,12 +3,15 @@
 Owns: how such a record is written and read.  Never: knows a record (<kind>/records.py).
 Kafka: GroupCoordinatorRecordHelpers, GroupCoordinatorRecordSerde.
 
-    class ConsumerGroupMemberMetadata(MemberValue, frozen=True):
+    class ConsumerGroupMemberMetadata(MemberMetadata, frozen=True):
         kind = 5
 
 is the record with ConsumerGroupMemberMetadataKey and ConsumerGroupMemberMetadataValue: the class
 has Kafka's name of the record.  Its fields are those of the key in their order, then `value`: the
 message, or None for a tombstone.
+
+All kinds of groups have five of these records: GroupMetadata, MemberMetadata, TargetMetadata,
+TargetMember, CurrentMember.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
+from msgspec import Struct
 from msgspec.structs import astuple
 
 from kcluster.broker.coordinator.group_log import GroupRecord, Reader
@@ -52,6 +56,11 @@ class MessageRecord(GroupRecord, frozen=True):
         record: MessageRecord = make(*key_fields, value)
         return record
 
+    @classmethod
+    def value_type(cls) -> Any:
+        """The message class of its value."""
+        return getattr(m, f"{cls.__name__}Value")
+
 
 class GroupValue(MessageRecord, frozen=True):
     """Its key is the group's id."""
@@ -64,6 +73,36 @@ class MemberValue(MessageRecord, frozen=True):
 
     member_id: str
     value: Any
+
+
+class GroupMetadata(GroupValue, frozen=True):
+    """The group epoch and the hash of the topics' metadata; its tombstone deletes the group."""
+
+
+class MemberMetadata(MemberValue, frozen=True):
+    """A member, without its epoch and assignment; its tombstone removes the member."""
+
+
+class TargetMetadata(GroupValue, frozen=True):
+    """The epoch of the target assignment, and when it was computed."""
+
+
+class TargetMember(MemberValue, frozen=True):
+    """A member's part of the target assignment."""
+
+
+class CurrentMember(MemberValue, frozen=True):
+    """A member's epoch, and what it has."""
+
+
+class RecordTypes(Struct, frozen=True):
+    """The classes of one kind of group."""
+
+    group: type[GroupMetadata]
+    member: type[MemberMetadata]
+    target: type[TargetMetadata]
+    target_member: type[TargetMember]
+    current: type[CurrentMember]
 
 
 def readers_of(records: Iterable[type[MessageRecord]]) -> Mapping[int, Reader]:

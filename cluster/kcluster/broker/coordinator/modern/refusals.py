@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol, TypeVar
 
-from kcluster.broker.coordinator.modern.group import GroupRefusal
+from kcluster.broker.coordinator.interface import RequestRefused, invalid
 from kcluster.protocol.errors import ErrorCode
 
 _JOIN_AGAIN: Final = "give up everything assigned and join again"
@@ -22,12 +22,7 @@ class _Member(Protocol):
 MemberT = TypeVar("MemberT", bound=_Member)
 
 
-def invalid(message: str) -> GroupRefusal:
-    """The request itself is wrong."""
-    return GroupRefusal(ErrorCode.INVALID_REQUEST, message)
-
-
-def empty_field(**fields: str | None) -> GroupRefusal | None:
+def empty_field(**fields: str | None) -> RequestRefused | None:
     """The first of these fields that is set, and blank."""
     for name, value in fields.items():
         if value is not None and not value.strip():
@@ -35,36 +30,44 @@ def empty_field(**fields: str | None) -> GroupRefusal | None:
     return None
 
 
-def full_group(limit: int, config: str) -> GroupRefusal:
+def full_group(limit: int, config: str) -> RequestRefused:
     """`config`: where the limit is set."""
     message = f"the group is full: {limit} members ({config})"
-    return GroupRefusal(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
+    return RequestRefused(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
 
 
-def unknown_member(group_id: str, member_id: str) -> GroupRefusal:
-    return GroupRefusal(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id} has no member {member_id}")
+def unknown_member(group_id: str, member_id: str) -> RequestRefused:
+    return RequestRefused(
+        ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id} has no member {member_id}"
+    )
 
 
 def known_static_member(
     holder: MemberT | None, instance_id: str, member_id: str
-) -> MemberT | GroupRefusal:
+) -> MemberT | RequestRefused:
     """`holder`: the member that has this instance id, None for none.  Returns it if that is the
     member of `member_id`."""
     if holder is None:
         message = f"the group has no static member {instance_id}"
-        return GroupRefusal(ErrorCode.UNKNOWN_MEMBER_ID, message)
+        return RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, message)
     if holder.member_id != member_id:
         message = f"instance id {instance_id} is member {holder.member_id} now, not {member_id}"
-        return GroupRefusal(ErrorCode.FENCED_INSTANCE_ID, message)
+        return RequestRefused(ErrorCode.FENCED_INSTANCE_ID, message)
     return holder
 
 
-def fenced_epoch(sent: int, known: int, previous: int) -> GroupRefusal:
+def unreleased_instance(instance_id: str, holder_id: str, member_id: str) -> RequestRefused:
+    """The static member is still there."""
+    message = f"{member_id} cannot join as instance id {instance_id}: member {holder_id} has it"
+    return RequestRefused(ErrorCode.UNRELEASED_INSTANCE_ID, message)
+
+
+def fenced_epoch(sent: int, known: int, previous: int) -> RequestRefused:
     message = f"member epoch {sent}: it is {known}, before it was {previous}; {_JOIN_AGAIN}"
-    return GroupRefusal(ErrorCode.FENCED_MEMBER_EPOCH, message)
+    return RequestRefused(ErrorCode.FENCED_MEMBER_EPOCH, message)
 
 
-def unknown_state() -> GroupRefusal:
+def unknown_state() -> RequestRefused:
     """Of a member; a later version may have recorded it."""
     message = f"the member's state is not known here; {_JOIN_AGAIN}"
-    return GroupRefusal(ErrorCode.FENCED_MEMBER_EPOCH, message)
+    return RequestRefused(ErrorCode.FENCED_MEMBER_EPOCH, message)

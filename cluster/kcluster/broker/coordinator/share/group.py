@@ -8,40 +8,23 @@ Kafka: modern.share.ShareGroup, GroupMetadataManager.replay; KIP-932.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
-
-from msgspec.structs import replace
 
 from kcluster.broker.coordinator.group import Committer
 from kcluster.broker.coordinator.group_log import LogRecord
-from kcluster.broker.coordinator.interface import GroupHome, Settled, ignore_outcome
-from kcluster.broker.coordinator.modern.group import LEAVE_EPOCH, ModernGroup
-from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment, topic_ids
+from kcluster.broker.coordinator.interface import GroupHome, Settled
+from kcluster.broker.coordinator.modern.partition_group import PartitionGroup
+from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment
 from kcluster.broker.coordinator.share.assignor import ShareMemberSpec, assign_simply
-from kcluster.broker.coordinator.share.member import ShareMember, share_member_tombstones
-from kcluster.broker.coordinator.share.records import (
-    ShareGroupCurrentMemberAssignment,
-    ShareGroupMemberMetadata,
-    ShareGroupMetadata,
-    ShareGroupStatePartitionMetadata,
-    ShareGroupTargetAssignmentMember,
-    ShareGroupTargetAssignmentMetadata,
-)
+from kcluster.broker.coordinator.share.member import ShareMember
+from kcluster.broker.coordinator.share.records import TYPES, ShareGroupStatePartitionMetadata
 from kcluster.broker.coordinator.share.state_partitions import (
     StatePartitions,
     Topics,
     state_partitions_of,
 )
 from kcluster.broker.coordinator.share_state.state import SharePartition
-from kcluster.events.clients import (
-    AssignedPartitions,
-    Departure,
-    GroupAssigned,
-    GroupMemberExpired,
-    GroupMemberJoined,
-    GroupMemberLeft,
-)
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
@@ -53,7 +36,7 @@ class ShareGroupState(StrEnum):
     STABLE = "Stable"
 
 
-class ShareGroup(ModernGroup[ShareMember, Assignment]):
+class ShareGroup(PartitionGroup[ShareMember]):
     """Other modules only read its fields; records change them."""
 
     kind = "share"
@@ -61,6 +44,10 @@ class ShareGroup(ModernGroup[ShareMember, Assignment]):
     protocol = "share"
     session_config = "share.session.timeout.ms"
     interval_config = "share.assignment.interval.ms"
+    heartbeat_config = "share.heartbeat.interval.ms"
+    size_config = "group.share.max.size"
+    record_types = TYPES
+    member_type = ShareMember
 
     def __init__(self, group_id: str, home: GroupHome) -> None:
         super().__init__(group_id, home)
@@ -71,62 +58,21 @@ class ShareGroup(ModernGroup[ShareMember, Assignment]):
 
     # ------------------------------------------------------------------------- replaying
 
-    def replay(self, record: LogRecord) -> bool:
+    def replay_other(self, record: LogRecord) -> None:
         match record:
-            case ShareGroupMetadata(value=None):
-                self.is_stored = False
-                return False
-            case ShareGroupMetadata(value=value):
-                self.epoch = value.epoch
-                self.metadata_hash = value.metadata_hash
-            case ShareGroupMemberMetadata(member_id=member_id, value=None):
-                self.members.pop(member_id, None)
-                self.end_timers(member_id)
-            case ShareGroupMemberMetadata(member_id=member_id, value=value):
-                self.members[member_id] = self._member(member_id).with_metadata(value)
-            case ShareGroupTargetAssignmentMetadata(value=None):
-                self.target_epoch, self.target_timestamp_ms = -1, 0
-            case ShareGroupTargetAssignmentMetadata(value=value):
-                self.target_epoch = value.assignment_epoch
-                self.target_timestamp_ms = value.assignment_timestamp
-            case ShareGroupTargetAssignmentMember(member_id=member_id, value=None):
-                self.targets.pop(member_id, None)
-            case ShareGroupTargetAssignmentMember(member_id=member_id, value=value):
-                self.targets[member_id] = {
-                    entry.topic_id: frozenset(entry.partitions) for entry in value.topic_partitions
-                }
-            case ShareGroupCurrentMemberAssignment(member_id=member_id, value=None):
-                if member_id in self.members:
-                    self.members[member_id] = replace(
-                        self.members[member_id],
-                        epoch=LEAVE_EPOCH,
-                        previous_epoch=LEAVE_EPOCH,
-                        assigned=NO_PARTITIONS,
-                    )
-            case ShareGroupCurrentMemberAssignment(member_id=member_id, value=value):
-                self.members[member_id] = self._member(member_id).with_current(value)
             case ShareGroupStatePartitionMetadata(value=value):
                 self.states = None if value is None else state_partitions_of(value)
             case _:
-                raise AssertionError(record)
-        self.is_stored = self.is_stored or value is not None
-        return self.is_stored
-
-    def _member(self, member_id: str) -> ShareMember:
-        return self.members.get(member_id) or ShareMember(member_id)
+                super().replay_other(record)
 
     # ------------------------------------------------------------------------- questions
-
-    def epoch_of(self, member: ShareMember) -> int:
-        return member.epoch
 
     def subscribed_topics(self, members: Iterable[ShareMember]) -> set[str]:
         """The topics of all these members."""
         return {name for member in members for name in member.topics}
 
-    def subscribed_ids(self, member: ShareMember) -> tuple[bytes, ...]:
-        """The topics of a member that exist, in order of their names."""
-        return tuple(topic_ids(self.broker.image, member.topics))
+    def names_of(self, member: ShareMember) -> Iterable[str]:
+        return member.topics
 
     @property
     def has_unassigned(self) -> bool:
@@ -197,10 +143,6 @@ class ShareGroup(ModernGroup[ShareMember, Assignment]):
 
     # --------------------------------------------------------------------------- writing
 
-    def epoch_record(self, epoch: int, hash_of_topics: int) -> ShareGroupMetadata:
-        value = m.ShareGroupMetadataValue(epoch=epoch, metadata_hash=hash_of_topics)
-        return ShareGroupMetadata(self.group_id, value)
-
     def states_record(self, states: StatePartitions) -> ShareGroupStatePartitionMetadata:
         return states.record(self.group_id, self.broker.image)
 
@@ -217,56 +159,16 @@ class ShareGroup(ModernGroup[ShareMember, Assignment]):
         states = StatePartitions() if self.states is None else self.states
         return assign_simply(specs, states.assignable)
 
-    def fence(self, member_id: str, now_ms: int) -> None:
-        timeout_ms = self.config_ms(self.session_config)
-        if self.write(self.removal_records(self.members[member_id]), ignore_outcome, now_ms):
-            self.broker.note(GroupMemberExpired(self.group_id, member_id, timeout_ms))
+    def hash_without(self, leavers: Collection[ShareMember]) -> int:
+        rest = [one for one in self.members.values() if one not in leavers]
+        return self.hash_of(self.subscribed_topics(rest))
 
-    def removal_records(self, leaver: ShareMember) -> list[LogRecord]:
-        """What removes a member and increases the group epoch."""
-        rest = [one for one in self.members.values() if one.member_id != leaver.member_id]
-        hashed = self.hash_of(self.subscribed_topics(rest))
-        records: list[LogRecord] = [
-            *share_member_tombstones(self.group_id, leaver.member_id),
-            self.epoch_record(self.epoch + 1, hashed),
-        ]
-        if not rest and self.is_of_4_4:
-            value = m.ShareGroupTargetAssignmentMetadataValue(assignment_epoch=self.epoch + 1)
-            records.append(ShareGroupTargetAssignmentMetadata(self.group_id, value))
-        return records
+    def further_tombstones(self) -> list[LogRecord]:
+        return [ShareGroupStatePartitionMetadata(self.group_id, None)]
 
-    def tombstones(self) -> list[LogRecord]:
-        records: list[LogRecord] = []
-        for make in (ShareGroupCurrentMemberAssignment, ShareGroupTargetAssignmentMember):
-            records += [make(self.group_id, member_id, None) for member_id in self.members]
-        records.append(ShareGroupTargetAssignmentMetadata(self.group_id, None))
-        records += [ShareGroupMemberMetadata(self.group_id, one, None) for one in self.members]
-        records.append(ShareGroupStatePartitionMetadata(self.group_id, None))
-        records.append(ShareGroupMetadata(self.group_id, None))
-        return records
-
-    # ---------------------------------------------------------------------------- events
-
-    def note_joined(self, member: ShareMember) -> None:
-        """A new member has been written."""
-        host = member.client_host.removeprefix("/")
-        joined = GroupMemberJoined(self.group_id, member.member_id, member.client_id, host, "")
-        self.broker.note(joined)
-
-    def note_left(self, member_id: str) -> None:
-        """The removal of a member that leaves has been written."""
-        self.broker.note(GroupMemberLeft(self.group_id, member_id, Departure.LEFT))
-
-    def note_assigned(self, epoch: int, target: Mapping[str, Assignment]) -> None:
-        """A new target assignment has been written."""
-        names = self.broker.image.topic_names
-        rows = tuple(
-            AssignedPartitions(member_id, names[topic_id], tuple(sorted(partitions)))
-            for member_id, assignment in target.items()
-            for topic_id, partitions in assignment.items()
-            if topic_id in names
-        )
-        self.broker.note(GroupAssigned(self.group_id, epoch, rows))
+    @property
+    def max_size(self) -> int:
+        return self.broker.config.group_share_max_size
 
     # ------------------------------------------------------------------ share partitions
 

@@ -12,13 +12,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kcluster.broker.coordinator.group_log import LogRecord
+from kcluster.broker.coordinator.modern.group import LEAVE_EPOCH
 from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment
-from kcluster.broker.coordinator.share.records import (
-    ShareGroupCurrentMemberAssignment,
-    ShareGroupMemberMetadata,
-    ShareGroupTargetAssignmentMember,
-)
 from kcluster.protocol import messages as m
 
 if TYPE_CHECKING:
@@ -76,7 +71,23 @@ class ShareMember(Struct, frozen=True):
             topics=tuple(value.subscribed_topic_names),
         )
 
-    def with_current(self, value: ShareGroupCurrentMemberAssignmentValue) -> ShareMember:
+    def current(self) -> ShareGroupCurrentMemberAssignmentValue:
+        entry = m.ShareGroupCurrentMemberAssignmentValue.TopicPartitions
+        return m.ShareGroupCurrentMemberAssignmentValue(
+            member_epoch=self.epoch,
+            previous_member_epoch=self.previous_epoch,
+            state=_STABLE,
+            assigned_partitions=[
+                entry(topic_id, sorted(partitions))
+                for topic_id, partitions in self.assigned.items()
+            ],
+        )
+
+    def with_current(self, value: ShareGroupCurrentMemberAssignmentValue | None) -> ShareMember:
+        if value is None:
+            return replace(
+                self, epoch=LEAVE_EPOCH, previous_epoch=LEAVE_EPOCH, assigned=NO_PARTITIONS
+            )
         return replace(
             self,
             epoch=value.member_epoch,
@@ -86,40 +97,22 @@ class ShareMember(Struct, frozen=True):
             },
         )
 
-    def metadata_record(self, group_id: str) -> ShareGroupMemberMetadata:
-        return ShareGroupMemberMetadata(group_id, self.member_id, self.metadata())
+    # -------------------------------------------------------------- what other members have
 
-    def current_record(self, group_id: str) -> ShareGroupCurrentMemberAssignment:
-        entry = m.ShareGroupCurrentMemberAssignmentValue.TopicPartitions
-        value = m.ShareGroupCurrentMemberAssignmentValue(
-            member_epoch=self.epoch,
-            previous_member_epoch=self.previous_epoch,
-            state=_STABLE,
-            assigned_partitions=[
-                entry(topic_id, sorted(partitions))
-                for topic_id, partitions in self.assigned.items()
-            ],
-        )
-        return ShareGroupCurrentMemberAssignment(group_id, self.member_id, value)
+    @property
+    def instance_id(self) -> None:
+        """There are no static members."""
 
+    @property
+    def may_be_replaced(self) -> bool:
+        return False
 
-def share_target_record(
-    group_id: str, member_id: str, target: Assignment
-) -> ShareGroupTargetAssignmentMember:
-    """A member's part of the target assignment."""
-    entry = m.ShareGroupTargetAssignmentMemberValue.TopicPartition
-    value = m.ShareGroupTargetAssignmentMemberValue(
-        topic_partitions=[
-            entry(topic_id, sorted(partitions)) for topic_id, partitions in target.items()
-        ]
-    )
-    return ShareGroupTargetAssignmentMember(group_id, member_id, value)
+    @property
+    def revocation_timeout_ms(self) -> None:
+        """Nothing has to be revoked."""
 
+    def away(self) -> ShareMember:
+        raise AssertionError("only a static member will be back")
 
-def share_member_tombstones(group_id: str, member_id: str) -> list[LogRecord]:
-    """The records that remove a member, in Kafka's order."""
-    return [
-        ShareGroupCurrentMemberAssignment(group_id, member_id, None),
-        ShareGroupTargetAssignmentMember(group_id, member_id, None),
-        ShareGroupMemberMetadata(group_id, member_id, None),
-    ]
+    def back_as(self, member_id: str) -> ShareMember:
+        raise AssertionError("only a static member can be back")

@@ -9,42 +9,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import astuple
+
 from kcluster.broker.coordinator.group_log import Reader
 from kcluster.broker.coordinator.modern.records import (
+    CurrentMember,
+    GroupMetadata,
     GroupValue,
-    MemberValue,
+    MemberMetadata,
     MessageRecord,
+    RecordTypes,
+    TargetMember,
+    TargetMetadata,
     readers_of,
 )
 
 
-class ShareGroupMemberMetadata(MemberValue, frozen=True):
-    """A member, without its epoch and assignment."""
-
+class ShareGroupMemberMetadata(MemberMetadata, frozen=True):
     kind = 10
 
 
-class ShareGroupMetadata(GroupValue, frozen=True):
-    """The group epoch and the hash of the topics' metadata; its tombstone deletes the group."""
-
+class ShareGroupMetadata(GroupMetadata, frozen=True):
     kind = 11
 
 
-class ShareGroupTargetAssignmentMetadata(GroupValue, frozen=True):
-    """The epoch of the target assignment, and when it was computed."""
-
+class ShareGroupTargetAssignmentMetadata(TargetMetadata, frozen=True):
     kind = 12
 
 
-class ShareGroupTargetAssignmentMember(MemberValue, frozen=True):
-    """A member's part of the target assignment."""
-
+class ShareGroupTargetAssignmentMember(TargetMember, frozen=True):
     kind = 13
 
 
-class ShareGroupCurrentMemberAssignment(MemberValue, frozen=True):
-    """A member's epoch and partitions."""
-
+class ShareGroupCurrentMemberAssignment(CurrentMember, frozen=True):
     kind = 14
 
 
@@ -54,12 +51,16 @@ class ShareGroupStatePartitionMetadata(GroupValue, frozen=True):
     kind = 15
 
 
-RECORDS: Final[tuple[type[MessageRecord], ...]] = (
-    ShareGroupMemberMetadata,
+TYPES: Final = RecordTypes(
     ShareGroupMetadata,
+    ShareGroupMemberMetadata,
     ShareGroupTargetAssignmentMetadata,
     ShareGroupTargetAssignmentMember,
     ShareGroupCurrentMemberAssignment,
+)
+
+RECORDS: Final[tuple[type[MessageRecord], ...]] = (
+    *astuple(TYPES),
     ShareGroupStatePartitionMetadata,
 )
 

@@ -14,13 +14,18 @@ cannot write.  An initialization has a new state epoch, and whoever read before 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled, ignore_outcome
+from kcluster.broker.coordinator.interface import (
+    CoordinatorBroker,
+    CoordinatorResult,
+    RequestRefused,
+    ignore_outcome,
+    invalid,
+)
 from kcluster.broker.coordinator.log_shard import LogShard
 from kcluster.broker.coordinator.share_state.share_state_log import (
     SnapshotRecord,
@@ -50,15 +55,8 @@ WRITE_OF_UNINITIALIZED: Final = "written before it was initialized"
 READ_OF_UNINITIALIZED: Final = "read before it was initialized"
 
 
-class StateRefusal(Struct, frozen=True):
-    """Why a request about one share partition is refused.  `message` None: the log has failed."""
-
-    error: ErrorCode
-    message: str | None = None
-
-
-OnAnswer = Callable[[ShareState | StateRefusal | None, int], None]
-"""(the state to answer with, None for none; or why there is no answer; now_ms)."""
+Decided = CoordinatorResult[ShareState | None] | RequestRefused
+"""With the state to answer with, None for none."""
 
 
 class _Entry(Struct):
@@ -106,63 +104,54 @@ class ShareStateShard(LogShard[StateRecord]):
         return None if entry is None else entry.state
 
     def initialize(
-        self,
-        partition: SharePartition,
-        state_epoch: int,
-        start_offset: int,
-        on_answer: OnAnswer,
-        now_ms: int,
-    ) -> None:
+        self, partition: SharePartition, state_epoch: int, start_offset: int, now_ms: int
+    ) -> Decided:
         """Begin with a new state."""
         entry = self.entries.get(partition)
         if partition.partition < 0:
-            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION), now_ms)
-        elif self._is_strict and state_epoch < 0:
-            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_STATE_EPOCH), now_ms)
-        elif entry is not None and NO_EPOCH != state_epoch < entry.state_epoch:
-            on_answer(_refusal(ErrorCode.FENCED_STATE_EPOCH), now_ms)
-        elif not self._exists(partition):
-            on_answer(_refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), now_ms)
-        else:
-            state = ShareState(
-                snapshot_epoch=0 if entry is None else entry.state.snapshot_epoch + 1,
-                state_epoch=state_epoch,
-                leader_epoch=0,
-                start_offset=start_offset,
-                delivery_complete_count=NO_COUNT if start_offset == UNINITIALIZED else 0,
-                batches=(),
-                create_timestamp_ms=now_ms,
-                write_timestamp_ms=now_ms,
-            )
-            self._write([SnapshotRecord(partition, state)], _answering(None, on_answer), now_ms)
+            return invalid(NEGATIVE_PARTITION)
+        if self._is_strict and state_epoch < 0:
+            return invalid(NEGATIVE_STATE_EPOCH)
+        if entry is not None and NO_EPOCH != state_epoch < entry.state_epoch:
+            return _refusal(ErrorCode.FENCED_STATE_EPOCH)
+        if not self._exists(partition):
+            return _refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        state = ShareState(
+            snapshot_epoch=0 if entry is None else entry.state.snapshot_epoch + 1,
+            state_epoch=state_epoch,
+            leader_epoch=0,
+            start_offset=start_offset,
+            delivery_complete_count=NO_COUNT if start_offset == UNINITIALIZED else 0,
+            batches=(),
+            create_timestamp_ms=now_ms,
+            write_timestamp_ms=now_ms,
+        )
+        return CoordinatorResult([SnapshotRecord(partition, state)], None)
 
-    def read(
-        self, partition: SharePartition, leader_epoch: int, on_answer: OnAnswer, now_ms: int
-    ) -> None:
+    def read(self, partition: SharePartition, leader_epoch: int, now_ms: int) -> Decided:
         """The state.  A leader epoch that is new is written down, and fences the writes of older
         leaders."""
         entry = self.entries.get(partition)
         if partition.partition < 0:
-            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION), now_ms)
-        elif self._is_strict and leader_epoch < 0:
-            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_LEADER_EPOCH), now_ms)
-        elif entry is None:
-            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, READ_OF_UNINITIALIZED), now_ms)
-        elif NO_EPOCH != leader_epoch < entry.leader_epoch:
-            on_answer(_refusal(ErrorCode.FENCED_LEADER_EPOCH), now_ms)
-        elif not self._exists(partition):
-            on_answer(_refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), now_ms)
-        elif leader_epoch in (NO_EPOCH, entry.leader_epoch):
-            self.after_writes(_answering(entry.state, on_answer), now_ms)
-        else:
-            state = entry.state
-            count = state.delivery_complete_count
-            record = self._changed(
-                partition, entry, leader_epoch, state.start_offset, count, (), now_ms
-            )
-            self._write([record], _answering(state, on_answer), now_ms)
+            return invalid(NEGATIVE_PARTITION)
+        if self._is_strict and leader_epoch < 0:
+            return invalid(NEGATIVE_LEADER_EPOCH)
+        if entry is None:
+            return invalid(READ_OF_UNINITIALIZED)
+        if NO_EPOCH != leader_epoch < entry.leader_epoch:
+            return _refusal(ErrorCode.FENCED_LEADER_EPOCH)
+        if not self._exists(partition):
+            return _refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        state = entry.state
+        if leader_epoch in (NO_EPOCH, entry.leader_epoch):
+            return CoordinatorResult([], state)
+        count = state.delivery_complete_count
+        record = self._changed(
+            partition, entry, leader_epoch, state.start_offset, count, (), now_ms
+        )
+        return CoordinatorResult([record], state)
 
-    def write(
+    def update(
         self,
         partition: SharePartition,
         state_epoch: int,
@@ -170,56 +159,53 @@ class ShareStateShard(LogShard[StateRecord]):
         start_offset: int,
         delivery_complete_count: int,
         batches: tuple[StateBatch, ...],
-        on_answer: OnAnswer,
         now_ms: int,
-    ) -> None:
+    ) -> Decided:
         """What a share-partition leader has changed."""
         entry = self.entries.get(partition)
         if partition.partition < 0:
-            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION), now_ms)
-        elif self._is_strict and leader_epoch < 0:
-            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_LEADER_EPOCH), now_ms)
-        elif self._is_strict and state_epoch < 0:
-            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_STATE_EPOCH), now_ms)
-        elif entry is None:
-            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, WRITE_OF_UNINITIALIZED), now_ms)
-        elif NO_EPOCH != leader_epoch < entry.leader_epoch:
-            on_answer(_refusal(ErrorCode.FENCED_LEADER_EPOCH), now_ms)
-        elif NO_EPOCH != state_epoch < entry.state_epoch:
-            on_answer(_refusal(ErrorCode.FENCED_STATE_EPOCH), now_ms)
-        elif not self._exists(partition):
-            on_answer(_refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), now_ms)
-        else:
-            record = self._changed(
-                partition,
-                entry,
-                entry.state.leader_epoch,
-                start_offset,
-                delivery_complete_count,
-                batches,
-                now_ms,
-            )
-            self._write([record], _answering(None, on_answer), now_ms)
+            return invalid(NEGATIVE_PARTITION)
+        if self._is_strict and leader_epoch < 0:
+            return invalid(NEGATIVE_LEADER_EPOCH)
+        if self._is_strict and state_epoch < 0:
+            return invalid(NEGATIVE_STATE_EPOCH)
+        if entry is None:
+            return invalid(WRITE_OF_UNINITIALIZED)
+        if NO_EPOCH != leader_epoch < entry.leader_epoch:
+            return _refusal(ErrorCode.FENCED_LEADER_EPOCH)
+        if NO_EPOCH != state_epoch < entry.state_epoch:
+            return _refusal(ErrorCode.FENCED_STATE_EPOCH)
+        if not self._exists(partition):
+            return _refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        record = self._changed(
+            partition,
+            entry,
+            entry.state.leader_epoch,
+            start_offset,
+            delivery_complete_count,
+            batches,
+            now_ms,
+        )
+        return CoordinatorResult([record], None)
 
-    def delete(self, partition: SharePartition, on_answer: OnAnswer, now_ms: int) -> None:
+    def delete(self, partition: SharePartition) -> Decided:
         """Forget the state; no error if there is none."""
-        if partition.partition < 0:
-            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION), now_ms)
-        elif not self._exists(partition):
-            on_answer(_refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), now_ms)
-        elif partition in self.entries:
-            self._write([SnapshotRecord(partition, None)], _answering(None, on_answer), now_ms)
-        else:
-            self.after_writes(_answering(None, on_answer), now_ms)
+        refused = self._refuse_unknown(partition)
+        if refused is not None:
+            return refused
+        is_there = partition in self.entries
+        return CoordinatorResult([SnapshotRecord(partition, None)] if is_there else [], None)
 
-    def summarize(self, partition: SharePartition, on_answer: OnAnswer, now_ms: int) -> None:
+    def summarize(self, partition: SharePartition) -> Decided:
         """The state, or None if there is none."""
+        return self._refuse_unknown(partition) or CoordinatorResult([], self.state(partition))
+
+    def _refuse_unknown(self, partition: SharePartition) -> RequestRefused | None:
         if partition.partition < 0:
-            on_answer(StateRefusal(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION), now_ms)
-        elif not self._exists(partition):
-            on_answer(_refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), now_ms)
-        else:
-            self.after_writes(_answering(self.state(partition), on_answer), now_ms)
+            return invalid(NEGATIVE_PARTITION)
+        if not self._exists(partition):
+            return _refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return None
 
     @property
     def _is_strict(self) -> bool:
@@ -275,22 +261,11 @@ class ShareStateShard(LogShard[StateRecord]):
 
     # ------------------------------------------------------------------------- state
 
-    def _write(self, records: list[StateRecord], on_settled: Settled, now_ms: int) -> None:
-        """Append records, which take effect at once if they come into the log."""
-        replica = self.replica
-        offset = -1 if replica is None else replica.log.log_end_offset
-        if self.append(records, on_settled, now_ms):
-            for index, record in enumerate(records):
-                self._put(record, offset + index)
-
-    def apply(self, record: StateRecord, now_ms: int) -> None:
-        """It is committed, and has been in effect since it was written."""
-
     def replay(self, batch: Batch) -> None:
         for offset, record in decode_states(batch):
-            self._put(record, offset)
+            self.put(record, offset)
 
-    def _put(self, record: StateRecord, offset: int) -> None:
+    def put(self, record: StateRecord, offset: int) -> None:
         if isinstance(record, SnapshotRecord):
             self._put_snapshot(record.partition, record.state)
             self._note_snapshot(record.partition, offset, record.state is None)
@@ -365,7 +340,7 @@ class ShareStateShard(LogShard[StateRecord]):
             if now_ms - state.write_timestamp_ms >= interval_ms
         ]
         if records:
-            self._write(records, ignore_outcome, now_ms)
+            self.append(records, ignore_outcome, now_ms, at_once=True)
 
     def forget_deleted_topics(self, now_ms: int) -> None:
         """Delete the states of share partitions whose topic does not exist any more."""
@@ -376,7 +351,7 @@ class ShareStateShard(LogShard[StateRecord]):
             if partition.topic_id not in image.topic_names
         ]
         if records:
-            self._write(records, ignore_outcome, now_ms)
+            self.append(records, ignore_outcome, now_ms, at_once=True)
 
     # --------------------------------------------------------------------- lifecycle
 
@@ -387,14 +362,5 @@ class ShareStateShard(LogShard[StateRecord]):
         """Nothing is parked but writes."""
 
 
-def _refusal(error: ErrorCode) -> StateRefusal:
-    return StateRefusal(error, error.text)
-
-
-def _answering(state: ShareState | None, on_answer: OnAnswer) -> Settled:
-    """Answer with `state` when all that was written is committed."""
-
-    def settled(error: ErrorCode, now_ms: int) -> None:
-        on_answer(state if error is ErrorCode.NONE else StateRefusal(error), now_ms)
-
-    return settled
+def _refusal(error: ErrorCode) -> RequestRefused:
+    return RequestRefused(error, error.text)

@@ -81,21 +81,18 @@ def _topics(
 
 def _member(member: StreamsMember, target: Tasks) -> Description.Member:
     described = m.StreamsGroupDescribeResponse
-    details, assigned = member.details, member.progress.assigned
-    endpoint = details.user_endpoint
+    assigned, endpoint = member.progress.assigned, member.user_endpoint
     return described.Member(
         member_id=member.member_id,
         member_epoch=member.epoch,
-        instance_id=details.instance_id,
-        rack_id=details.rack_id,
-        client_id=details.client_id,
-        client_host=details.client_host,
-        topology_epoch=details.topology_epoch,
-        process_id=details.process_id,
-        user_endpoint=(
-            None if endpoint is None else described.Endpoint(endpoint.host, endpoint.port)
-        ),
-        client_tags=[described.KeyValue(*tag) for tag in details.client_tags],
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        topology_epoch=member.topology_epoch,
+        process_id=member.process_id,
+        user_endpoint=None if endpoint is None else described.Endpoint(*endpoint),
+        client_tags=[described.KeyValue(*tag) for tag in member.client_tags],
         assignment=_assignment(assigned.active, assigned.standby, assigned.warmup),
         target_assignment=_assignment(target.active, target.standby, target.warmup),
     )

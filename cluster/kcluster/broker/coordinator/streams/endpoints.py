@@ -39,7 +39,7 @@ def endpoints(
     gone = (updated.member_id, replaced)
     others = (members[id_] for id_ in sorted(members) if id_ not in gone)
     for member in (*others, updated):
-        endpoint = member.details.user_endpoint
+        endpoint = member.user_endpoint
         if endpoint is None:
             continue
         if configured.subtopologies is None:
@@ -50,7 +50,7 @@ def endpoints(
         if active is None or standby is None:
             return None
         row = m.StreamsGroupHeartbeatResponse
-        address = row.Endpoint(endpoint.host, endpoint.port)
+        address = row.Endpoint(*endpoint)
         rows.append(row.EndpointToPartitions(address, active, standby))
     return rows
 

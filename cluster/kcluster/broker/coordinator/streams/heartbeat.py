@@ -1,33 +1,28 @@
-"""What a heartbeat of a streams group's member does: the records to write, and the answer.
+"""StreamsGroupHeartbeat: what one heartbeat changes.
 
-Owns: the decision, made on the group as it is; nothing changes before the records are written.
-Never: writes, sets a timer, creates a topic (handlers/groups/streams_groups.py has that done).
-Kafka: GroupMetadataManager.streamsGroupHeartbeat, streamsGroupLeave.
+Owns: the steps of modern/heartbeat.py for a streams group, and the answer.  Never: changes the
+group (the records do, when they are replayed), creates a topic (internal_topics.py).
+Kafka: GroupMetadataManager.streamsGroupHeartbeat, streamsGroupLeave; KIP-1071.
 
-    1. the member: joins, or reports what is new about it
-    2. the topology: of the first member that joins; it cannot change yet
-    3. the topics: configure the topology, if they have changed
-    4. the group epoch: one more if something of the above changed
-    5. the target: computed if it is older than the group epoch, and no delay holds it back
-    6. the member's own next step towards its target
+    1 the member        joins, or reports what is new about it
+      the topology      of the first member that joins; it cannot change yet
+      the topics        configure the topology, if they have changed
+    2 the group epoch   one more if any of this has changed
+    3 the target        computed if it is older than the group epoch, and no delay holds it back
+    4 the assignment    of this member goes a step towards the target (reconciliation.py)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from kcluster.broker.coordinator.group_log import LogRecord
-from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH, GroupRefusal
-from kcluster.broker.coordinator.modern.refusals import (
-    fenced_epoch,
-    full_group,
-    known_static_member,
-    unknown_member,
-    unknown_state,
-)
+from kcluster.broker.coordinator.interface import CoordinatorResult, RequestRefused, invalid
+from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, ToJoin
+from kcluster.broker.coordinator.modern.heartbeat import Heartbeat, decide_leave, refuse_if_full
+from kcluster.broker.coordinator.modern.refusals import unknown_state
 from kcluster.broker.coordinator.streams.configured import (
     ConfiguredTopology,
     InvalidTopology,
@@ -36,28 +31,14 @@ from kcluster.broker.coordinator.streams.configured import (
     configure,
 )
 from kcluster.broker.coordinator.streams.endpoints import endpoints
-from kcluster.broker.coordinator.streams.group import StreamsDecision, StreamsGroup
-from kcluster.broker.coordinator.streams.member import (
-    StreamsMember,
-    TaskOffsets,
-    away,
-    is_relevant_change,
-    updated_details,
-)
+from kcluster.broker.coordinator.streams.group import NOT_VALIDATED, StreamsGroup
+from kcluster.broker.coordinator.streams.internal_topics import InternalTopics
+from kcluster.broker.coordinator.streams.member import StreamsMember, TaskOffsets, with_reported
 from kcluster.broker.coordinator.streams.reconciliation import next_step
-from kcluster.broker.coordinator.streams.records import (
-    NOT_VALIDATED,
-    GroupState,
-    StreamsGroupRecord,
-    StreamsMemberRecord,
-    StreamsMemberTargetRecord,
-    StreamsProgressRecord,
-    StreamsTopologyRecord,
-    TargetMetadata,
-)
-from kcluster.broker.coordinator.streams.target import new_target
+from kcluster.broker.coordinator.streams.target import new_targets
 from kcluster.broker.coordinator.streams.tasks import NOTHING, Task, Tasks, by_subtopology, tasks_of
 from kcluster.broker.coordinator.streams.topology import StreamsTopology, is_well_formed
+from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
@@ -69,308 +50,229 @@ if TYPE_CHECKING:
 
     TaskIdsRow = StreamsGroupHeartbeatRequest.TaskIds
 
-
 MISSING_TAGS_SINCE: Final = 1
 """The version from which clients know MISSING_CLIENT_TAGS."""
+_ERRORS_SHOWN: Final = 3
+_HEARTBEATS_OF_AN_ERROR: Final = 2
+"""For how many heartbeat intervals a topic that was not created is not tried again."""
 
 
-class _Refusal(Exception):
-    """Ends a decision; never leaves this module."""
-
-    def __init__(self, refused: GroupRefusal) -> None:
-        super().__init__(refused)
-        self.refused = refused
-
-
-def decide_leave(
-    group: StreamsGroup, member_id: str, instance_id: str | None, epoch: int
-) -> StreamsDecision | GroupRefusal:
-    """The member leaves; a static one maybe only until it is back."""
-    response = m.StreamsGroupHeartbeatResponse(member_id=member_id, member_epoch=epoch, status=[])
-    if instance_id is None:
-        if member_id not in group.members:
-            return unknown_member(group.group_id, member_id)
-        return StreamsDecision(group.without(member_id), response)
-    member = known_static_member(group.static_member(instance_id), instance_id, member_id)
-    if isinstance(member, GroupRefusal):
-        return member
-    if epoch != LEAVE_STATIC_EPOCH:
-        return StreamsDecision(group.without(member_id), response)
-    progress = away(member.progress, LEAVE_STATIC_EPOCH)
-    return StreamsDecision([StreamsProgressRecord(group.group_id, member_id, progress)], response)
+def decide_streams_heartbeat(
+    topics: InternalTopics, found: ToJoin[StreamsGroup], request: Request, now_ms: int
+) -> CoordinatorResult[StreamsGroupHeartbeatResponse] | RequestRefused:
+    """What a heartbeat comes down to.  Kafka: streamsGroupHeartbeat."""
+    body: StreamsGroupHeartbeatRequest = request.body
+    group = found.group
+    if body.member_epoch < JOIN_EPOCH:
+        if body.shutdown_application:
+            group.request_shutdown(body.member_id)
+        answer = m.StreamsGroupHeartbeatResponse(
+            member_id=body.member_id, member_epoch=body.member_epoch, status=[]
+        )
+        return decide_leave(group, body, answer, now_ms)
+    return StreamsHeartbeat(topics, found, request, now_ms).decide()
 
 
-def decide_heartbeat(
-    group: StreamsGroup,
-    body: StreamsGroupHeartbeatRequest,
-    client: tuple[str, str],
-    version: int,
-    first: Sequence[LogRecord],
-    now_ms: int,
-) -> StreamsDecision | GroupRefusal:
-    """`client`: its id and host.  `version`: of the request.  `first`: records that turn a classic
-    group into this one."""
-    try:
-        return _StreamsHeartbeat(group, body, client, version, first, now_ms).decide()
-    except _Refusal as refusal:
-        return refusal.refused
+class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
+    """One heartbeat of a member that stays, or joins."""
 
+    body: StreamsGroupHeartbeatRequest
 
-# ---------------------------------------------------------------------------- one heartbeat
-
-
-class _StreamsHeartbeat:
     def __init__(
-        self,
-        group: StreamsGroup,
-        body: StreamsGroupHeartbeatRequest,
-        client: tuple[str, str],
-        version: int,
-        first: Sequence[LogRecord],
-        now_ms: int,
+        self, topics: InternalTopics, found: ToJoin[StreamsGroup], request: Request, now_ms: int
     ) -> None:
-        self._group = group
-        self._body = body
-        self._client = client
-        self._version = version
-        self._now_ms = now_ms
-        self._records = list(first)
+        super().__init__(found, request, now_ms)
+        self._topics = topics
         self._statuses: list[StatusDetail] = []
+        self._configs = self.group.current_configs
         self._bumps = False
         """Whether the group gets a new epoch."""
-        self._new_targets: dict[str, Tasks] | None = None
-        self._replaced: str | None = None
-        """The id of the static member whose place this one takes."""
+        self._endpoint_epoch = self.group.endpoint_epoch
         self._offsets: TaskOffsets | None = None
+        self._hash = self.group.metadata_hash
 
-    def decide(self) -> StreamsDecision:
-        group = self._group
-        before = self._member()
-        after = self._with_details(before)
+    def decide(self) -> CoordinatorResult[StreamsGroupHeartbeatResponse] | RequestRefused:
+        before = self._full() or self.find(self.body.member_id)
+        if isinstance(before, RequestRefused):
+            return before
+        reported = self._reported(before)
         topology = self._topology()
-        if group.topology is not None and after.details.topology_epoch < topology.epoch:
-            self._add_stale(after.details.topology_epoch, topology.epoch)
-        configured, hash_ = self._configured(topology)
-        self._offsets = self._reported_offsets()
-        configs = group.current_configs
-        epoch = self._epoch(configured, hash_, configs)
-        starts_delay = not group.members and not group.is_delayed and group.initial_delay_ms > 0
-        target_epoch, target = self._target(after, epoch, configured, configs, starts_delay)
-        after, has_progressed = self._next(after, target_epoch, target)
-        decision = StreamsDecision(
-            self._records,
-            self._response(before, after),
-            configured=configured,
-            endpoint_epoch=group.endpoint_epoch,
-            group_epoch=epoch,
-            starts_initial_delay=starts_delay,
-            has_progressed=has_progressed,
-            joined=after.details if before.member_id not in group.members else None,
-            targets=self._new_targets,
-            replaced=self._replaced,
-            task_offsets=self._offsets,
-        )
-        self._add_endpoints(decision, before, after)
+        if isinstance(topology, RequestRefused):
+            return topology
+        configured = self._configured(topology, reported)
+        if isinstance(configured, RequestRefused):
+            return configured
+        refused = self._read_offsets() or self._update_epoch(configured)
+        if refused is not None:
+            return refused
+        starts_delay = self._starts_delay
+        after = self._reconcile(reported, *self._update_target(reported, configured, starts_delay))
+        if isinstance(after, RequestRefused):
+            return after
+        answer = self._answer(before, after)
+        refused = self._add_endpoints(answer, before, after, configured)
+        if refused is not None:
+            return refused
         if configured.problem is not None:
-            decision.missing_topics = configured.missing_topics
             self._statuses.append(configured.problem)
         self._add_shutdown()
         self._add_missing_tags(after)
         status = m.StreamsGroupHeartbeatResponse.Status
-        decision.response.status = [status(each.status, each.detail) for each in self._statuses]
-        return decision
+        answer.status = [status(each.status, each.detail) for each in self._statuses]
+
+        def written(now_ms: int) -> None:
+            self._keep(configured)
+            self.note_written(after)
+            self.start_timers(after, has_moved=after is not reported)
+            stored = self.group.stored
+            if self._offsets is not None:
+                stored.task_offsets[after.member_id] = self._offsets
+            if starts_delay:
+                stored.start_initial_delay(now_ms)
+
+        def committed(now_ms: int) -> None:
+            if configured.missing_topics and configured.problem is not None:
+                self._create_topics(configured, answer, now_ms)
+
+        return CoordinatorResult(self.records, answer, written, committed)
+
+    def _keep(self, configured: ConfiguredTopology) -> None:
+        """What is not in the log is kept by a group that was there before."""
+        group, body = self.group, self.body
+        group.configured = configured
+        group.endpoint_epoch = self._endpoint_epoch
+        group.note_checked_metadata(self.epoch)
+        if body.shutdown_application:
+            group.request_shutdown(body.member_id)
 
     # ---------------------------------------------------------------------- the member
 
-    def _member(self) -> StreamsMember:
-        group, body = self._group, self._body
-        member = group.members.get(body.member_id)
-        is_joining = body.member_epoch == JOIN_EPOCH
-        if is_joining:
-            self._check_size(member)
-        if body.instance_id is not None:
-            return self._static_member(body.instance_id, is_joining)
-        if is_joining:
-            return StreamsMember(body.member_id) if member is None else member
-        if member is None:
-            raise _Refusal(unknown_member(group.group_id, body.member_id))
-        self._check_epoch(member)
-        return member
+    def _full(self) -> RequestRefused | None:
+        """Before 4.4 there is no room for a known member that joins again, either."""
+        body = self.body
+        if not self.joins:
+            return None
+        known_id = body.member_id if self.group.is_of_4_4 else ""
+        return refuse_if_full(self.group, known_id, body.instance_id)
 
-    def _check_size(self, member: StreamsMember | None) -> None:
-        group, size = self._group, self._group.broker.config.group_streams_max_size
-        if len(group.members) < size:
-            return
-        is_known = member is not None or group.static_member(self._body.instance_id) is not None
-        if not (group.is_of_4_4 and is_known):
-            raise _Refusal(full_group(size, "group.streams.max.size"))
-
-    def _static_member(self, instance_id: str, is_joining: bool) -> StreamsMember:
-        group, member_id = self._group, self._body.member_id
-        if not is_joining:
-            known = known_static_member(group.static_member(instance_id), instance_id, member_id)
-            if isinstance(known, GroupRefusal):
-                raise _Refusal(known)
-            self._check_epoch(known)
-            return known
-        previous = group.static_member(instance_id)
-        if previous is None:
-            return group.members.get(member_id) or StreamsMember(member_id)
-        if previous.epoch != LEAVE_STATIC_EPOCH:
-            message = (
-                f"{member_id} cannot join as instance id {instance_id}: "
-                f"member {previous.member_id} has it"
-            )
-            raise _Refusal(GroupRefusal(ErrorCode.UNRELEASED_INSTANCE_ID, message))
-        return self._take_place_of(previous)
-
-    def _take_place_of(self, previous: StreamsMember) -> StreamsMember:
-        """Under the new member id, with the tasks of the old one."""
-        group, id_ = self._group, self._body.member_id
-        self._replaced = previous.member_id
-        progress = replace(previous.progress, member_epoch=0, previous_epoch=0)
-        self._records += [
-            *group.removal_of(previous.member_id),
-            StreamsMemberRecord(group.group_id, id_, previous.details),
-            StreamsMemberTargetRecord(
-                group.group_id, id_, group.targets.get(previous.member_id, NOTHING)
-            ),
-            StreamsProgressRecord(group.group_id, id_, progress),
-        ]
-        return replace(previous, member_id=id_, progress=progress)
-
-    def _check_epoch(self, member: StreamsMember) -> None:
-        """The epoch before is taken if nothing else is owned: the answer may have been lost."""
-        received, known = self._body.member_epoch, member.epoch
-        if received == known:
-            return
+    def repeats(self, member: StreamsMember) -> bool:
+        """All that the client reports as its own is assigned to it."""
         owned = self._owned()
-        if (
-            received == member.progress.previous_epoch
-            and received < known
-            and owned is not None
-            and member.progress.assigned.contains(owned)
-        ):
-            return
-        raise _Refusal(fenced_epoch(received, known, member.progress.previous_epoch))
+        return owned is not None and member.progress.assigned.contains(owned)
 
     def _owned(self) -> Tasks | None:
         """What the member reports to have; None if it does not."""
-        body = self._body
+        body = self.body
         if body.active_tasks is None or body.standby_tasks is None or body.warmup_tasks is None:
             return None
         return Tasks(
             tasks_of(body.active_tasks), tasks_of(body.standby_tasks), tasks_of(body.warmup_tasks)
         )
 
-    def _with_details(self, member: StreamsMember) -> StreamsMember:
-        body, is_of_4_4 = self._body, self._group.is_of_4_4
-        is_endpoint_whole = is_of_4_4 and body.member_epoch == JOIN_EPOCH
-        details = updated_details(member.details, body, *self._client, is_endpoint_whole)
-        if details == member.details:
-            return member
-        self._records.append(StreamsMemberRecord(self._group.group_id, member.member_id, details))
-        self._bumps |= body.instance_id is None or is_relevant_change(member.details, details)
-        return replace(member, details=details)
+    def _reported(self, member: StreamsMember) -> StreamsMember:
+        """With what this heartbeat says about itself."""
+        body, request = self.body, self.request
+        is_endpoint_whole = self.group.is_of_4_4 and self.joins
+        client = request.client_id or "", f"/{request.client_host}"
+        updated = with_reported(member, body, *client, is_endpoint_whole)
+        if updated != member:
+            self.records.append(self.group.member_record(updated))
+            self._bumps |= body.instance_id is None or updated.is_relevantly_other(member)
+        return updated
 
     # -------------------------------------------------------------------- the topology
 
-    def _topology(self) -> StreamsTopology:
-        known, declared = self._group.topology, self._body.topology
+    def _topology(self) -> StreamsTopology | RequestRefused:
+        known, declared = self.group.topology, self.body.topology
         if declared is None:
-            if known is None:
-                raise _Refusal(GroupRefusal(ErrorCode.UNKNOWN_SERVER_ERROR))
-            return known
+            return RequestRefused(ErrorCode.UNKNOWN_SERVER_ERROR) if known is None else known
         if not is_well_formed(declared):
-            raise _Refusal(GroupRefusal(ErrorCode.UNKNOWN_SERVER_ERROR))
+            return RequestRefused(ErrorCode.UNKNOWN_SERVER_ERROR)
         topology = StreamsTopology.of(declared)
         if known is None:
-            self._records.append(StreamsTopologyRecord(self._group.group_id, topology))
+            self.records.append(self.group.topology_record(topology))
             return topology
         if known.epoch <= topology.epoch and not known.same_as(topology):
-            raise _invalid("Topology: that of a group cannot change yet")
+            return invalid("Topology: that of a group cannot change yet")
         return known
 
-    def _add_stale(self, of_member: int, of_group: int) -> None:
-        detail = f"the member has topology epoch {of_member}, older than {of_group} of the group"
-        self._statuses.append(StatusDetail(StreamsStatus.STALE_TOPOLOGY, detail))
-
-    def _configured(self, topology: StreamsTopology) -> tuple[ConfiguredTopology, int]:
-        """(the topology with the topics as they are, the hash of their metadata)."""
-        group = self._group
+    def _configured(
+        self, topology: StreamsTopology, member: StreamsMember
+    ) -> ConfiguredTopology | RequestRefused:
+        """The topology with the topics as they are."""
+        group = self.group
+        if group.topology is not None and member.topology_epoch < topology.epoch:
+            epochs = f"{member.topology_epoch}, older than {topology.epoch} of the group"
+            detail = f"the member has topology epoch {epochs}"
+            self._statuses.append(StatusDetail(StreamsStatus.STALE_TOPOLOGY, detail))
         configured = group.configured
         if group.topology is not None and configured is not None and group.has_checked_metadata():
-            return configured, group.metadata_hash
+            return configured
         image = group.broker.image
-        hash_ = group.hash_of(topology.required_topics)
-        has_changed = hash_ != group.metadata_hash
+        self._hash = group.hash_of(topology.required_topics)
+        has_changed = self._hash != group.metadata_hash
         self._bumps |= has_changed
         if configured is None or group.topology is None or has_changed:
             existing = {name: len(topic.partitions) for name, topic in image.topics.items()}
             result = configure(topology, existing)
             if isinstance(result, InvalidTopology):
-                raise _Refusal(GroupRefusal(result.error, result.message))
+                return RequestRefused(result.error, result.message)
             configured = result
-        return configured, hash_
+        return configured
 
-    def _epoch(
-        self, configured: ConfiguredTopology, hash_: int, configs: tuple[tuple[str, str], ...]
-    ) -> int:
-        """The group epoch after this heartbeat."""
-        group = self._group
+    def _update_epoch(self, configured: ConfiguredTopology) -> RequestRefused | None:
+        """Increase the group epoch, if something has changed."""
+        group, body = self.group, self.body
         validated = NOT_VALIDATED
         if configured.is_ready:
             validated = configured.epoch
-            for listed in (
-                self._body.active_tasks, self._body.standby_tasks, self._body.warmup_tasks
-            ):  # fmt: skip
-                _check_tasks(configured, listed)
-        if validated != group.validated_topology_epoch or configs != group.assignment_configs:
-            self._bumps = True
-        if not self._bumps:
-            return group.epoch
-        epoch = group.epoch + 1
-        state = GroupState(epoch, hash_, validated, configs)
-        self._records.append(StreamsGroupRecord(group.group_id, state))
-        return epoch
+            for listed in (body.active_tasks, body.standby_tasks, body.warmup_tasks):
+                refused = _refuse_tasks(configured, listed)
+                if refused is not None:
+                    return refused
+        is_other = validated != group.validated_topology_epoch
+        if self._bumps or is_other or self._configs != group.assignment_configs:
+            self.epoch += 1
+            record = group.state_record(self.epoch, self._hash, validated, self._configs)
+            self.records.append(record)
+        return None
 
-    def _reported_offsets(self) -> TaskOffsets | None:
+    def _read_offsets(self) -> RequestRefused | None:
         """Sums of changelog offsets, by task."""
-        body = self._body
+        body = self.body
         for listed in (body.task_offsets, body.task_end_offsets):
             tasks = [Task(each.subtopology_id, each.partition) for each in listed or ()]
             if len(set(tasks)) < len(tasks):
-                raise _invalid("TaskOffsets: a task is named twice")
-        if body.task_offsets is None:
-            return None
-        return {
-            Task(each.subtopology_id, each.partition): each.offset for each in body.task_offsets
-        }
+                return invalid("TaskOffsets: a task is named twice")
+        if body.task_offsets is not None:
+            self._offsets = {
+                Task(each.subtopology_id, each.partition): each.offset for each in body.task_offsets
+            }
+        return None
 
     # ---------------------------------------------------------------------- the target
 
-    def _target(
-        self,
-        member: StreamsMember,
-        epoch: int,
-        configured: ConfiguredTopology,
-        configs: tuple[tuple[str, str], ...],
-        starts_delay: bool,
+    @property
+    def _starts_delay(self) -> bool:
+        """Whether the group, which is empty, waits for more members from now on."""
+        group = self.group
+        return not group.members and not group.is_delayed and group.initial_delay_ms > 0
+
+    def _update_target(
+        self, member: StreamsMember, configured: ConfiguredTopology, starts_delay: bool
     ) -> tuple[int, Tasks]:
-        """(target epoch, the member's target)."""
-        group = self._group
+        """Epoch of the target assignment, and this member's part."""
+        group = self.group
         if starts_delay or group.is_delayed:
             self._add_delay("streams.initial.rebalance.delay.ms")
             return group.target_epoch, NOTHING
-        targets = dict(group.targets)
-        members = {**group.members, member.member_id: member}
-        if self._replaced is not None:
-            targets[member.member_id] = targets.pop(self._replaced, NOTHING)
-            del members[self._replaced]
-        last = group.target_epoch, targets.get(member.member_id, NOTHING)
-        if group.target_epoch >= epoch:
+        known = dict(group.targets)
+        if self.replaced is not None:
+            known[member.member_id] = known.pop(self.replaced, NOTHING)
+        last = group.target_epoch, known.get(member.member_id, NOTHING)
+        if group.target_epoch >= self.epoch:
             return last
-        if not group.can_assign(self._now_ms):
+        if not group.can_assign(self.now_ms):
             self._add_delay(group.interval_config)
             return last
         offsets = None
@@ -378,47 +280,50 @@ class _StreamsHeartbeat:
             offsets = dict(group.task_offsets)
             if self._offsets is not None:
                 offsets[member.member_id] = self._offsets
-        metadata = TargetMetadata(epoch, self._now_ms)
-        new = new_target(group.group_id, members, targets, configured, configs, metadata, offsets)
-        self._records += new.records
-        self._new_targets = new.targets
-        return epoch, new.targets[member.member_id]
+        members = self.members_with(member)
+        targets = new_targets(members, known, configured, self._configs, offsets)
+        self.records += group.target_records(targets, known, self.epoch, self.now_ms)
+        self.new_targets = targets
+        return self.epoch, targets[member.member_id]
 
     def _add_delay(self, config: str) -> None:
         detail = f"the next assignment waits: {config}"
         self._statuses.append(StatusDetail(StreamsStatus.ASSIGNMENT_DELAYED, detail))
 
-    def _next(
+    def _reconcile(
         self, member: StreamsMember, target_epoch: int, target: Tasks
-    ) -> tuple[StreamsMember, bool]:
-        """(the member after its next step, whether it took one)."""
-        progress = member.progress
+    ) -> StreamsMember | RequestRefused:
+        """The member after a step towards its target; itself if there is none."""
+        group, progress = self.group, member.progress
         if progress.is_reconciled_to(target_epoch):
-            return member, False
-        process_id, holders = member.details.process_id, self._group.holders
-        is_of_4_4 = self._group.is_of_4_4
-        owned = self._owned()
-        after = next_step(progress, process_id, target_epoch, target, owned, holders, is_of_4_4)
+            return member
+        after = next_step(
+            progress,
+            member.process_id,
+            target_epoch,
+            target,
+            self._owned(),
+            group.holders,
+            group.is_of_4_4,
+        )
         if after is None:
-            raise _Refusal(unknown_state())
+            return unknown_state()
         if after == progress:
-            return member, False
-        record = StreamsProgressRecord(self._group.group_id, member.member_id, after)
-        self._records.append(record)
-        return replace(member, progress=after), True
+            return member
+        moved = replace(member, progress=after)
+        self.records.append(group.current_record(moved))
+        return moved
 
     # ---------------------------------------------------------------------- the answer
 
-    def _response(
-        self, before: StreamsMember, after: StreamsMember
-    ) -> StreamsGroupHeartbeatResponse:
+    def _answer(self, before: StreamsMember, after: StreamsMember) -> StreamsGroupHeartbeatResponse:
         response = m.StreamsGroupHeartbeatResponse(
             member_id=after.member_id,
             member_epoch=after.epoch,
-            heartbeat_interval_ms=self._group.config_ms("streams.heartbeat.interval.ms"),
+            heartbeat_interval_ms=self.group.config_ms(self.group.heartbeat_config),
         )
-        if self._group.is_of_4_4:
-            config_ms = self._group.config_ms
+        if self.group.is_of_4_4:
+            config_ms = self.group.config_ms
             response.task_offset_interval_ms = config_ms("streams.task.offset.interval.ms")
             response.acceptable_recovery_lag = config_ms("streams.acceptable.recovery.lag")
         if self._shows_tasks(before, after):
@@ -430,60 +335,71 @@ class _StreamsHeartbeat:
 
     def _shows_tasks(self, before: StreamsMember, after: StreamsMember) -> bool:
         """Tasks are shown to who joins, and when they have changed."""
-        is_joining = self._body.member_epoch == JOIN_EPOCH
-        return is_joining or before.progress.assigned != after.progress.assigned
+        return self.joins or before.progress.assigned != after.progress.assigned
 
     def _add_endpoints(
-        self, decision: StreamsDecision, before: StreamsMember, after: StreamsMember
-    ) -> None:
-        group = self._group
+        self,
+        answer: StreamsGroupHeartbeatResponse,
+        before: StreamsMember,
+        after: StreamsMember,
+        configured: ConfiguredTopology,
+    ) -> RequestRefused | None:
+        group = self.group
         if self._changes_endpoints(before, after):
-            decision.endpoint_epoch += 1
-        if decision.endpoint_epoch != self._body.endpoint_information_epoch:
-            assert decision.configured is not None
+            self._endpoint_epoch += 1
+        if self._endpoint_epoch != self.body.endpoint_information_epoch:
             rows = endpoints(
-                group.members,
-                after,
-                decision.configured,
-                group.broker.image,
-                self._replaced,
-                group.is_of_4_4,
+                group.members, after, configured, group.broker.image, self.replaced, group.is_of_4_4
             )
             if rows is None:
-                raise _Refusal(GroupRefusal(ErrorCode.UNKNOWN_SERVER_ERROR))
-            decision.response.partitions_by_user_endpoint = rows
+                return RequestRefused(ErrorCode.UNKNOWN_SERVER_ERROR)
+            answer.partitions_by_user_endpoint = rows
         if group.is_stored:
-            decision.response.endpoint_information_epoch = decision.endpoint_epoch
+            answer.endpoint_information_epoch = self._endpoint_epoch
+        return None
 
     def _changes_endpoints(self, before: StreamsMember, after: StreamsMember) -> bool:
-        endpoint = after.details.user_endpoint
-        if not self._group.is_of_4_4:
+        endpoint = after.user_endpoint
+        if not self.group.is_of_4_4:
             return endpoint is not None and self._shows_tasks(before, after)
-        if before.details.user_endpoint != endpoint:
+        if before.user_endpoint != endpoint:
             return True
         return endpoint is not None and before.progress.assigned != after.progress.assigned
 
     def _add_missing_tags(self, member: StreamsMember) -> None:
         """Older clients do not know this status."""
-        if self._version < MISSING_TAGS_SINCE:
+        if self.request.api_version < MISSING_TAGS_SINCE:
             return
-        known = dict(member.details.client_tags)
-        missing = [tag for tag in self._group.rack_aware_tags if tag not in known]
+        known = dict(member.client_tags)
+        missing = [tag for tag in self.group.rack_aware_tags if tag not in known]
         if missing:
             detail = f"the client has no tags {', '.join(missing)}: set client.tag.<key>"
             self._statuses.append(StatusDetail(StreamsStatus.MISSING_CLIENT_TAGS, detail))
 
     def _add_shutdown(self) -> None:
-        by = self._group.shutdown_requested_by
-        if by is None and self._body.shutdown_application:
-            by = self._body.member_id
+        by = self.group.shutdown_requested_by
+        if by is None and self.body.shutdown_application:
+            by = self.body.member_id
         if by is not None:
             detail = f"member {by} has failed and asked all members to shut down"
             self._statuses.append(StatusDetail(StreamsStatus.SHUTDOWN_APPLICATION, detail))
 
-
-def _invalid(message: str) -> _Refusal:
-    return _Refusal(GroupRefusal(ErrorCode.INVALID_REQUEST, message))
+    def _create_topics(
+        self, configured: ConfiguredTopology, answer: StreamsGroupHeartbeatResponse, now_ms: int
+    ) -> None:
+        """Ask for the missing topics, and add to the answer why earlier requests failed."""
+        interval_ms = self.group.config_ms(self.group.heartbeat_config)
+        errors_ms = interval_ms * _HEARTBEATS_OF_AN_ERROR
+        self._topics.create(configured.missing_topics, errors_ms, now_ms)
+        errors = self._topics.errors_of(configured.missing_topics, now_ms)
+        if not errors:
+            return
+        shown = ", ".join(f"{name} ({why})" for name, why in errors[:_ERRORS_SHOWN])
+        if len(errors) > _ERRORS_SHOWN:
+            shown += f" and {len(errors) - _ERRORS_SHOWN} more"
+        for status in answer.status or ():
+            if status.status_code == StreamsStatus.MISSING_INTERNAL_TOPICS:
+                status.status_detail += f"; could not create {shown}"
 
 
 def _rows(tasks: Iterable[Task]) -> list[StreamsGroupHeartbeatResponse.TaskIds]:
@@ -491,16 +407,19 @@ def _rows(tasks: Iterable[Task]) -> list[StreamsGroupHeartbeatResponse.TaskIds]:
     return [row(*each) for each in by_subtopology(tasks).items()]
 
 
-def _check_tasks(configured: ConfiguredTopology, listed: list[TaskIdsRow] | None) -> None:
-    """Refuse tasks that the topology does not have."""
+def _refuse_tasks(
+    configured: ConfiguredTopology, listed: list[TaskIdsRow] | None
+) -> RequestRefused | None:
+    """The first task that the topology does not have."""
     assert configured.subtopologies is not None
     for ids in listed or ():
         known = configured.subtopologies.get(ids.subtopology_id)
         if known is None:
-            raise _invalid(f"the topology has no subtopology {ids.subtopology_id}")
+            return invalid(f"the topology has no subtopology {ids.subtopology_id}")
         for partition in ids.partitions:
             if not 0 <= partition < known.task_count:
-                raise _invalid(
+                return invalid(
                     f"task {partition}: subtopology {ids.subtopology_id} has "
                     f"{known.task_count} tasks, from 0"
                 )
+    return None

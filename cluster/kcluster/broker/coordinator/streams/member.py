@@ -1,39 +1,63 @@
-"""One member of a streams group: a thread of a Kafka Streams application.
+"""A member of a streams group, a thread of a Kafka Streams application: a value, made from its two
+records.
 
-Owns: what it reported of itself, and how far it is.  Never: sends or stores anything.
-Kafka: StreamsGroupMember.
+Owns: what a member is, and its records.  Never: decides its tasks (reconciliation.py).
+Kafka: StreamsGroupMember; KIP-1071.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kcluster.broker.coordinator.modern.group import LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from kcluster.broker.coordinator.streams.reconciliation import MemberProgress, StreamsMemberState
-from kcluster.broker.coordinator.streams.tasks import NOTHING_HELD, HeldTasks, Task
+from kcluster.broker.coordinator.streams.tasks import (
+    NOTHING_HELD,
+    HeldTasks,
+    Task,
+    TaskSet,
+    by_subtopology,
+    epochs_of,
+    tasks_of,
+)
+from kcluster.protocol import messages as m
 
 if TYPE_CHECKING:
-    from kcluster.protocol.messages import StreamsGroupHeartbeatRequest
+    from kcluster.protocol.messages import (
+        StreamsGroupCurrentMemberAssignmentValue,
+        StreamsGroupHeartbeatRequest,
+        StreamsGroupMemberMetadataValue,
+    )
+
+    CurrentTaskIds = StreamsGroupCurrentMemberAssignmentValue.TaskIds
 
 TaskOffsets = Mapping[Task, int]
 """How far the state of a task is, as its member reports it: the sum of changelog offsets."""
-LEFT_EPOCH: Final = -1
-"""Epoch of a member whose assignment was deleted from the log, until the member is, too."""
 
 
-class Endpoint(Struct, frozen=True):
+class Endpoint(NamedTuple):
     """Where an application answers interactive queries."""
 
     host: str
     port: int
 
 
-class MemberDetails(Struct, frozen=True):
-    """What the member's record has."""
+NOT_STARTED: Final = MemberProgress(0, 0, StreamsMemberState.STABLE, NOTHING_HELD, NOTHING_HELD)
+LEAVING: Final = MemberProgress(
+    LEAVE_EPOCH, LEAVE_EPOCH, StreamsMemberState.STABLE, NOTHING_HELD, NOTHING_HELD
+)
 
+
+class StreamsMember(Struct, frozen=True):
+    """What a member reports of itself, and its progress."""
+
+    member_id: str
+    instance_id: str | None = None
+    """Of a static member (from 4.4 on); None: it is dynamic."""
     rack_id: str | None = None
     client_id: str = ""
     client_host: str = ""
@@ -43,54 +67,152 @@ class MemberDetails(Struct, frozen=True):
     user_endpoint: Endpoint | None = None
     client_tags: tuple[tuple[str, str], ...] = ()
     """In order of keys."""
-    instance_id: str | None = None
-    """Of a static member (from 4.4 on); None: it is dynamic."""
 
-
-NOT_STARTED: Final = MemberProgress(0, 0, StreamsMemberState.STABLE, NOTHING_HELD, NOTHING_HELD)
-LEAVING: Final = MemberProgress(
-    LEFT_EPOCH, LEFT_EPOCH, StreamsMemberState.STABLE, NOTHING_HELD, NOTHING_HELD
-)
-
-
-class StreamsMember(Struct, frozen=True):
-    """A member and its progress."""
-
-    member_id: str
-    details: MemberDetails = MemberDetails()
     progress: MemberProgress = NOT_STARTED
 
     @property
     def epoch(self) -> int:
         return self.progress.member_epoch
 
+    @property
+    def previous_epoch(self) -> int:
+        return self.progress.previous_epoch
 
-def is_relevant_change(before: MemberDetails, after: MemberDetails) -> bool:
-    """Whether the change of a static member needs a new assignment.
-    Kafka: hasEpochRelevantMemberConfigChanged."""
-    return (before.topology_epoch, before.rack_id, before.client_tags, before.process_id) != (
-        after.topology_epoch, after.rack_id, after.client_tags, after.process_id
-    )  # fmt: skip
+    @property
+    def revocation_timeout_ms(self) -> int | None:
+        must_revoke = self.progress.state is StreamsMemberState.UNREVOKED_TASKS
+        return self.rebalance_timeout_ms if must_revoke else None
+
+    def is_relevantly_other(self, before: StreamsMember) -> bool:
+        """Whether the change of a static member needs a new assignment.
+        Kafka: hasEpochRelevantMemberConfigChanged."""
+        return (self.topology_epoch, self.rack_id, self.client_tags, self.process_id) != (
+            before.topology_epoch, before.rack_id, before.client_tags, before.process_id
+        )  # fmt: skip
+
+    # ----------------------------------------------------------------- as a static member
+
+    @property
+    def may_be_replaced(self) -> bool:
+        return self.epoch == LEAVE_STATIC_EPOCH
+
+    def away(self) -> StreamsMember:
+        assigned = self.progress.assigned
+        kept = HeldTasks(dict.fromkeys(assigned.active, 0), assigned.standby, assigned.warmup)
+        progress = replace(
+            self.progress,
+            member_epoch=LEAVE_STATIC_EPOCH,
+            assigned=kept,
+            pending_revocation=NOTHING_HELD,
+        )
+        return replace(self, progress=progress)
+
+    def back_as(self, member_id: str) -> StreamsMember:
+        progress = replace(self.progress, member_epoch=0, previous_epoch=0)
+        return replace(self, member_id=member_id, progress=progress)
+
+    # ------------------------------------------------------------------------- its records
+
+    def metadata(self) -> StreamsGroupMemberMetadataValue:
+        written = m.StreamsGroupMemberMetadataValue
+        endpoint = self.user_endpoint
+        return written(
+            instance_id=self.instance_id,
+            rack_id=self.rack_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            topology_epoch=self.topology_epoch,
+            process_id=self.process_id,
+            user_endpoint=None if endpoint is None else written.Endpoint(*endpoint),
+            client_tags=[written.KeyValue(*tag) for tag in self.client_tags],
+        )
+
+    def with_metadata(self, value: StreamsGroupMemberMetadataValue) -> StreamsMember:
+        endpoint = value.user_endpoint
+        return replace(
+            self,
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            topology_epoch=value.topology_epoch,
+            process_id=value.process_id,
+            user_endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+            client_tags=tuple((tag.key, tag.value) for tag in value.client_tags),
+        )
+
+    def current(self) -> StreamsGroupCurrentMemberAssignmentValue:
+        progress = self.progress
+        assigned, pending = progress.assigned, progress.pending_revocation
+        return m.StreamsGroupCurrentMemberAssignmentValue(
+            member_epoch=progress.member_epoch,
+            previous_member_epoch=progress.previous_epoch,
+            state=progress.state,
+            active_tasks=_active_ids(assigned.active),
+            standby_tasks=_ids(assigned.standby),
+            warmup_tasks=_ids(assigned.warmup),
+            active_tasks_pending_revocation=_active_ids(pending.active),
+            standby_tasks_pending_revocation=_ids(pending.standby),
+            warmup_tasks_pending_revocation=_ids(pending.warmup),
+        )
+
+    def with_current(self, value: StreamsGroupCurrentMemberAssignmentValue | None) -> StreamsMember:
+        if value is None:
+            return replace(self, progress=LEAVING)
+        epoch = value.member_epoch
+        progress = MemberProgress(
+            epoch,
+            value.previous_member_epoch,
+            StreamsMemberState(value.state),
+            HeldTasks(
+                _with_epochs(value.active_tasks, epoch),
+                tasks_of(value.standby_tasks),
+                tasks_of(value.warmup_tasks),
+            ),
+            HeldTasks(
+                _with_epochs(value.active_tasks_pending_revocation, epoch),
+                tasks_of(value.standby_tasks_pending_revocation),
+                tasks_of(value.warmup_tasks_pending_revocation),
+            ),
+        )
+        return replace(self, progress=progress)
 
 
-def away(progress: MemberProgress, epoch: int) -> MemberProgress:
-    """Of a static member that will be back, under another id: it keeps its tasks, and has had them
-    from the beginning then."""
-    assigned = progress.assigned
-    kept = HeldTasks(dict.fromkeys(assigned.active, 0), assigned.standby, assigned.warmup)
-    return replace(progress, member_epoch=epoch, assigned=kept, pending_revocation=NOTHING_HELD)
+def _ids(tasks: TaskSet) -> list[CurrentTaskIds]:
+    ids = m.StreamsGroupCurrentMemberAssignmentValue.TaskIds
+    return [ids(*pair) for pair in by_subtopology(tasks).items()]
 
 
-def updated_details(
-    details: MemberDetails,
+def _active_ids(tasks: Mapping[Task, int]) -> list[CurrentTaskIds]:
+    ids = m.StreamsGroupCurrentMemberAssignmentValue.TaskIds
+    epochs = epochs_of(tasks)
+    return [ids(id_, parts, epochs[id_]) for id_, parts in by_subtopology(tasks).items()]
+
+
+def _with_epochs(listed: Iterable[CurrentTaskIds], member_epoch: int) -> dict[Task, int]:
+    """Records of older releases have no epochs of their own."""
+    tasks: dict[Task, int] = {}
+    for ids in listed:
+        epochs = ids.assignment_epochs
+        if epochs is None or len(epochs) != len(ids.partitions):
+            epochs = [member_epoch] * len(ids.partitions)
+        for partition, epoch in zip(ids.partitions, epochs, strict=True):
+            tasks[Task(ids.subtopology_id, partition)] = epoch
+    return tasks
+
+
+def with_reported(
+    member: StreamsMember,
     body: StreamsGroupHeartbeatRequest,
     client_id: str,
     client_host: str,
     is_endpoint_whole: bool,
-) -> MemberDetails:
-    """The details after a heartbeat, which reports only what is new.  `is_endpoint_whole`: without
+) -> StreamsMember:
+    """The member after a heartbeat, which reports only what is new.  `is_endpoint_whole`: without
     an endpoint in it the member has none any more."""
-    changes: dict[str, object] = {"client_id": client_id, "client_host": client_host}
+    changes: dict[str, Any] = {"client_id": client_id, "client_host": client_host}
     if body.instance_id is not None:
         changes["instance_id"] = body.instance_id
     if is_endpoint_whole:
@@ -108,4 +230,4 @@ def updated_details(
     if body.client_tags is not None:
         tags = {tag.key: tag.value for tag in body.client_tags}
         changes["client_tags"] = tuple(sorted(tags.items()))
-    return replace(details, **changes)
+    return replace(member, **changes)

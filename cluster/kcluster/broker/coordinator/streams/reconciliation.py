@@ -28,6 +28,11 @@ class StreamsMemberState(IntEnum):
     UNREVOKED_TASKS = 2
     UNRELEASED_TASKS = 3
     UNKNOWN = 127
+    """Of a later release."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> StreamsMemberState:
+        return cls.UNKNOWN
 
 
 class MemberProgress(Struct, frozen=True):

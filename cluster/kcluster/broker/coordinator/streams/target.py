@@ -1,7 +1,7 @@
-"""The target assignment of a streams group: who should have what, and the records that say so.
+"""The target assignment of a streams group: who should have what.
 
-Owns: `NewTarget`, a function of the group's values, and the partitions that it stands for.  Never:
-decides when a target is due (heartbeat.py, group.py).  Kafka: TargetAssignmentBuilder.
+Owns: `new_targets`, a function of the group's values, and the partitions that they stand for.
+Never: decides when a target is due (heartbeat.py, group.py).  Kafka: TargetAssignmentBuilder.
 """
 
 from __future__ import annotations
@@ -9,17 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from msgspec import Struct
-
-from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.streams.assignor import AssignedMember, TaskGroup, assign_tasks
 from kcluster.broker.coordinator.streams.configured import ConfiguredTopology
 from kcluster.broker.coordinator.streams.member import StreamsMember, TaskOffsets
-from kcluster.broker.coordinator.streams.records import (
-    StreamsMemberTargetRecord,
-    StreamsTargetRecord,
-    TargetMetadata,
-)
 from kcluster.broker.coordinator.streams.tasks import NOTHING, Tasks, by_subtopology
 from kcluster.events.clients import AssignedPartitions
 from kcluster.metadata.image import MetadataImage
@@ -29,48 +21,30 @@ RACK_AWARE_TAGS: Final = "rack.aware.assignment.tags"
 """The configs of the assignment.  The second has no effect on it, as in 4.4.0."""
 
 
-class NewTarget(Struct, frozen=True):
-    """A target assignment that has been computed."""
-
-    targets: dict[str, Tasks]
-    """By member."""
-    records: list[LogRecord]
-    """Those that change the last target into this one."""
-
-
-def new_target(
-    group_id: str,
+def new_targets(
     members: Mapping[str, StreamsMember],
     last: Mapping[str, Tasks],
     configured: ConfiguredTopology,
     configs: Iterable[tuple[str, str]],
-    metadata: TargetMetadata,
     offsets: Mapping[str, TaskOffsets] | None,
-) -> NewTarget:
-    """`last`: the targets so far.  `offsets`: by member, as reported; None: the assignor is of a
-    release before 4.4.  While the topology is not ready nobody has a task."""
-    targets = dict.fromkeys(members, NOTHING)
-    if configured.is_ready and configured.subtopologies is not None:
-        groups = [
-            TaskGroup(id_, each.task_count, each.is_stateful)
-            for id_, each in configured.subtopologies.items()
-        ]
-        assigned = {
-            id_: AssignedMember(
-                member.details.process_id,
-                last.get(id_, NOTHING),
-                None if offsets is None else offsets.get(id_, {}),
-            )
-            for id_, member in members.items()
-        }
-        targets = assign_tasks(assigned, groups, int(dict(configs).get(STANDBYS, "0")))
-    records: list[LogRecord] = [
-        StreamsMemberTargetRecord(group_id, id_, target)
-        for id_, target in targets.items()
-        if last.get(id_) != target
+) -> dict[str, Tasks]:
+    """By member.  `last`: the targets so far.  `offsets`: by member, as reported; None: the
+    assignor is of a release before 4.4.  While the topology is not ready nobody has a task."""
+    if not configured.is_ready or configured.subtopologies is None:
+        return dict.fromkeys(members, NOTHING)
+    groups = [
+        TaskGroup(id_, each.task_count, each.is_stateful)
+        for id_, each in configured.subtopologies.items()
     ]
-    records.append(StreamsTargetRecord(group_id, metadata))
-    return NewTarget(targets, records)
+    assigned = {
+        id_: AssignedMember(
+            member.process_id,
+            last.get(id_, NOTHING),
+            None if offsets is None else offsets.get(id_, {}),
+        )
+        for id_, member in members.items()
+    }
+    return assign_tasks(assigned, groups, int(dict(configs).get(STANDBYS, "0")))
 
 
 def read_partitions(

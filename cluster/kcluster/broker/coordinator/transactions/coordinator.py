@@ -8,11 +8,24 @@ Kafka: TransactionCoordinator, TransactionStateManager.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import partial
 
-from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled, ignore_outcome
+from kcluster.broker.coordinator.interface import (
+    CoordinatorBroker,
+    CoordinatorResult,
+    OnAnswer,
+    RequestRefused,
+    Settled,
+    ignore_outcome,
+)
 from kcluster.broker.coordinator.shards import ShardedCoordinator
 from kcluster.broker.coordinator.transactions import transaction as t
+from kcluster.broker.coordinator.transactions.changes import (
+    EndOverdue,
+    Identified,
+    TransactionChange,
+)
 from kcluster.broker.coordinator.transactions.transaction import (
     NeedsProducerId,
     ProducerIdentity,
@@ -25,15 +38,9 @@ from kcluster.events.transactions import AbortReason, TransactionEnded
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
 
-OnIdentity = Callable[[ErrorCode, ProducerIdentity, int], None]
-"""(error, who the producer is from now on, now_ms)."""
 
-
-def ignore_identity(_error: ErrorCode, _producer: ProducerIdentity, _now_ms: int) -> None:
-    """Nobody waits for the outcome."""
-
-
-NOBODY = ProducerIdentity(t.NO_PRODUCER_ID, t.NO_PRODUCER_EPOCH)
+def ignore_answer(_answer: Identified, _now_ms: int) -> None:
+    """No client waits for it."""
 
 
 class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
@@ -66,39 +73,68 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
             return shard
         return shard.transactions.get(transactional_id, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
 
+    def all_transactions(self) -> list[Transaction] | ErrorCode:
+        """All that are coordinated here; or that they are not all known yet."""
+        shards = self.shards.values()
+        if any(one.check_loaded() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS for one in shards):
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return [one for shard in shards for one in shard.transactions.values()]
+
     # ------------------------------------------------------------------------ requests
 
-    def init(
+    def submit(
         self,
-        transactional_id: str,
-        timeout_ms: int,
-        expected: ProducerIdentity | None,
-        on_done: OnIdentity,
+        change: TransactionChange,
+        on_answer: OnAnswer[Identified],
+        now_ms: int,
+        new_producer_id: int | None = None,
+    ) -> None:
+        """Decide about a transaction and write the decision; answer who the producer is from then
+        on.  A change that needs a producer id is decided again when there is one, on the state of
+        then."""
+        shard = self.ready_shard(change.transactional_id, now_ms)
+        if isinstance(shard, ErrorCode):
+            on_answer(RequestRefused(shard), now_ms)
+            return
+        known = shard.transactions.get(change.transactional_id)
+        if change.transactional_id in shard.pending:
+            error = change.refuse_while_pending(known)
+            on_answer(RequestRefused(error or ErrorCode.CONCURRENT_TRANSACTIONS), now_ms)
+            return
+        decision = change.decide(known, new_producer_id, shard.server_version, now_ms)
+        if isinstance(decision, NeedsProducerId):
+            assert new_producer_id is None, decision
+            again = partial(self._submit_again, change, on_answer)
+            self.broker.generate_producer_id(again, now_ms)
+        elif isinstance(decision, ErrorCode):
+            on_answer(RequestRefused(decision), now_ms)
+        elif isinstance(decision, RetriedRequest):
+            on_answer(decision.identity, now_ms)
+        else:
+            shard.write(self._result(shard, change, decision), on_answer, now_ms)
+
+    def _submit_again(
+        self,
+        change: TransactionChange,
+        on_answer: OnAnswer[Identified],
+        producer_id: int | None,
         now_ms: int,
     ) -> None:
-        """InitProducerId: who the producer is; CONCURRENT_TRANSACTIONS while one is being ended."""
+        if producer_id is None:
+            on_answer(RequestRefused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), now_ms)
+        else:
+            self.submit(change, on_answer, now_ms, producer_id)
 
-        def decide(
-            shard: TransactionShard, new_producer_id: int | None, at_ms: int
-        ) -> t.Decision | RetriedRequest:
-            known = shard.transactions.get(transactional_id)
-            return t.init(
-                known,
-                transactional_id,
-                timeout_ms,
-                expected,
-                new_producer_id,
-                shard.server_version,
-                at_ms,
-            )
+    def _result(
+        self, shard: TransactionShard, change: TransactionChange, new: Transaction
+    ) -> CoordinatorResult[Identified]:
+        def committed(_now_ms: int) -> None:
+            if new.is_prepared:
+                self._note_end(new, change.abort_reason)
 
-        def on_written(new: Transaction) -> ErrorCode:
-            if not new.is_prepared:
-                return ErrorCode.NONE
-            self._note_end(new, AbortReason.NEW_PRODUCER)
-            return ErrorCode.CONCURRENT_TRANSACTIONS
-
-        self._decide(transactional_id, decide, on_written, on_done, now_ms)
+        record = shard.record_of(change.transactional_id, new)
+        answer = change.answer(new)
+        return CoordinatorResult([record], answer, on_committed=committed, at_once=False)
 
     def add_partitions(
         self,
@@ -122,7 +158,7 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
         if isinstance(decision, ErrorCode):
             on_settled(decision, now_ms)
         else:
-            shard.write(transactional_id, decision, on_settled, now_ms)
+            shard.append([shard.record_of(transactional_id, decision)], on_settled, now_ms)
 
     def verify(
         self,
@@ -138,83 +174,6 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
         # Not CONCURRENT_TRANSACTIONS while a change is pending: the append checks the epoch again.
         known = shard.transactions.get(transactional_id)
         return {partition: t.verify(known, producer, partition) for partition in partitions}
-
-    def end(
-        self,
-        transactional_id: str,
-        producer: ProducerIdentity,
-        is_commit: bool,
-        client_version: int,
-        on_done: OnIdentity,
-        now_ms: int,
-    ) -> None:
-        """EndTxn: answered when the decision is committed; the markers follow."""
-
-        def decide(
-            shard: TransactionShard, new_producer_id: int | None, at_ms: int
-        ) -> t.Decision | RetriedRequest:
-            known = shard.transactions.get(transactional_id)
-            return t.end(known, producer, is_commit, client_version, new_producer_id, at_ms)
-
-        def on_written(new: Transaction) -> ErrorCode:
-            self._note_end(new, None if is_commit else AbortReason.PRODUCER)
-            return ErrorCode.NONE
-
-        # V1: a producer that is fenced hears of it even while a change is pending.
-        checked_first = producer if client_version < t.FIRST_OF_V2 else None
-        self._decide(
-            transactional_id, decide, on_written, on_done, now_ms, checked_first=checked_first
-        )
-
-    def _decide(
-        self,
-        transactional_id: str,
-        decide: Callable[[TransactionShard, int | None, int], t.Decision | RetriedRequest],
-        on_written: Callable[[Transaction], ErrorCode],
-        on_done: OnIdentity,
-        now_ms: int,
-        new_producer_id: int | None = None,
-        checked_first: ProducerIdentity | None = None,
-    ) -> None:
-        """Decide about a transaction and write the decision.  A decision that needs a producer id
-        is made again when there is one, from the state of then.  `on_written(new)`: the answer's
-        error, once the decision is committed.  `checked_first`: the producer to check before the
-        pending change."""
-        shard = self.ready_shard(transactional_id, now_ms)
-        if isinstance(shard, ErrorCode):
-            on_done(shard, NOBODY, now_ms)
-            return
-        if transactional_id in shard.pending:
-            error = ErrorCode.NONE
-            if checked_first is not None:
-                known = shard.transactions.get(transactional_id)
-                error = t.refuse_producer(known, checked_first)
-            on_done(error or ErrorCode.CONCURRENT_TRANSACTIONS, NOBODY, now_ms)
-            return
-        decision = decide(shard, new_producer_id, now_ms)
-        if isinstance(decision, NeedsProducerId):
-            assert new_producer_id is None, decision
-
-            def generated(producer_id: int | None, at_ms: int) -> None:
-                if producer_id is None:
-                    on_done(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, NOBODY, at_ms)
-                else:
-                    self._decide(transactional_id, decide, on_written, on_done, at_ms, producer_id)
-
-            self.broker.generate_producer_id(generated, now_ms)
-        elif isinstance(decision, RetriedRequest):
-            on_done(ErrorCode.NONE, decision.identity, now_ms)
-        elif isinstance(decision, ErrorCode):
-            on_done(decision, NOBODY, now_ms)
-        else:
-            new = decision
-
-            def settled(error: ErrorCode, at_ms: int) -> None:
-                if error is ErrorCode.NONE:
-                    error = on_written(new)
-                on_done(error, new.next_identity if error is ErrorCode.NONE else NOBODY, at_ms)
-
-            shard.write(transactional_id, new, settled, now_ms)
 
     def _note_end(self, prepared: Transaction, abort_reason: AbortReason | None) -> None:
         self.broker.note(
@@ -240,23 +199,9 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
                 continue
             for transaction in list(shard.transactions.values()):
                 if t.is_timed_out(transaction, now_ms):
-                    self._abort(transaction.transactional_id, now_ms)
+                    # If this fails, the next scan finds it again.
+                    self.submit(EndOverdue(transaction.transactional_id), ignore_answer, now_ms)
         self._abort_later(now_ms)
-
-    def _abort(self, transactional_id: str, now_ms: int) -> None:
-        """Abort a transaction that timed out.  If that fails, the next scan finds it again."""
-
-        def decide(shard: TransactionShard, new_producer_id: int | None, at_ms: int) -> t.Decision:
-            known = shard.transactions.get(transactional_id)
-            if known is None or not t.is_timed_out(known, at_ms):
-                return ErrorCode.INVALID_TXN_STATE
-            return t.fence(known, shard.server_version, new_producer_id, at_ms)
-
-        def on_written(new: Transaction) -> ErrorCode:
-            self._note_end(new, AbortReason.TIMEOUT)
-            return ErrorCode.NONE
-
-        self._decide(transactional_id, decide, on_written, ignore_identity, now_ms)
 
     def _expire_later(self, now_ms: int) -> None:
         config = self.broker.config
@@ -272,5 +217,6 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
                 if transactional_id not in shard.pending and t.is_expired(
                     transaction, expiration_ms, now_ms
                 ):
-                    shard.write(transactional_id, None, ignore_outcome, now_ms)
+                    tombstone = shard.record_of(transactional_id, None)
+                    shard.append([tombstone], ignore_outcome, now_ms)
         self._expire_later(now_ms)

@@ -61,8 +61,10 @@ class MarkerSender:
         self._send(sending, now_ms)
 
     def complete_later(self, transaction: Transaction, now_ms: int) -> None:
-        """Its markers are written; call `on_written` again after a pause."""
-        self._retry(_Sending(transaction, -1, set(), set()), now_ms)
+        """Its markers are written, but not that they are: call `on_written` again after a pause."""
+        sending = self._sendings.get(transaction.transactional_id)
+        if sending is not None:
+            self._retry(sending, now_ms)
 
     def stop(self, transactional_id: str) -> None:
         """The transaction is over."""
@@ -149,7 +151,6 @@ class MarkerSender:
 
     def _retry(self, sending: _Sending, now_ms: int) -> None:
         transactional_id = sending.transaction.transactional_id
-        self._sendings[transactional_id] = sending
 
         def send(at_ms: int) -> None:
             if self._sendings.get(transactional_id) is sending:

@@ -10,6 +10,8 @@ every other request about it is CONCURRENT_TRANSACTIONS.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled
 from kcluster.broker.coordinator.log_shard import LogShard
 from kcluster.broker.coordinator.transactions.markers import MarkerSender
@@ -57,20 +59,27 @@ class TransactionShard(LogShard[TransactionRecord]):
 
     # ----------------------------------------------------------------------- writing
 
-    def write(
-        self, transactional_id: str, new: Transaction | None, on_settled: Settled, now_ms: int
-    ) -> None:
-        """Write the next state of a transaction, or a tombstone; `on_settled` when it is committed,
-        or cannot be."""
-        record = TransactionRecord(transactional_id, new, min(1, self.server_version))
-        assert transactional_id not in self.pending, transactional_id
-        self.pending[transactional_id] = record
+    def record_of(self, transactional_id: str, new: Transaction | None) -> TransactionRecord:
+        """The next state of a transaction; None: a tombstone."""
+        return TransactionRecord(transactional_id, new, min(1, self.server_version))
+
+    def append(
+        self,
+        records: Iterable[TransactionRecord],
+        on_settled: Settled,
+        now_ms: int,
+        at_once: bool = False,
+    ) -> bool:
+        """Each record is the pending transition of its transaction until it is settled."""
+        (record,) = records
+        assert record.transactional_id not in self.pending, record
+        self.pending[record.transactional_id] = record
 
         def settled(error: ErrorCode, at_ms: int) -> None:
             self._no_longer_pending(record)
             on_settled(error, at_ms)
 
-        self.append([record], settled, now_ms)
+        return super().append([record], settled, now_ms)
 
     def _no_longer_pending(self, record: TransactionRecord) -> None:
         if self.pending.get(record.transactional_id) is record:
@@ -99,7 +108,7 @@ class TransactionShard(LogShard[TransactionRecord]):
         if transactional_id in self.pending:
             self._markers.complete_later(prepared, now_ms)
             return
-        completed = complete(prepared, now_ms)
+        record = self.record_of(transactional_id, complete(prepared, now_ms))
 
         def settled(error: ErrorCode, at_ms: int) -> None:
             if not self.active:
@@ -117,7 +126,7 @@ class TransactionShard(LogShard[TransactionRecord]):
                 )
             )
 
-        self.write(transactional_id, completed, settled, now_ms)
+        self.append([record], settled, now_ms)
 
     # --------------------------------------------------------------------- lifecycle
 

@@ -17,13 +17,14 @@ Versions:
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from kcluster.broker.broker import Broker
-from kcluster.broker.coordinator.group import Committer, Group
-from kcluster.broker.coordinator.group_log import NO_EXPIRY, LogRecord, OffsetRecord
+from kcluster.broker.coordinator.group import Committer
+from kcluster.broker.coordinator.group_log import NO_EXPIRY, OffsetRecord
+from kcluster.broker.coordinator.interface import RequestRefused
 from kcluster.broker.coordinator.offsets import committed_offset
-from kcluster.broker.coordinator.shard import GroupShard
 from kcluster.broker.handlers.data.old_offsets import IN_ZOOKEEPER, commit_refused
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from kcluster.protocol.messages import OffsetCommitRequest
 
     CommitTopic = OffsetCommitRequest.OffsetCommitRequestTopic
+    CommitPartition = OffsetCommitRequest.OffsetCommitRequestPartition
 
 CommittedPartition = m.OffsetCommitResponse.OffsetCommitResponsePartition
 
@@ -57,26 +59,21 @@ def offset_commit(broker: Broker, request: Request, now_ms: int) -> m.OffsetComm
         refused = commit_refused(broker, request)
         if refused is not None:
             return refused
-    shard = broker.coordinator.shard_for(body.group_id)
-    if isinstance(shard, ErrorCode):
-        _fail(answer, known, shard)
-        return answer
-    error = _admit_commit(broker, shard, request, known, now_ms)
-    if error is not ErrorCode.NONE:
-        _fail(answer, known, error)
-        return answer
-    records = _commit_records(broker, body, known, answer, now_ms)
-    if not records:
-        return answer
+    committer = None
+    if request.api_version != IN_ZOOKEEPER:
+        committer = Committer(
+            member_id=body.member_id,
+            instance_id=body.group_instance_id,
+            generation=body.generation_id_or_member_epoch,
+            api_version=request.api_version,
+        )
+    metadata_max = broker.config.offset_metadata_max_bytes
 
-    def stored(outcome: ErrorCode, _at_ms: int) -> None:
-        if outcome is not ErrorCode.NONE:
-            answer.topics = []
-            _known_topics(broker, request, answer)
-            _fail(answer, known, outcome)
-        broker.reply(request, answer)
+    def settled(error: ErrorCode, _at_ms: int) -> None:
+        broker.reply(request, _merged(answer, _results(known, metadata_max, error)))
 
-    shard.append(records, stored, now_ms)
+    records = _commit_records(body, known, metadata_max, now_ms)
+    broker.coordinator.commit_offsets(body.group_id, committer, records, settled, now_ms)
     return PARKED
 
 
@@ -110,84 +107,59 @@ def _known_topics(
     return known
 
 
-def _admit_commit(
-    broker: Broker, shard: GroupShard, request: Request, known: list[CommitTopic], now_ms: int
-) -> ErrorCode:
-    """Why the sender may not commit; NONE if it may.  Version 0 does not say who commits."""
-    body: m.OffsetCommitRequest = request.body
-    if request.api_version == IN_ZOOKEEPER:
-        return ErrorCode.NONE
-    committer = Committer(
-        member_id=body.member_id,
-        instance_id=body.group_instance_id,
-        generation=body.generation_id_or_member_epoch,
-        api_version=request.api_version,
-    )
-    metadata_max = broker.config.offset_metadata_max_bytes
-    partitions = [
-        (broker.image.topics[topic.name].topic_id, partition.partition_index)
-        for topic in known
-        for partition in topic.partitions
-        if len(partition.committed_metadata or "") <= metadata_max
-    ]
-    return shard.admit_commit(body.group_id, committer, partitions, now_ms)
-
-
 def _commit_records(
-    broker: Broker,
-    body: m.OffsetCommitRequest,
-    known: list[CommitTopic],
-    answer: m.OffsetCommitResponse,
-    now_ms: int,
-) -> list[LogRecord]:
-    """What is to be stored; `answer` gets the outcome of each partition, if it can be stored."""
+    body: m.OffsetCommitRequest, known: list[CommitTopic], metadata_max: int, now_ms: int
+) -> list[OffsetRecord]:
+    """What can be stored."""
     retention_ms = body.retention_time_ms
     # As in Kafka, 2^63-1, "for ever", becomes a time long past: the offset expires at once.
     expire_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION else as_int64(now_ms + retention_ms)
-    metadata_max = broker.config.offset_metadata_max_bytes
-    records: list[LogRecord] = []
-    results = []
+    records = []
     for topic in known:
-        result = m.OffsetCommitResponse.OffsetCommitResponseTopic(topic.name, topic.topic_id, [])
-        results.append(result)
         for partition in topic.partitions:
-            index = partition.partition_index
-            error = ErrorCode.NONE
-            if len(partition.committed_metadata or "") > metadata_max:
-                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
+            if _check_metadata(partition, metadata_max) is ErrorCode.NONE:
                 has_timestamp = partition.commit_timestamp >= 0  # only version 1 has
                 at_ms = partition.commit_timestamp if has_timestamp else now_ms
                 committed = committed_offset(partition, topic.topic_id, at_ms, expire_ms)
+                index = partition.partition_index
                 records.append(OffsetRecord(body.group_id, topic.name, index, committed))
-            result.partitions.append(CommittedPartition(index, error))
-    _merge(answer, results)
     return records
 
 
-def _fail(answer: m.OffsetCommitResponse, topics: list[CommitTopic], error: ErrorCode) -> None:
-    results = [
+def _check_metadata(partition: CommitPartition, metadata_max: int) -> ErrorCode:
+    is_too_large = len(partition.committed_metadata or "") > metadata_max
+    return ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_large else ErrorCode.NONE
+
+
+def _results(
+    topics: list[CommitTopic], metadata_max: int, error: ErrorCode
+) -> list[m.OffsetCommitResponse.OffsetCommitResponseTopic]:
+    """`error` for each partition that exists, or what became of each."""
+    return [
         m.OffsetCommitResponse.OffsetCommitResponseTopic(
             topic.name,
             topic.topic_id,
-            [CommittedPartition(one.partition_index, error) for one in topic.partitions],
+            [
+                CommittedPartition(one.partition_index, error or _check_metadata(one, metadata_max))
+                for one in topic.partitions
+            ],
         )
         for topic in topics
     ]
-    _merge(answer, results)
 
 
-def _merge(
+def _merged(
     answer: m.OffsetCommitResponse, results: list[m.OffsetCommitResponse.OffsetCommitResponseTopic]
-) -> None:
-    """Append results to the errors found before.  Kafka: OffsetCommitResponse.Builder.merge,
-    which merges a topic that was named twice only if there were errors."""
+) -> m.OffsetCommitResponse:
+    """With the errors found before.  Kafka: OffsetCommitResponse.Builder.merge, which merges a
+    topic that was named twice only if there were errors."""
     if not answer.topics:
         answer.topics = results
-        return
+        return answer
     for result in results:
         for one in result.partitions:
             _add_result(answer, result.name, result.topic_id, one.partition_index, one.error_code)
+    return answer
 
 
 def _add_result(
@@ -212,46 +184,37 @@ def _add_result(
 def offset_delete(broker: Broker, request: Request, now_ms: int) -> m.OffsetDeleteResponse | Parked:
     """KIP-496: delete offsets of topics that no member of the group consumes any more."""
     body: m.OffsetDeleteRequest = request.body
-    shard = broker.coordinator.named_shard(body.group_id)
-    if isinstance(shard, ErrorCode):
-        return m.OffsetDeleteResponse(error_code=shard)
-    group = shard.groups.get(body.group_id)
-    error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.check_offset_deletion()
-    if group is None or error is not ErrorCode.NONE:
-        return m.OffsetDeleteResponse(error_code=error)
-    records: list[LogRecord] = []
-    topics = [_delete_in_topic(broker, shard, group, topic, records) for topic in body.topics]
-    answer = m.OffsetDeleteResponse(topics=[topic for topic in topics if topic.partitions])
-    if not records:
-        return answer
+    asked = [(topic.name, one.partition_index) for topic in body.topics for one in topic.partitions]
+    existing = [one for one in asked if broker.image.partition(*one) is not None]
 
-    def stored(error: ErrorCode, _at_ms: int) -> None:
-        failed = error is not ErrorCode.NONE
-        broker.reply(request, m.OffsetDeleteResponse(error_code=error) if failed else answer)
+    def deleted(outcome: frozenset[str] | RequestRefused, _at_ms: int) -> None:
+        if isinstance(outcome, RequestRefused):
+            answer = m.OffsetDeleteResponse(error_code=outcome.error)
+        else:
+            topics = [_deleted_of(topic, existing, outcome) for topic in body.topics]
+            answer = m.OffsetDeleteResponse(topics=[topic for topic in topics if topic.partitions])
+        broker.reply(request, answer)
 
-    shard.append(records, stored, now_ms)
+    broker.coordinator.delete_offsets(body.group_id, existing, deleted, now_ms)
     return PARKED
 
 
-def _delete_in_topic(
-    broker: Broker,
-    shard: GroupShard,
-    group: Group,
+def _deleted_of(
     topic: m.OffsetDeleteRequest.OffsetDeleteRequestTopic,
-    records: list[LogRecord],
+    existing: Collection[tuple[str, int]],
+    subscribed: Collection[str],
 ) -> m.OffsetDeleteResponse.OffsetDeleteResponseTopic:
+    """What does not exist comes first, as in Kafka."""
     missing, results = [], []
     for partition in topic.partitions:
         index = partition.partition_index
         result = m.OffsetDeleteResponse.OffsetDeleteResponsePartition(partition_index=index)
-        if broker.image.partition(topic.name, index) is None:
+        if (topic.name, index) not in existing:
             result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             missing.append(result)
             continue
-        if group.is_subscribed_to(topic.name):
+        if topic.name in subscribed:
             result.error_code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-        elif tombstone := shard.offsets.tombstone(group.group_id, topic.name, index):
-            records.append(tombstone)
         results.append(result)
     results = missing + results
     return m.OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name, partitions=results)

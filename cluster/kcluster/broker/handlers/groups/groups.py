@@ -23,12 +23,12 @@ Versions:
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from kcluster.broker.broker import Broker
-from kcluster.broker.coordinator.classic_calls import leave_answer, refuse_join
+from kcluster.broker.coordinator.classic_calls import refuse_join
 from kcluster.broker.coordinator.classic_group import ClassicGroupState
-from kcluster.broker.coordinator.modern.group import ModernGroup
+from kcluster.broker.coordinator.interface import RequestRefused
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
@@ -40,17 +40,12 @@ SYNC_NAMES_PROTOCOL_SINCE: Final = 5
 DESCRIBE_NOT_FOUND_SINCE: Final = 6
 DESCRIBE_OPERATIONS_SINCE: Final = 3
 
+MemberResponse = m.LeaveGroupResponse.MemberResponse
+
 GROUP_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 """Without an authorizer every client may READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
 Kafka: AclEntry.supportedOperations(GROUP), as a bit field of AclOperation codes."""
 OPERATIONS_NOT_ASKED: Final = -(1 << 31)
-
-
-def is_served(broker: Broker, kind: type[ModernGroup[Any, Any]], feature: str) -> bool:
-    """Whether groups of this kind are: the feature is on, and group.coordinator.rebalance.protocols
-    names the protocol."""
-    protocols = broker.config.group_coordinator_rebalance_protocols
-    return kind.protocol in protocols and broker.image.supports(feature)
 
 
 # ------------------------------------------------------------------------------------ members
@@ -64,13 +59,7 @@ def join_group(broker: Broker, request: Request, now_ms: int) -> m.JoinGroupResp
     if body.group_id and not min_ms <= body.session_timeout_ms <= max_ms:
         refuse_join(broker, request, body.member_id, ErrorCode.INVALID_SESSION_TIMEOUT)
         return PARKED
-    group = broker.coordinator.joined_group(body.group_id, body.member_id, now_ms)
-    if isinstance(group, ErrorCode):
-        unnamed = (ErrorCode.NOT_COORDINATOR, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        member_id = "" if group in unnamed else body.member_id
-        refuse_join(broker, request, member_id, group)
-    else:
-        group.join(request, now_ms)
+    broker.coordinator.join(request, now_ms)
     return PARKED
 
 
@@ -81,50 +70,33 @@ def sync_group(broker: Broker, request: Request, now_ms: int) -> m.SyncGroupResp
         body.protocol_type is None or body.protocol_name is None
     ):
         return m.SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    group = broker.coordinator.classic_group(body.group_id)
-    if isinstance(group, ErrorCode):
-        return m.SyncGroupResponse(error_code=group)
-    group.sync(request, now_ms)
+    broker.coordinator.sync(request, now_ms)
     return PARKED
 
 
 @handles(ApiKey.HEARTBEAT, versions=(0, 4))
 def heartbeat(broker: Broker, request: Request, now_ms: int) -> m.HeartbeatResponse:
-    group = broker.coordinator.classic_group(request.body.group_id)
-    error = group if isinstance(group, ErrorCode) else group.heartbeat(request.body, now_ms)
-    return m.HeartbeatResponse(error_code=error)
+    return m.HeartbeatResponse(error_code=broker.coordinator.heartbeat(request.body, now_ms))
 
 
 @handles(ApiKey.LEAVE_GROUP, versions=(0, 5))
-def leave_group(broker: Broker, request: Request, now_ms: int) -> m.LeaveGroupResponse | Parked:
+def leave_group(broker: Broker, request: Request, now_ms: int) -> Parked:
     body: m.LeaveGroupRequest = request.body
-    shard = broker.coordinator.named_shard(body.group_id)
-    if isinstance(shard, ErrorCode):
-        return m.LeaveGroupResponse(error_code=shard)
     many = request.api_version >= LEAVE_MANY_SINCE
     leavers = (
         body.members if many else [m.LeaveGroupRequest.MemberIdentity(member_id=body.member_id)]
     )
-    group = broker.coordinator.classic_group(body.group_id)
-    if isinstance(group, ErrorCode):
-        answers = [leave_answer(leaver, group) for leaver in leavers]
-    else:
-        left = group.leave(leavers, now_ms)
-        if isinstance(left, ErrorCode):
-            return m.LeaveGroupResponse(error_code=left)
-        answers = left
-    answer = (
-        m.LeaveGroupResponse(members=answers)
-        if many
-        else m.LeaveGroupResponse(error_code=answers[0].error_code)
-    )
 
-    def settled(error: ErrorCode, _at_ms: int) -> None:
-        failed = error is not ErrorCode.NONE
-        broker.reply(request, m.LeaveGroupResponse(error_code=error) if failed else answer)
+    def left(outcome: list[MemberResponse] | RequestRefused, _at_ms: int) -> None:
+        if isinstance(outcome, RequestRefused):
+            answer = m.LeaveGroupResponse(error_code=outcome.error)
+        elif many:
+            answer = m.LeaveGroupResponse(members=outcome)
+        else:
+            answer = m.LeaveGroupResponse(error_code=outcome[0].error_code)
+        broker.reply(request, answer)
 
-    # When the last member leaves, the empty group is written: it has left once that is committed.
-    shard.after_writes(settled, now_ms)
+    broker.coordinator.leave(body.group_id, leavers, left, now_ms)
     return PARKED
 
 

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.group_log import NO_TOPIC_ID, CommittedOffset
-from kcluster.broker.coordinator.shard import GroupShard
+from kcluster.broker.coordinator.interface import RequestRefused
+from kcluster.broker.coordinator.offsets import GroupOffsets
 from kcluster.broker.handlers.data.old_offsets import IN_ZOOKEEPER, fetched_from_zookeeper
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     AskedGroup = OffsetFetchRequest.OffsetFetchRequestGroup
     FetchGroup = OffsetFetchResponse.OffsetFetchResponseGroup
+    FetchTopic = OffsetFetchResponse.OffsetFetchResponseTopics
     FetchPartition = OffsetFetchResponse.OffsetFetchResponsePartitions
 
 TOPIC_IDS_SINCE: Final = 10
@@ -99,87 +101,73 @@ def _fetch_group(
     finish: Callable[[FetchGroup], None],
     now_ms: int,
 ) -> None:
-    shard = broker.coordinator.shard_for(requested.group_id)
-    unready = shard if isinstance(shard, ErrorCode) else shard.check_loaded()
-    if isinstance(shard, ErrorCode) or unready is not ErrorCode.NONE:
-        finish(_failed_group(request, requested, unready))
-        return
-    group = shard.groups.get(requested.group_id)
-    if group is not None and request.api_version >= EPOCHS_SINCE:
-        refused = group.check_fetch(requested.member_id, requested.member_epoch)
-        if refused is not ErrorCode.NONE:
-            finish(_failed_group(request, requested, refused))
+    version = request.api_version
+    is_stable = request.body.require_stable
+    has_epoch = version >= EPOCHS_SINCE
+    member = (requested.member_id, requested.member_epoch) if has_epoch else None
+
+    def fetched(outcome: GroupOffsets | RequestRefused, _at_ms: int) -> None:
+        if isinstance(outcome, RequestRefused):
+            finish(_failed_group(request, requested, outcome.error))
             return
-    by_id = request.api_version >= TOPIC_IDS_SINCE
-    store = shard
-
-    def read(error: ErrorCode, _at_ms: int) -> None:
-        if error is ErrorCode.NONE:
-            answer = _read_group(broker, store, requested, by_id)
-            if request.body.require_stable and store.offsets.pending:
-                _hide_unstable(store, answer)
-            finish(answer)
-        else:
-            finish(_failed_group(request, requested, error))
-
-    if request.body.require_stable:
-        shard.after_writes(read, now_ms)
-    else:
-        shard.catch_up(now_ms)
-        read(ErrorCode.NONE, now_ms)
-
-
-def _read_group(
-    broker: Broker, shard: GroupShard, requested: AskedGroup, by_id: bool
-) -> FetchGroup:
-    stored = shard.offsets.topics_of(requested.group_id)
-    topics = []
-    if requested.topics is None:
-        for name, offsets in stored.items():
-            image = broker.image.topics.get(name)
-            if by_id and image is None:
-                continue
-            topic_id = image.topic_id if by_id and image is not None else NO_TOPIC_ID
-            partitions = [_fetched(index, offset) for index, offset in offsets.items()]
-            topics.append(
-                m.OffsetFetchResponse.OffsetFetchResponseTopics(
-                    name=name, topic_id=topic_id, partitions=partitions
-                )
+        read = _read_all if requested.topics is None else _read_topics
+        topics = read(broker, outcome, requested, version >= TOPIC_IDS_SINCE)
+        for topic in topics:
+            topic.partitions = [
+                _no_offset(one.partition_index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+                if (topic.name, one.partition_index) in outcome.unstable
+                else one
+                for one in topic.partitions
+            ]
+        finish(
+            m.OffsetFetchResponse.OffsetFetchResponseGroup(
+                group_id=requested.group_id, topics=topics
             )
-        return m.OffsetFetchResponse.OffsetFetchResponseGroup(
-            group_id=requested.group_id, topics=topics
         )
-    for topic in requested.topics:
-        name = broker.image.topic_names.get(topic.topic_id, "") if by_id else topic.name
-        if by_id and not name:
-            partitions = [
-                _no_offset(index, ErrorCode.UNKNOWN_TOPIC_ID) for index in topic.partition_indexes
-            ]
-        else:
-            offsets = stored.get(name, {})
-            partitions = [
-                _fetched(index, _same_topic(offsets.get(index), topic.topic_id))
-                for index in topic.partition_indexes
-            ]
+
+    broker.coordinator.fetch_offsets(requested.group_id, member, is_stable, fetched, now_ms)
+
+
+def _read_all(
+    broker: Broker, offsets: GroupOffsets, _requested: AskedGroup, by_id: bool
+) -> list[FetchTopic]:
+    """All that the group has."""
+    topics = []
+    for name, partitions in offsets.topics.items():
+        image = broker.image.topics.get(name)
+        if by_id and image is None:
+            continue
         topics.append(
             m.OffsetFetchResponse.OffsetFetchResponseTopics(
-                name=name, topic_id=topic.topic_id, partitions=partitions
+                name=name,
+                topic_id=image.topic_id if by_id and image is not None else NO_TOPIC_ID,
+                partitions=[_fetched(index, offset) for index, offset in partitions.items()],
             )
         )
-    return m.OffsetFetchResponse.OffsetFetchResponseGroup(
-        group_id=requested.group_id, topics=topics
-    )
+    return topics
 
 
-def _hide_unstable(shard: GroupShard, answer: FetchGroup) -> None:
-    """Offsets that an open transaction may change are not answered (KIP-447)."""
-    for topic in answer.topics:
-        topic.partitions = [
-            _no_offset(one.partition_index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
-            if shard.offsets.is_pending(answer.group_id, topic.name, one.partition_index)
-            else one
-            for one in topic.partitions
-        ]
+def _read_topics(
+    broker: Broker, offsets: GroupOffsets, requested: AskedGroup, by_id: bool
+) -> list[FetchTopic]:
+    """These topics in the order of the request; by their ids, unknown ones come last.
+    Kafka: KafkaApis.fetchOffsetsForGroup."""
+    known, unknown = [], []
+    for topic in requested.topics or ():
+        name = broker.image.topic_names.get(topic.topic_id, "") if by_id else topic.name
+        answer = m.OffsetFetchResponse.OffsetFetchResponseTopics(name=name, topic_id=topic.topic_id)
+        if by_id and not name:
+            error = ErrorCode.UNKNOWN_TOPIC_ID
+            answer.partitions = [_no_offset(index, error) for index in topic.partition_indexes]
+            unknown.append(answer)
+        else:
+            stored = offsets.topics.get(name, {})
+            answer.partitions = [
+                _fetched(index, _same_topic(stored.get(index), topic.topic_id))
+                for index in topic.partition_indexes
+            ]
+            known.append(answer)
+    return known + unknown
 
 
 def _same_topic(committed: CommittedOffset | None, topic_id: bytes) -> CommittedOffset | None:

@@ -19,7 +19,7 @@ from typing import Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.group import Committer
-from kcluster.broker.coordinator.group_log import LogRecord, OffsetRecord
+from kcluster.broker.coordinator.group_log import OffsetRecord
 from kcluster.broker.coordinator.offsets import committed_offset
 from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity, TopicPartition
 from kcluster.broker.handlers.transactions.verification import PartitionsQuestion
@@ -127,11 +127,11 @@ class PendingTxnOffsets:
         return ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_large else ErrorCode.NONE
 
     def _finish(self, error: ErrorCode, _now_ms: int) -> None:
-        if (
-            error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            and self._request.api_version < LOADING_SINCE
-        ):
+        version = self._request.api_version
+        if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < LOADING_SINCE:
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        elif error is ErrorCode.STALE_MEMBER_EPOCH and version < STALE_EPOCHS_SINCE:
+            error = ErrorCode.ILLEGAL_GENERATION
         self._broker.reply(self._request, self.answer(error))
 
     # ------------------------------------------------------------------- verification
@@ -180,18 +180,7 @@ class PendingTxnOffsets:
     # ------------------------------------------------------------------------- commit
 
     def _commit(self, guard: Verification | None, now_ms: int) -> None:
-        broker, body = self._broker, self._body
-        shard = broker.coordinator.shard_for(body.group_id)
-        if isinstance(shard, ErrorCode):
-            self._finish(shard, now_ms)
-            return
-        replica = shard.replica
-        if guard is not None and (
-            replica is None or not replica.log.producers.is_verified(body.producer_id, guard)
-        ):
-            # A marker came after the coordinator had confirmed the transaction.
-            self._finish(ErrorCode.INVALID_TXN_STATE, now_ms)
-            return
+        body = self._body
         committer = Committer(
             member_id=body.member_id,
             instance_id=body.group_instance_id,
@@ -199,26 +188,19 @@ class PendingTxnOffsets:
             api_version=self._request.api_version,
             is_in_transaction=True,
         )
-        storable = list(self._storable())
-        ids = [(topic.topic_id, one.partition_index) for topic, one in storable]
-        error = shard.admit_commit(body.group_id, committer, ids, now_ms)
-        knows_epochs = self._request.api_version >= STALE_EPOCHS_SINCE
-        if error is ErrorCode.STALE_MEMBER_EPOCH and not knows_epochs:
-            error = ErrorCode.ILLEGAL_GENERATION
-        if error is not ErrorCode.NONE or not storable:
-            self._finish(error, now_ms)
-            return
-        producer = ProducerIdentity(body.producer_id, body.producer_epoch)
-        records: list[LogRecord] = [
+        records = [
             OffsetRecord(
                 body.group_id,
                 topic.name,
                 one.partition_index,
                 committed_offset(one, topic.topic_id, now_ms),
             )
-            for topic, one in storable
+            for topic, one in self._storable()
         ]
-        shard.append_in_transaction(records, producer, self._finish, now_ms)
+        producer = ProducerIdentity(body.producer_id, body.producer_epoch)
+        self._broker.coordinator.commit_in_transaction(
+            body.group_id, committer, records, producer, guard, self._finish, now_ms
+        )
 
     def _storable(self) -> Iterator[tuple[CommitTopic, CommitPartition]]:
         for topic in self.known:

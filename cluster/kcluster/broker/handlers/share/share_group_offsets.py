@@ -20,21 +20,14 @@ from functools import partial
 from typing import Any, Final
 
 from kcluster.broker.broker import Broker
-from kcluster.broker.coordinator.modern.group import GroupRefusal
 from kcluster.broker.coordinator.share.group import ShareGroup
-from kcluster.broker.coordinator.share.offsets import (
-    alter_failed,
-    alter_offsets,
-    delete_failed,
-    delete_offsets,
-)
+from kcluster.broker.coordinator.share.offsets import alter_failed, delete_failed
 from kcluster.broker.coordinator.share_state.state import (
     NO_COUNT,
     UNINITIALIZED,
     SharePartition,
     ShareSummary,
 )
-from kcluster.broker.handlers.share.share_groups import find_share_group
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
@@ -233,14 +226,11 @@ def alter_share_group_offsets(
         return alter_failed(ErrorCode.UNSUPPORTED_VERSION)
     if not body.group_id:
         return alter_failed(ErrorCode.INVALID_GROUP_ID)
-    found = broker.coordinator.modern_group_to_join(body.group_id, ShareGroup, now_ms)
-    if isinstance(found, GroupRefusal):
-        return alter_failed(found.error, found.message)
 
     def done(answer: m.AlterShareGroupOffsetsResponse, _at_ms: int) -> None:
         broker.reply(request, answer)
 
-    alter_offsets(found.group, body, done, now_ms)
+    broker.coordinator.alter_share_offsets(body, done, now_ms)
     return PARKED
 
 
@@ -253,12 +243,9 @@ def delete_share_group_offsets(
         return delete_failed(ErrorCode.UNSUPPORTED_VERSION)
     if not body.group_id:
         return delete_failed(ErrorCode.INVALID_GROUP_ID)
-    group = find_share_group(broker, body.group_id)
-    if isinstance(group, GroupRefusal):
-        return delete_failed(group.error, group.message)
 
     def done(answer: m.DeleteShareGroupOffsetsResponse, _at_ms: int) -> None:
         broker.reply(request, answer)
 
-    delete_offsets(group, body, done, now_ms)
+    broker.coordinator.delete_share_offsets(body, done, now_ms)
     return PARKED

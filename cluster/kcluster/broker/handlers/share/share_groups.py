@@ -16,16 +16,17 @@ from __future__ import annotations
 from typing import Final
 
 from kcluster.broker.broker import Broker
-from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, LEAVE_EPOCH, GroupRefusal
-from kcluster.broker.coordinator.modern.refusals import empty_field, invalid
+from kcluster.broker.coordinator.interface import RequestRefused, invalid
+from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, LEAVE_EPOCH
+from kcluster.broker.coordinator.modern.refusals import empty_field
 from kcluster.broker.coordinator.share.group import ShareGroup
-from kcluster.broker.coordinator.share.heartbeat import (
-    ShareDecision,
-    ShareHeartbeat,
-    decide_share_leave,
+from kcluster.broker.coordinator.share.heartbeat import decide_share_heartbeat
+from kcluster.broker.handlers.groups.modern_groups import (
+    describe_groups,
+    refusal_of,
+    serve_heartbeat,
 )
-from kcluster.broker.handlers.groups.groups import GROUP_OPERATIONS
-from kcluster.broker.registry import PARKED, Parked, handles
+from kcluster.broker.registry import Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -44,29 +45,15 @@ def share_group_heartbeat(
         return m.ShareGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not 0 < len(body.member_id) <= MAX_MEMBER_ID_LENGTH:
         return m.ShareGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST)
-    refused = _check(body)
-    if refused is not None:
-        return _refusal(refused)
-    if body.member_epoch == LEAVE_EPOCH:
-        group = find_share_group(broker, body.group_id)
-        if isinstance(group, GroupRefusal):
-            return _refusal(group)
-        decided = decide_share_leave(group, body)
-    else:
-        found = broker.coordinator.heartbeat_group(
-            body.group_id, ShareGroup, body.member_epoch, now_ms
-        )
-        if isinstance(found, GroupRefusal):
-            return _refusal(found)
-        group = found.group
-        decided = ShareHeartbeat(group, request, now_ms).decide()
-    if isinstance(decided, GroupRefusal):
-        return _refusal(decided)
-    _write(broker, request, group, decided, now_ms)
-    return PARKED
+    refusal = _check(body)
+    if refusal is not None:
+        return refusal_of(m.ShareGroupHeartbeatResponse, refusal)
+    return serve_heartbeat(
+        broker, request, ShareGroup, decide_share_heartbeat, m.ShareGroupHeartbeatResponse, now_ms
+    )
 
 
-def _check(body: m.ShareGroupHeartbeatRequest) -> GroupRefusal | None:
+def _check(body: m.ShareGroupHeartbeatRequest) -> RequestRefused | None:
     """What is wrong with the request itself.  Kafka: throwIfShareGroupHeartbeatRequestIsInvalid."""
     empty = empty_field(MemberId=body.member_id, GroupId=body.group_id, RackId=body.rack_id)
     if empty is not None:
@@ -78,62 +65,16 @@ def _check(body: m.ShareGroupHeartbeatRequest) -> GroupRefusal | None:
     return None
 
 
-def _refusal(refused: GroupRefusal) -> m.ShareGroupHeartbeatResponse:
-    return m.ShareGroupHeartbeatResponse(error_code=refused.error, error_message=refused.message)
-
-
-def find_share_group(broker: Broker, group_id: str) -> ShareGroup | GroupRefusal:
-    """A share group that is there, for requests that are not of its members."""
-    return broker.coordinator.modern_group(group_id, ShareGroup, "group")
-
-
-def _write(
-    broker: Broker, request: Request, group: ShareGroup, decided: ShareDecision, now_ms: int
-) -> None:
-    def settled(error: ErrorCode, at_ms: int) -> None:
-        failed = error is not ErrorCode.NONE
-        broker.reply(request, _refusal(GroupRefusal(error)) if failed else decided.answer)
-        stored = group.stored
-        if not failed and decided.initialize and stored.is_current:
-            stored.initialize_states(decided.initialize, decided.epoch, at_ms)
-
-    if not group.write(decided.records, settled, now_ms):
-        return
-    stored, member = group.stored, decided.member
-    if member is None:
-        stored.note_left(decided.answer.member_id or "")
-        return
-    stored.start_session(member.member_id, now_ms)
-    if decided.initialize:
-        stored.note_states_written(now_ms)
-    if decided.is_new:
-        stored.note_joined(member)
-    if decided.target is not None:
-        stored.note_assigned(decided.epoch, decided.target)
-
-
 @handles(ApiKey.SHARE_GROUP_DESCRIBE, versions=(1, 1))
 def share_group_describe(
     broker: Broker, request: Request, now_ms: int
 ) -> m.ShareGroupDescribeResponse:
-    body: m.ShareGroupDescribeRequest = request.body
-    rows = []
-    for group_id in body.group_ids:
-        row = _described(broker, group_id)
-        if body.include_authorized_operations and row.error_code == ErrorCode.NONE:
-            row.authorized_operations = GROUP_OPERATIONS
-        rows.append(row)
-    return m.ShareGroupDescribeResponse(groups=rows)
-
-
-def _described(broker: Broker, group_id: str) -> m.ShareGroupDescribeResponse.DescribedGroup:
-    row_of = m.ShareGroupDescribeResponse.DescribedGroup
-    if not broker.image.supports(SHARE_VERSION):
-        return row_of(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
-    if not group_id:
-        return row_of(group_id="", error_code=ErrorCode.INVALID_GROUP_ID)
-    group = find_share_group(broker, group_id)
-    if isinstance(group, GroupRefusal):
-        message = group.error.text if group.message is None else group.message
-        return row_of(group_id=group_id, error_code=group.error, error_message=message)
-    return group.described_as_share_group()
+    row = m.ShareGroupDescribeResponse.DescribedGroup
+    served = broker.image.supports(SHARE_VERSION)
+    groups = describe_groups(
+        broker, request, ShareGroup, served, row, ShareGroup.described_as_share_group
+    )
+    for group in groups:
+        if group.error_code == ErrorCode.NOT_COORDINATOR:
+            group.error_message = ErrorCode.NOT_COORDINATOR.text
+    return m.ShareGroupDescribeResponse(groups=groups)

@@ -21,12 +21,9 @@ from typing import Any, Final
 from msgspec import Struct
 
 from kcluster.broker.broker import Broker
+from kcluster.broker.coordinator.interface import RequestRefused
 from kcluster.broker.coordinator.share_state.share_state_log import batches_of
-from kcluster.broker.coordinator.share_state.share_state_shard import (
-    OnAnswer,
-    ShareStateShard,
-    StateRefusal,
-)
+from kcluster.broker.coordinator.share_state.share_state_shard import Decided, ShareStateShard
 from kcluster.broker.coordinator.share_state.state import (
     NO_COUNT,
     UNINITIALIZED,
@@ -37,10 +34,9 @@ from kcluster.broker.registry import PARKED, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.errors import ErrorCode
 
-Decide = Callable[[ShareStateShard, SharePartition, Any, OnAnswer, int], None]
-"""(shard, share partition, the request's row, on_answer, now_ms)."""
+Decide = Callable[[ShareStateShard, SharePartition, Any, int], Decided]
+"""(shard, share partition, the request's row, now_ms)."""
 Fill = Callable[[Any, ShareState | None], None]
 """Put a state into a row of the answer."""
 
@@ -62,42 +58,35 @@ class _Api(Struct, frozen=True):
 
 
 def _initialize(
-    shard: ShareStateShard, partition: SharePartition, wanted: Any, answer: OnAnswer, now_ms: int
-) -> None:
-    shard.initialize(partition, wanted.state_epoch, wanted.start_offset, answer, now_ms)
+    shard: ShareStateShard, partition: SharePartition, wanted: Any, now_ms: int
+) -> Decided:
+    return shard.initialize(partition, wanted.state_epoch, wanted.start_offset, now_ms)
 
 
-def _read(
-    shard: ShareStateShard, partition: SharePartition, wanted: Any, answer: OnAnswer, now_ms: int
-) -> None:
-    shard.read(partition, wanted.leader_epoch, answer, now_ms)
+def _read(shard: ShareStateShard, partition: SharePartition, wanted: Any, now_ms: int) -> Decided:
+    return shard.read(partition, wanted.leader_epoch, now_ms)
 
 
-def _write(
-    shard: ShareStateShard, partition: SharePartition, wanted: Any, answer: OnAnswer, now_ms: int
-) -> None:
-    shard.write(
+def _update(shard: ShareStateShard, partition: SharePartition, wanted: Any, now_ms: int) -> Decided:
+    return shard.update(
         partition,
         wanted.state_epoch,
         wanted.leader_epoch,
         wanted.start_offset,
         wanted.delivery_complete_count,
         batches_of(wanted.state_batches),
-        answer,
         now_ms,
     )
 
 
-def _delete(
-    shard: ShareStateShard, partition: SharePartition, _wanted: Any, answer: OnAnswer, now_ms: int
-) -> None:
-    shard.delete(partition, answer, now_ms)
+def _delete(shard: ShareStateShard, partition: SharePartition, _row: Any, _now_ms: int) -> Decided:
+    return shard.delete(partition)
 
 
 def _summarize(
-    shard: ShareStateShard, partition: SharePartition, _wanted: Any, answer: OnAnswer, now_ms: int
-) -> None:
-    shard.summarize(partition, answer, now_ms)
+    shard: ShareStateShard, partition: SharePartition, _row: Any, _now_ms: int
+) -> Decided:
+    return shard.summarize(partition)
 
 
 def _fill_state(
@@ -145,7 +134,7 @@ _WRITE_API: Final = _Api(
     response=_WRITTEN,
     topic_result=_WRITTEN.WriteStateResult,
     partition_result=_WRITTEN.PartitionResult,
-    decide=_write,
+    decide=_update,
 )
 _DELETE_API: Final = _Api(
     action="delete the share state",
@@ -206,9 +195,9 @@ def _serve(broker: Broker, request: Request, api: _Api, now_ms: int) -> Any:
     if not left:
         return response
 
-    def answered(row: Any, outcome: ShareState | StateRefusal | None, _at_ms: int) -> None:
+    def answered(row: Any, outcome: ShareState | RequestRefused | None, _at_ms: int) -> None:
         nonlocal left
-        if isinstance(outcome, StateRefusal):
+        if isinstance(outcome, RequestRefused):
             message = outcome.message
             row.error_code = outcome.error
             row.error_message = message or f"could not {api.action}: {outcome.error.text}"
@@ -223,10 +212,12 @@ def _serve(broker: Broker, request: Request, api: _Api, now_ms: int) -> Any:
         response.results.append(api.topic_result(topic.topic_id, rows))
         for wanted, row in zip(topic.partitions, rows, strict=True):
             partition = SharePartition(body.group_id, topic.topic_id, wanted.partition)
-            shard = broker.share_state.ready_shard(partition.coordinator_key, now_ms)
-            on_answer = partial(answered, row)
-            if isinstance(shard, ErrorCode):
-                on_answer(StateRefusal(shard), now_ms)
-            else:
-                api.decide(shard, partition, wanted, on_answer, now_ms)
+            key = partition.coordinator_key
+
+            def decide(
+                shard: ShareStateShard, one: SharePartition = partition, asked: Any = wanted
+            ) -> Decided:
+                return api.decide(shard, one, asked, now_ms)
+
+            broker.share_state.write(key, decide, partial(answered, row), now_ms)
     return PARKED

@@ -12,6 +12,8 @@ from functools import partial
 from typing import Final
 
 from kcluster.broker.broker import Broker
+from kcluster.broker.coordinator.interface import RequestRefused
+from kcluster.broker.coordinator.transactions.changes import EndTransaction, Identified
 from kcluster.broker.coordinator.transactions.transaction import (
     FIRST_OF_V2,
     ProducerIdentity,
@@ -197,32 +199,25 @@ def end_txn(broker: Broker, request: Request, now_ms: int) -> Parked:
     - v5: transactions V2: the answer has the producer's next id and epoch (KIP-890)
     """
     body: m.EndTxnRequest = request.body
-    is_v2 = request.api_version >= END_V2_SINCE
-
-    def done(error: ErrorCode, identity: ProducerIdentity, _at_ms: int) -> None:
-        broker.reply(
-            request,
-            m.EndTxnResponse(
-                error_code=_known_to(request.api_version, error),
-                producer_id=identity.producer_id,
-                producer_epoch=identity.producer_epoch,
-            ),
-        )
-
     if not body.transactional_id:
-        broker.reply(
-            request,
-            m.EndTxnResponse(
-                error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1
-            ),
-        )
+        broker.reply(request, _not_ended(ErrorCode.INVALID_REQUEST))
         return PARKED
-    broker.transactions.end(
-        body.transactional_id,
-        ProducerIdentity(body.producer_id, body.producer_epoch),
-        body.committed,
-        FIRST_OF_V2 if is_v2 else 0,
-        done,
-        now_ms,
-    )
+
+    def ended(outcome: Identified, _at_ms: int) -> None:
+        if isinstance(outcome, RequestRefused):
+            answer = _not_ended(_known_to(request.api_version, outcome.error))
+        else:
+            answer = m.EndTxnResponse(
+                producer_id=outcome.producer_id, producer_epoch=outcome.producer_epoch
+            )
+        broker.reply(request, answer)
+
+    producer = ProducerIdentity(body.producer_id, body.producer_epoch)
+    version = FIRST_OF_V2 if request.api_version >= END_V2_SINCE else 0
+    change = EndTransaction(body.transactional_id, producer, body.committed, version)
+    broker.transactions.submit(change, ended, now_ms)
     return PARKED
+
+
+def _not_ended(error: ErrorCode) -> m.EndTxnResponse:
+    return m.EndTxnResponse(error_code=error, producer_id=-1, producer_epoch=-1)

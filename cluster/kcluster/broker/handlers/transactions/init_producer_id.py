@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from kcluster.broker.broker import Broker
+from kcluster.broker.coordinator.interface import RequestRefused
+from kcluster.broker.coordinator.transactions.changes import Identified, StartProducer
 from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.config.kafka.definitions import BrokerConfig
@@ -47,25 +49,27 @@ def init_producer_id(
     if error is not ErrorCode.NONE:
         return failed(error)
 
-    def initialized(error: ErrorCode, identity: ProducerIdentity, _at_ms: int) -> None:
-        if error is ErrorCode.PRODUCER_FENCED and request.api_version < FENCED_SINCE:
-            error = ErrorCode.INVALID_PRODUCER_EPOCH
-        broker.reply(
-            request,
-            m.InitProducerIdResponse(
-                error_code=error,
-                producer_id=identity.producer_id,
-                producer_epoch=identity.producer_epoch,
-            ),
-        )
-
     if body.transactional_id is not None:
         expected = None
         if body.producer_id != NO_PRODUCER_ID:
             expected = ProducerIdentity(body.producer_id, body.producer_epoch)
-        broker.transactions.init(
-            body.transactional_id, body.transaction_timeout_ms, expected, initialized, now_ms
-        )
+
+        def initialized(outcome: Identified, _at_ms: int) -> None:
+            if isinstance(outcome, RequestRefused):
+                is_old = request.api_version < FENCED_SINCE
+                fenced = outcome.error is ErrorCode.PRODUCER_FENCED
+                error = ErrorCode.INVALID_PRODUCER_EPOCH if fenced and is_old else outcome.error
+                broker.reply(request, failed(error))
+                return
+            broker.reply(
+                request,
+                m.InitProducerIdResponse(
+                    producer_id=outcome.producer_id, producer_epoch=outcome.producer_epoch
+                ),
+            )
+
+        change = StartProducer(body.transactional_id, body.transaction_timeout_ms, expected)
+        broker.transactions.submit(change, initialized, now_ms)
         return PARKED
 
     def then(producer_id: int | None) -> None:

@@ -152,9 +152,9 @@ def list_transactions(broker: Broker, request: Request, now_ms: int) -> m.ListTr
     - v2: the pattern (KIP-1152)
     """
     body: m.ListTransactionsRequest = request.body
-    shards = broker.transactions.shards.values()
-    if any(shard.check_loaded() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS for shard in shards):
-        return m.ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    known = broker.transactions.all_transactions()
+    if isinstance(known, ErrorCode):
+        return m.ListTransactionsResponse(error_code=known)
     pattern = None
     if body.transactional_id_pattern:
         compiled = compile_pattern(body.transactional_id_pattern)
@@ -170,8 +170,7 @@ def list_transactions(broker: Broker, request: Request, now_ms: int) -> m.ListTr
                 producer_id=one.producer_id,
                 transaction_state=one.state.label,
             )
-            for shard in shards
-            for one in shard.transactions.values()
+            for one in known
             if (not states or one.state.label in states)
             and (not body.producer_id_filters or one.producer_id in body.producer_id_filters)
             and (body.duration_filter < 0 or now_ms - one.start_ms > body.duration_filter)

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Final
 
 from kcluster.broker.broker import Broker
+from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
@@ -98,15 +99,10 @@ def _write(
     now_ms: int,
 ) -> None:
     marker = Marker(wanted.transaction_result, wanted.coordinator_epoch)
-    if topic == GROUP_METADATA_TOPIC and index in broker.coordinator.shards:
-        broker.coordinator.shards[index].append_marker(
-            wanted.producer_id,
-            wanted.producer_epoch,
-            marker,
-            wanted.transaction_version,
-            finish,
-            now_ms,
-        )
+    if topic == GROUP_METADATA_TOPIC and index in broker.coordinator.led:
+        producer = ProducerIdentity(wanted.producer_id, wanted.producer_epoch)
+        version = wanted.transaction_version
+        broker.coordinator.complete_transaction(index, producer, marker, version, finish, now_ms)
         return
     replica = broker.leader_replica(topic, index)
     if isinstance(replica, ErrorCode):

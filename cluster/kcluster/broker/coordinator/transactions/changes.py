@@ -1,0 +1,117 @@
+"""What may change a transaction's state as a whole: a new producer, its end, the end of its time.
+
+Owns: these changes as values, each with its decision, its reason and its answer.  Never: decides by
+itself (transaction.py does), writes (coordinator.py does).
+Kafka: TransactionCoordinator.handleInitProducerId, endTransaction, abortTimedOutTransactions.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from msgspec import Struct
+
+from kcluster.broker.coordinator.interface import RequestRefused
+from kcluster.broker.coordinator.transactions import transaction as t
+from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity, Transaction
+from kcluster.events.transactions import AbortReason
+from kcluster.protocol.errors import ErrorCode
+
+Identified = ProducerIdentity | RequestRefused
+"""Who the producer is from now on; or why it is not told."""
+
+
+class TransactionChange(Struct, frozen=True):
+    """One change, from its request to its answer."""
+
+    transactional_id: str
+
+    @abstractmethod
+    def decide(
+        self, known: Transaction | None, new_producer_id: int | None, version: int, now_ms: int
+    ) -> t.Decision | t.RetriedRequest:
+        """The next state, on the one that is `known`.  `version`: the transaction version that is
+        finalized in the cluster."""
+
+    def refuse_while_pending(self, known: Transaction | None) -> ErrorCode:
+        """What is checked even while another change is pending."""
+        return ErrorCode.NONE
+
+    @property
+    @abstractmethod
+    def abort_reason(self) -> AbortReason | None:
+        """Why it aborts, if it ends a transaction; None: it commits."""
+
+    def answer(self, new: Transaction) -> Identified:
+        """The answer when `new` is committed."""
+        return new.next_identity
+
+
+class StartProducer(TransactionChange, frozen=True):
+    """InitProducerId.  `expected`: who the producer was (KIP-360)."""
+
+    timeout_ms: int
+    expected: ProducerIdentity | None
+
+    def decide(
+        self, known: Transaction | None, new_producer_id: int | None, version: int, now_ms: int
+    ) -> t.Decision:
+        return t.init(
+            known,
+            self.transactional_id,
+            self.timeout_ms,
+            self.expected,
+            new_producer_id,
+            version,
+            now_ms,
+        )
+
+    @property
+    def abort_reason(self) -> AbortReason:
+        return AbortReason.NEW_PRODUCER
+
+    def answer(self, new: Transaction) -> Identified:
+        """The producer asks again when the transaction that was open has ended."""
+        if new.is_prepared:
+            return RequestRefused(ErrorCode.CONCURRENT_TRANSACTIONS)
+        return super().answer(new)
+
+
+class EndTransaction(TransactionChange, frozen=True):
+    """EndTxn: answered when the decision is committed; the markers follow."""
+
+    producer: ProducerIdentity
+    is_commit: bool
+    client_version: int
+
+    def decide(
+        self, known: Transaction | None, new_producer_id: int | None, version: int, now_ms: int
+    ) -> t.Decision | t.RetriedRequest:
+        return t.end(
+            known, self.producer, self.is_commit, self.client_version, new_producer_id, now_ms
+        )
+
+    def refuse_while_pending(self, known: Transaction | None) -> ErrorCode:
+        """V1: a producer that is fenced hears of it."""
+        if self.client_version >= t.FIRST_OF_V2:
+            return ErrorCode.NONE
+        return t.refuse_producer(known, self.producer)
+
+    @property
+    def abort_reason(self) -> AbortReason | None:
+        return None if self.is_commit else AbortReason.PRODUCER
+
+
+class EndOverdue(TransactionChange, frozen=True):
+    """The coordinator aborts a transaction that has been open for too long."""
+
+    def decide(
+        self, known: Transaction | None, new_producer_id: int | None, version: int, now_ms: int
+    ) -> t.Decision:
+        if known is None or not t.is_timed_out(known, now_ms):
+            return ErrorCode.INVALID_TXN_STATE
+        return t.fence(known, version, new_producer_id, now_ms)
+
+    @property
+    def abort_reason(self) -> AbortReason:
+        return AbortReason.TIMEOUT
