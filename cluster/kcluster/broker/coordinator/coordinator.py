@@ -1,8 +1,7 @@
 """The group coordinator of one broker: finds the shard and the group of a request.
 
-Owns: which group a request is for, and making it.  Never: changes a group (the group's own class
-does), has its own way to the log (shards.py, log_shard.py).
-Kafka: GroupCoordinatorService.
+Owns: finding or creating the group of a request.  Never: changes a group (the group's own class
+does), writes to the log itself (shards.py, log_shard.py).  Kafka: GroupCoordinatorService.
 """
 
 from __future__ import annotations
@@ -52,14 +51,14 @@ G = TypeVar("G", bound=ModernGroup[Any, Any])
 
 
 class GroupCoordinator(ShardedCoordinator[GroupShard]):
-    """`shards` by partition of __consumer_offsets."""
+    """The coordinator.  `shards`: by partition of __consumer_offsets."""
 
     topic = GROUP_METADATA_TOPIC
 
     def __init__(self, broker: CoordinatorBroker) -> None:
         super().__init__(broker)
         self.internal_topics = InternalTopics(broker)
-        """Of streams groups."""
+        """Creates the internal topics of streams groups."""
 
     @property
     def default_partitions(self) -> int:
@@ -100,7 +99,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         on_answer: OnAnswer[list[MemberResponse]],
         now_ms: int,
     ) -> None:
-        """LeaveGroup: the outcome of each, once the last of them has left the log, too."""
+        """LeaveGroup: the outcome of each member, once the last of them has left the log, too."""
         shard = self._named_shard(group_id)
         if isinstance(shard, ErrorCode):
             on_answer(RequestRefused(shard), now_ms)
@@ -117,7 +116,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         shard.write(CoordinatorResult((), left), on_answer, now_ms)
 
     def _classic_group(self, group_id: str) -> ClassicSide | ErrorCode:
-        """The group of a classic member; UNKNOWN_MEMBER_ID if there is none that has such."""
+        """The group of a classic member; UNKNOWN_MEMBER_ID if there is none for classic members."""
         if not group_id:
             return ErrorCode.INVALID_GROUP_ID
         group = self.group(group_id)
@@ -128,8 +127,8 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         return ErrorCode.UNKNOWN_MEMBER_ID if side_of is None else side_of(group)
 
     def _joined_group(self, group_id: str, member_id: str, now_ms: int) -> ClassicSide | ErrorCode:
-        """The group of a JoinGroup: without a member id it is created if need be, also in the place
-        of an empty group of another kind."""
+        """The group of a JoinGroup: without a member id it is created if necessary, even in the
+        place of an empty group of another kind."""
         if not group_id:
             return ErrorCode.INVALID_GROUP_ID
         shard = self.shard_for(group_id)
@@ -171,7 +170,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         shard.write(decided, on_answer, now_ms)
 
     def modern_group(self, group_id: str, kind: type[G]) -> G | RequestRefused:
-        """The group of a request that is not of its members."""
+        """The group of a request that does not come from a member."""
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
             return RequestRefused(shard)
@@ -180,7 +179,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
     def alter_share_offsets(
         self, body: m.AlterShareGroupOffsetsRequest, on_done: OnAltered, now_ms: int
     ) -> None:
-        """Initialize share partitions again; a group that does not exist is made."""
+        """Initialize share partitions again; a missing group is created."""
         shard = self.shard_for(body.group_id)
         if isinstance(shard, ErrorCode):
             on_done(alter_failed(shard), now_ms)
@@ -212,8 +211,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         on_settled: Settled,
         now_ms: int,
     ) -> None:
-        """Store these offsets, of topics that exist.  `committer` None: it is not known who
-        commits (version 0)."""
+        """Store these offsets, of topics that exist.  `committer` None: unknown (version 0)."""
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
             on_settled(shard, now_ms)
@@ -236,8 +234,8 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         on_settled: Settled,
         now_ms: int,
     ) -> None:
-        """Store these offsets when the producer's transaction commits.  `guard`: as long as it
-        holds the transaction is open; None: no verification was needed."""
+        """Store these offsets when the producer's transaction commits.  `guard`: the transaction is
+        open as long as this holds; None: no verification was needed."""
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
             on_settled(shard, now_ms)
@@ -277,8 +275,8 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         on_answer: OnAnswer[GroupOffsets],
         now_ms: int,
     ) -> None:
-        """The committed offsets of a group.  `member`: id and epoch of a sender that has to name
-        them.  `is_stable`: as of what is written now, once it is committed."""
+        """The committed offsets of a group.  `member`: id and epoch of a sender that must name
+        them.  `is_stable`: wait until everything that is written now is committed."""
         shard = self.shard_for(group_id)
         unready = shard if isinstance(shard, ErrorCode) else shard.check_loaded()
         if isinstance(shard, ErrorCode) or unready is not ErrorCode.NONE:
@@ -331,7 +329,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         return (group for shard in self.shards.values() for group in shard.groups.values())
 
     def group(self, group_id: str) -> Group | ErrorCode:
-        """The group, of whatever kind; NOT_COORDINATOR or GROUP_ID_NOT_FOUND."""
+        """The group, of any kind; or NOT_COORDINATOR or GROUP_ID_NOT_FOUND."""
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
             return shard
@@ -360,7 +358,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         return group if error is ErrorCode.NONE else error
 
     def _delete_prepared(self, group_id: str, on_settled: Settled, now_ms: int) -> None:
-        """It may have changed since."""
+        """Delete the group, which may have changed since its preparation."""
         group = self._deletable_group(group_id)
         if isinstance(group, ErrorCode):
             on_settled(group, now_ms)
