@@ -13,7 +13,7 @@ from msgspec import Struct
 from bench.wire import ACKS_ALL, batch_of
 from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
-from kcluster.drivers.virtual import VirtualDriver
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 

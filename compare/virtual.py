@@ -16,8 +16,8 @@ from kcluster.broker.channel import Channel
 from kcluster.broker.node import BrokerNode
 from kcluster.clients.wire import Wire
 from kcluster.contract import Reply, Request
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.drivers.wires.virtual import ClientConnection
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.protocol.errors import ProtocolError
 
 START_MS: Final = 1_795_000_000_000

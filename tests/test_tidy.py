@@ -25,7 +25,9 @@ MAX_FUNCTION_LINES, MAX_LINE_CHARS = 70, 100
 LONG_FILE_LINES = 600
 """A file is as long as its one subject; above this it may have two, which is worth a look."""
 
-_CORE = "json_types contract packaged timers deaths protocol metadata events config partition"
+_CORE = (
+    "json_types contract node_ids packaged timers deaths protocol metadata events config partition"
+)
 _RUNNING = f"{_CORE} controller broker network faults clients runtime operations drivers"
 _JUDGED = f"{_RUNNING} invariants evidence checks runs"
 LAYERS = {
@@ -33,7 +35,8 @@ LAYERS = {
     "collector": "",
     "plain_output": "",
     "json_types": "",
-    "contract": "",
+    "node_ids": "",
+    "contract": "node_ids",
     "packaged": "",
     "extras": "",
     "timers": "",
@@ -110,6 +113,7 @@ ALLOWED = {
     "cluster/kcluster/scenario/language/profiles.py": {"open", "os"},  # the profile it names
     "cluster/kcluster/plain_output.py": {"io", "open", "os"},  # stdout and stderr themselves
     "cluster/kcluster/scenario/search.py": {"pathlib"},  # the files and directories it is given
+    "cluster/kcluster/scenario/recorded_file.py": {"pathlib"},  # the one file that it is given
     "cluster/kcluster/scenario/library.py": {"pathlib"},  # the files that ship with the package
     "cluster/kcluster/scenario/play/virtual.py": {"time"},  # how long a run took, for its report
 }

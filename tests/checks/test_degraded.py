@@ -162,7 +162,7 @@ def test_degraded__since_begins_there() -> None:
 def test_degraded__a_deleted_topic_is_not_offline_any_more() -> None:
     stage = Stage()
     stage.hand().produce(1, [b"a"])
-    stage.create_topic("audit", [[3]])
+    stage.assign_topic("audit", [[3]])
     stage.kill(3)
     stage.run_for(5_000)
     began_ms = stage.verdict(healed=False).degraded[0].from_ms

@@ -79,7 +79,8 @@ class Story:
 
     @property
     def leader(self) -> int:
-        return self.driver.verbs.leader(TOPIC, 0)
+        found: int = self.driver.verbs.leader(TOPIC, 0)
+        return found
 
     def coordinator(self, group: str = "g") -> int:
         body = m.FindCoordinatorRequest(coordinator_keys=[group])

@@ -12,7 +12,7 @@ from typing import Any
 import kcluster
 from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
-from kcluster.drivers.virtual import VirtualDriver
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.protocol.apis import ApiKey
 from tests.rig.requests import batch, produce_request
 

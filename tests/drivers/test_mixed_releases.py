@@ -27,7 +27,7 @@ def mixed(*releases: str) -> VirtualRig:
 def levels(rig: VirtualRig, broker: int) -> dict[str, tuple[int, int]]:
     """Of two features, as a client sees them at a broker: the level in force, and the highest."""
     request = m.ApiVersionsRequest("test", "1")
-    answer = rig.call(broker, ApiKey.API_VERSIONS, 4, request)
+    answer = rig.ask_and_wait(broker, ApiKey.API_VERSIONS, 4, request)
     highest = {one.name: one.max_version for one in answer.supported_features}
     return {
         one.name: (one.max_version_level, highest[one.name])
@@ -39,7 +39,7 @@ def levels(rig: VirtualRig, broker: int) -> dict[str, tuple[int, int]]:
 def raised(rig: VirtualRig, name: str, level: int) -> Any:
     update = m.UpdateFeaturesRequest.FeatureUpdateKey(name, level, False, UPGRADE)
     request = m.UpdateFeaturesRequest(feature_updates=[update])
-    return rig.call(1, ApiKey.UPDATE_FEATURES, 2, request)
+    return rig.ask_and_wait(1, ApiKey.UPDATE_FEATURES, 2, request)
 
 
 def test_mixed__the_cluster_begins_at_the_level_of_its_oldest_broker() -> None:
@@ -57,7 +57,7 @@ def test_mixed__levels_that_one_broker_does_not_know_are_refused() -> None:
         assert answer.error_message.endswith(f"Broker 1 only supports versions {known}")
     assert raised(rig, "streams.version", 1).error_code == ErrorCode.NONE
     unregister = m.UnregisterControllerRequest(77)
-    answer = rig.call(2, ApiKey.UNREGISTER_CONTROLLER, 0, unregister)
+    answer = rig.ask_and_wait(2, ApiKey.UNREGISTER_CONTROLLER, 0, unregister)
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from kcluster import do, rule
 from kcluster.config.topology.model import Topology
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.events.words import text_of
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.operations.errors import ClusterError
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey

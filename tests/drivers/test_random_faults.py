@@ -11,7 +11,7 @@ import pytest
 from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
 from kcluster.deaths import DeathKind
-from kcluster.drivers.virtual import VirtualDriver
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.operations.errors import ClusterError
 from kcluster.partition.log.log import Log
 from kcluster.protocol.apis import ApiKey

@@ -25,7 +25,7 @@ class LargeGroup:
         self.t.open()
         self.t.run_for(1_000)
         find = m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
-        self.t.call(1, ApiKey.FIND_COORDINATOR, 4, find)
+        self.t.ask_and_wait(1, ApiKey.FIND_COORDINATOR, 4, find)
         self.t.run_for(1_000)
         self.states = CoordinatorStates({})
         self.joined = 0
@@ -40,7 +40,7 @@ class LargeGroup:
             subscribed_topic_names=[TOPIC] if epoch == 0 else None,
             topic_partitions=[] if epoch == 0 else None,
         )
-        answer = self.t.call(1, ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, body)
+        answer = self.t.ask_and_wait(1, ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, body)
         assert not answer.error_code, answer
         return answer
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from kcluster.broker.node import BrokerNode
+from kcluster.broker.node_view import BrokerNodeView
 from kcluster.checks.verdict import Verdict, judge
 from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.sampling import SamplingRecorder
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.invariants.observed import ObservedPartition
 from kcluster.operations.status import controller_image
 from kcluster.partition.replica import Replica
@@ -244,7 +244,7 @@ def lose_the_newest(cluster: Lab, then: int = 5) -> None:
 class Thorough(SamplingRecorder):
     """It looks at every replica and every partition, each time."""
 
-    def _changed_at(self, node: BrokerNode) -> list[Replica]:
+    def _changed_at(self, node: BrokerNodeView) -> list[Replica]:
         return node.replicas.all()
 
     def _read_image(self, now_ms: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
-from kcluster.drivers.virtual import VirtualDriver
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.status import offline_partitions
 from tests.rig.counting import calls_of

@@ -19,9 +19,9 @@ from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
 from kcluster.deaths import ProcessState
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.events.partitions import LeaderChange
 from kcluster.evidence.recorder import Recorder
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.operations.errors import ClusterError
 from kcluster.partition.log.log import Log
 from kcluster.protocol import messages as m

@@ -93,7 +93,7 @@ def any_follower_joins_the_isr(patch: pytest.MonkeyPatch) -> None:
         registration = self.registration
         if self.proposal is not None or follower_id in registration.isr:
             return None
-        return self._propose(registration.replicas, registration.isr, "somebody asked")
+        return self._propose(registration.replicas, registration.isr)
 
     patch.setattr(Replica, "propose_expansion", propose)
 

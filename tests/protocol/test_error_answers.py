@@ -89,6 +89,7 @@ def test_error_answers__answers_to_parts_of_a_request_are_merged() -> None:
     request = produce(0, 1)
     answers = ErrorAnswers(ApiKey.PRODUCE, 9, ERROR, no_name, only("orders", 1))
     rest = answers.rest(request)
+    assert rest is not None
     assert topics_named(ApiKey.PRODUCE, 9, rest, no_name) == [
         ("orders", 0),
         ("bills", 0),
@@ -96,7 +97,10 @@ def test_error_answers__answers_to_parts_of_a_request_are_merged() -> None:
     ]
     assert len(topics_named(ApiKey.PRODUCE, 9, request, no_name)) == 4
     served = ErrorAnswers(ApiKey.PRODUCE, 9, ErrorCode.NONE, no_name).answer(rest)
-    merged = sent(ApiKey.PRODUCE, 9, answers.merged(served, answers.answer(request)))
+    errors = answers.answer(request)
+    assert served is not None
+    assert errors is not None
+    merged = sent(ApiKey.PRODUCE, 9, answers.merged(served, errors))
     assert {
         (topic.name, x.index): x.error_code
         for topic in merged.responses
@@ -127,12 +131,14 @@ def test_error_answers__fetch_errors_are_per_partition_and_session_errors_top_le
         session_id=5, responses=[kind.FetchableTopicResponse("orders", bytes(16), [data])]
     )
     answer, _ = ErrorAnswers(ApiKey.FETCH, 12, ERROR, no_name).override(served)
+    assert isinstance(answer, kind)
     (found,) = answer.responses[0].partitions
     assert (answer.error_code, answer.session_id, found.error_code) == (0, 5, ERROR)
     assert (found.partition_index, found.high_watermark, found.records) == (3, -1, b"")
     assert data.error_code == 0
     error = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     answer, _ = ErrorAnswers(ApiKey.FETCH, 12, error, no_name).override(served)
+    assert isinstance(answer, kind)
     assert (answer.error_code, answer.responses) == (error, [])
 
 

@@ -33,18 +33,17 @@ import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID, Event, Note
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.handle.cluster import Cluster
-from kcluster.handle.verbs import ClusterVerbs
+from kcluster.handle.cluster_verbs import ClusterVerbs
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.handle.world_cluster import WorldCluster
 from kcluster.operations.status import ClusterStatus, PartitionStatus, cluster_status
-from kcluster.operations.targets import Nodes
+from kcluster.operations.verbs import Verbs
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -114,7 +113,7 @@ class Rig(ABC):
     now_ms: Any
     notes: Any
     status: Callable[[], ClusterStatus]
-    network: Callable[[], Any]
+    verbs: Verbs
 
     # ------------------------------------------------------------------- what a driver adds
 
@@ -213,7 +212,7 @@ class Rig(ABC):
 
     def edges(self) -> set[tuple[int, int]]:
         """The links that are not as they were built."""
-        graph = self.network()
+        graph = self.verbs.network.graph()
         nodes = [node for node in graph if node <= CONTROLLER_ID]
         whole = {(a, b) for a in nodes for b in nodes if a != b}
         shaped = {(a, b) for a, b, shapes in graph.edges(data="shapes") if shapes}
@@ -259,7 +258,7 @@ class ByteRig(Rig, ClusterVerbs):
         self, condition: Callable[[], bool], what: str = "", limit_ms: int | None = None
     ) -> None:
         """Return when `condition()` holds, which the driver's thread looks at."""
-        self._wait(condition, (limit_ms or LIVE_LIMIT_MS) / 1000, f"no {what}")
+        self.wait_until(condition, (limit_ms or LIVE_LIMIT_MS) / 1000, f"no {what}")
 
 
 class LiveRig(ByteRig, Cluster):
@@ -315,14 +314,14 @@ class VirtualRig(Rig, VirtualDriver):
         self.run_for(0)
         return answer
 
-    def call(self, broker: int, api_key: ApiKey, version: int, body: Any) -> Any:
+    def ask_and_wait(self, broker: int, api_key: ApiKey, version: int, body: Any) -> Any:
         """Send a request; its answer, after as much time as it takes."""
         answer = self.ask(broker, api_key, version, body)
         if answer.body is None:
             self.wait(answer.has_come, f"answer to {api_key.name}")
         return answer.body
 
-    def create_topic(self, name: str, assignment: list[list[int]]) -> Answer:
+    def assign_topic(self, name: str, assignment: list[list[int]]) -> Answer:
         """Create a topic; `assignment[i]`: the replicas of partition i."""
         wanted = [
             m.CreateTopicsRequest.CreatableReplicaAssignment(index, replicas)
@@ -331,8 +330,8 @@ class VirtualRig(Rig, VirtualDriver):
         topic = m.CreateTopicsRequest.CreatableTopic(name, -1, -1, wanted)
         return self.ask(1, ApiKey.CREATE_TOPICS, 5, m.CreateTopicsRequest([topic], 5_000))
 
-    def delete_topic(self, via: int) -> Answer:
-        """Delete the topic by asking a broker."""
+    def delete_orders(self, via: int) -> Answer:
+        """Delete `orders` by asking a broker."""
         body = m.DeleteTopicsRequest(
             topics=[m.DeleteTopicsRequest.DeleteTopicState(name=TOPIC)], timeout_ms=5_000
         )
@@ -378,6 +377,8 @@ class SettledRig(VirtualRig):
     For tests that run on both drivers.
     """
 
+    waits = True
+
     def __init__(self, topology: Topology, seed: int = 1) -> None:
         super().__init__(topology, seed)
         self.open()
@@ -392,24 +393,6 @@ class SettledRig(VirtualRig):
         self, condition: Callable[[], bool], what: str = "", limit_ms: int | None = None
     ) -> None:
         super().wait(condition, what, limit_ms or LIVE_LIMIT_MS)
-
-    def kill(self, brokers: Nodes, how: str = "kill") -> None:
-        super().kill(brokers, how)
-        settled = self.verbs.settled
-        for broker in self.find(brokers):
-            self.wait(partial(settled.is_down, broker), "death")
-            self.wait(partial(settled.is_without, broker), "life without it")
-
-    def start(self, brokers: Nodes) -> None:
-        super().start(brokers)
-        for broker in self.find(brokers):
-            self.wait(partial(self.verbs.settled.is_serving, broker), "start")
-
-    def move(self, topic: str, partition: int | None = None, to: Nodes = "") -> None:
-        super().move(topic, partition, to)
-        assert partition is not None
-        (leader,) = self.find(to)
-        self.wait(lambda: self.verbs.settled.is_led_by(topic, partition, leader), "move")
 
 
 class Simulated(VirtualRig):

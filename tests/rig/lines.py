@@ -10,7 +10,7 @@ import struct
 from typing import Any
 
 from kcluster.clients.wire import Wire
-from kcluster.drivers.virtual import VirtualDriver
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
 
 CLOSED, SILENT = "closed", "silent"

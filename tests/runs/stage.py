@@ -23,6 +23,7 @@ from kcluster.runs.record import (
     RequestRow,
     RunInfo,
     RunRecord,
+    SendFate,
     SendRow,
 )
 
@@ -69,7 +70,7 @@ def unclean_run(name: str = "unclean", topic: str = "orders") -> RunRecord:
         SendRow(
             *("writer", topic, 0, "a", -1, True, "acked", 0, 1_400, 1_500, 1, ""),
             number=1,
-            fate="kept",
+            fate=SendFate.KEPT,
             at=0,
             epoch=0,
         ),

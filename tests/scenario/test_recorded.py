@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from kcluster.actions.admin import CreateTopic
 from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
-from kcluster.drivers.virtual import VirtualDriver
-from kcluster.scenario.actions.admin import CreateTopic
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.scenario.language.loader import parse_action
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.perform import perform_on

@@ -36,9 +36,13 @@ from kcluster.operations.targets import ALL, Targets
 def _refused(
     stage: Stage, what: str, then: Callable[[], None] | None = None
 ) -> Callable[[str], None]:
-    """A callback for the end of a request: it fails the run, or calls `then`."""
+    """A callback for the end of a request: it fails the run, or calls `then`, which goes on."""
+    ended: list[bool] = []
+    if then is None:
+        stage.is_over_when(lambda: bool(ended))
 
     def on_end(refusal: str) -> None:
+        ended.append(True)
         if refusal:
             stage.refuse(f"{what}: {refusal}")
         elif then is not None:
@@ -86,7 +90,7 @@ class DeleteTopic(Action, frozen=True):
     name: Annotated[str, text(), "The topic's name."]
 
     def do(self, stage: Stage) -> None:
-        topic = stage.verbs.partition(self.name, 0)
+        topic = stage.verbs.topic(self.name)
         stage.verbs.admin.delete_topic(self.name, topic.topic_id, _refused(stage, "delete_topic"))
 
     RECORDED_FROM = (TopicDeleted,)
@@ -119,6 +123,11 @@ class RecreateTopic(Action, frozen=True):
         def deleted() -> None:
             stage.at(stage.now_ms, create)  # the answer arrives within a dispatch
 
+        def is_new() -> bool:
+            topic = stage.verbs.settled.image.topics.get(self.name)
+            return topic is not None and topic.topic_id != topic_id
+
+        stage.is_over_when(is_new)
         admin.delete_topic(self.name, topic_id, _refused(stage, "recreate_topic", deleted))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Annotated, Final
 
 from kcluster.actions.base import Action, Undo, action
-from kcluster.actions.kinds import BROKERS
+from kcluster.actions.kinds import BROKERS, RELEASE
 from kcluster.actions.recording import Recording, these
 from kcluster.actions.stage import Stage
 from kcluster.config.files.fields import OneOf
@@ -56,7 +56,7 @@ class KillBrokers(_OnBrokers, frozen=True):
     def do(self, stage: Stage) -> Undo:
         death, kill = DeathKind(self.how), stage.verbs.kill
         found = stage.nodes(self.brokers)
-        chosen = stage.verbs.on_each(StateVerb.KILL, found, lambda node: kill(node, death))
+        chosen = stage.on_each(StateVerb.KILL, found, lambda node: kill(node, death), death)
         return lambda: _start(stage, chosen)
 
     RECORDED_FROM = (BrokerDown, ControllerDown)
@@ -97,8 +97,14 @@ class StopBrokers(_OnBrokers, frozen=True):
 class StartBrokers(_OnBrokers, frozen=True):
     """Start brokers that are down, on the disks that they had."""
 
+    kafka_version: Annotated[
+        str | None, RELEASE, "Run as this Kafka release from now on: an upgrade or a downgrade."
+    ] = None
+
     def do(self, stage: Stage) -> None:
-        stage.verbs.on_each(StateVerb.START, self.affected(stage), stage.verbs.start)
+        start, version = stage.verbs.start, self.kafka_version
+        found = self.affected(stage)
+        stage.on_each(StateVerb.START, found, lambda node: start(node, version))
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
         return stage.nodes(self.brokers, may_be_none=True)
@@ -127,7 +133,7 @@ class PauseBrokers(_OnBrokers, frozen=True):
 
     def do(self, stage: Stage) -> Undo:
         found = stage.nodes(self.brokers)
-        chosen = stage.verbs.on_each(StateVerb.PAUSE, found, stage.verbs.pause)
+        chosen = stage.on_each(StateVerb.PAUSE, found, stage.verbs.pause)
         return lambda: _resume(stage, chosen)
 
     RECORDED_FROM = (BrokerPaused,)
@@ -142,7 +148,7 @@ class ResumeBrokers(_OnBrokers, frozen=True):
     """Resume paused brokers."""
 
     def do(self, stage: Stage) -> None:
-        stage.verbs.on_each(StateVerb.RESUME, stage.nodes(self.brokers), stage.verbs.resume)
+        stage.on_each(StateVerb.RESUME, stage.nodes(self.brokers), stage.verbs.resume)
 
     RECORDED_FROM = (BrokerResumed,)
 

@@ -1,4 +1,4 @@
-"""What the keys of actions hold: partitions, and words for nodes.
+"""What the keys of actions hold: partitions, words for nodes, releases.
 
 Owns: these kinds of values.  Never: finds a node (operations/targets.py does).
 Kafka: no counterpart.
@@ -9,8 +9,18 @@ from __future__ import annotations
 from typing import Final
 
 from kcluster.config.files.fields import Words
+from kcluster.config.topology.broker_checks import unknown_version
 from kcluster.operations.names import partition_name
 from kcluster.operations.targets import TARGETS_SHOWN, targets
+from kcluster.protocol.releases import find_release
+
+
+def _release_name(text: str) -> str:
+    known = find_release(text.strip())
+    if known is None:
+        raise ValueError(unknown_version(text))
+    return known.name
+
 
 PARTITION: Final = Words(
     "a partition like orders-0", partition_name, brief="partition such as orders-0"
@@ -19,3 +29,5 @@ TARGETS: Final = Words(TARGETS_SHOWN, targets, lists=True, brief="targets")
 """Nodes: brokers, the controller, clients."""
 BROKERS: Final = Words(TARGETS_SHOWN, targets, lists=True, brief="targets (brokers)")
 """Brokers, and the controller where the action says so."""
+RELEASE: Final = Words("a release like 3.9", _release_name, brief="release such as 3.9")
+"""A Kafka release, by its name."""

@@ -31,7 +31,9 @@ class MoveLeaderAction(Action, frozen=True):
         return stage.nodes(self.to)[:1]
 
     def do(self, stage: Stage) -> None:
-        stage.verbs.move(*self.partition, to=stage.nodes(self.to)[0])
+        to = stage.nodes(self.to)[0]
+        stage.verbs.move(*self.partition, to=to)
+        stage.is_over_when(lambda: stage.verbs.settled.is_led_by(*self.partition, to))
 
     RECORDED_FROM = (LeaderElected,)
 
@@ -54,7 +56,11 @@ class Elect(Action, frozen=True):
     def do(self, stage: Stage) -> None:
         topic, number = self.partition
 
+        answered: list[bool] = []
+        stage.is_over_when(lambda: bool(answered))
+
         def on_answer(answer: Any) -> None:
+            answered.append(True)
             try:
                 stage.verbs.check_elected(topic, number, answer)
             except ClusterError as error:

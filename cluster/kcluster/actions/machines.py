@@ -6,7 +6,8 @@ Kafka: systemctl restart, a new IP from DHCP, a disk that fills up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Annotated, Final
 
 from kcluster.actions.base import Action, Undo, action
@@ -23,7 +24,7 @@ from kcluster.operations.states import StateVerb
 from kcluster.operations.targets import Targets
 from kcluster.operations.verbs import Verbs
 
-_HOW: Final = OneOf("way to stop", tuple(kind for kind in DeathKind if kind is not DeathKind.WIPE))
+_HOW: Final = OneOf("way to stop", tuple(DeathKind))
 _NO_ADDRESS: Final = "the controller has no address to change"
 
 
@@ -48,19 +49,30 @@ class Restart(Action, frozen=True):
         if self.new_address and stage.verbs.settled.controller_id in chosen:
             raise ClusterError(_NO_ADDRESS)
         death = DeathKind(self.how)
+        leaving: set[int] = set()
 
         def stop(broker_id: int) -> None:
             stage.verbs.kill(broker_id, death)
-            _start_when_down(stage, broker_id, self.down_ms, self.new_address)
+            leaving.add(broker_id)
+            back = partial(leaving.discard, broker_id)
+            _start_when_down(stage, broker_id, self.down_ms, self.new_address, back)
 
-        stage.verbs.on_each(StateVerb.RESTART, chosen, stop)
+        stage.on_each(StateVerb.RESTART, chosen, stop, death)
+        stage.is_over_when(lambda: not leaving)
 
 
-def _start_when_down(stage: Stage, broker_id: int, down_ms: int, new_address: bool = False) -> None:
-    """Start a broker that shuts down, when it has been down for this time."""
+def _start_when_down(
+    stage: Stage,
+    broker_id: int,
+    down_ms: int,
+    new_address: bool = False,
+    then: Callable[[], None] = lambda: None,
+) -> None:
+    """Start a broker that shuts down, when it has been down for this time; `then` is called."""
     process = stage.dispatcher.processes[broker_id]
 
     def start() -> None:
+        then()
         if process.state is not ProcessState.DOWN:
             return  # another step has started it
         if new_address:
@@ -97,6 +109,12 @@ class RollingRestart(Action, frozen=True):
     def do(self, stage: Stage) -> Undo:
         death, settled = DeathKind(self.how), stage.verbs.settled
         waiting = list(self.affected(stage))
+        if stage.doing is not None:
+            chosen = stage.verbs.chosen(StateVerb.RESTART, waiting, death is not DeathKind.CLEAN)
+            stage.doing.left_alone = chosen.left_alone
+        left = set(waiting)
+        """Those that are not back yet."""
+        stage.is_over_when(lambda: not left)
 
         def restart(broker_id: int) -> None:
             stage.attempt(self.VERB, lambda: stage.verbs.kill(broker_id, death))
@@ -107,14 +125,16 @@ class RollingRestart(Action, frozen=True):
             def is_back() -> bool:
                 return settled.is_serving(broker_id) and settled.is_in_sync(broker_id)
 
-            stage.when(is_back, next_one)
+            stage.when(is_back, lambda: next_one(broker_id))
 
-        def next_one() -> None:
+        def next_one(done: int | None = None) -> None:
+            left.discard(done)
             while waiting:
                 broker_id = waiting.pop(0)
                 if stage.dispatcher.processes[broker_id].state is ProcessState.UP:
                     restart(broker_id)
                     return
+                left.discard(broker_id)
 
         next_one()
         return waiting.clear

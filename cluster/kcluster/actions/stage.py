@@ -11,11 +11,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from random import Random
 
+from msgspec import Struct, field
+
+from kcluster.deaths import DeathKind, ProcessState
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.states import StateVerb
 from kcluster.operations.targets import Finder, Targets
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
+
+
+class Doing(Struct):
+    """What is known of an action that is performed by hand.  `left_alone`: the brokers it named
+    and did not act on, with their states; `awaited`: conditions that hold when it is over."""
+
+    left_alone: tuple[tuple[int, ProcessState], ...] = ()
+    awaited: list[Callable[[], bool]] = field(default_factory=list)
 
 
 class Stage(ABC):
@@ -30,9 +42,12 @@ class Stage(ABC):
         self.verbs = verbs
         self.rng = Random(f"{seed}/scenario")
         self.problems: list[str] = []
-        self._client_ids: dict[str, int] = {}
+        self.doing: Doing | None = None
+        """Of the action that is performed by hand now; None in a scenario's run."""
+        self.clients: dict[str, int] = {}
+        """The ids of clients in the fabric, by the names that targets use."""
         self._finder = Finder(plan, dispatcher, verbs, self.rng)
-        self._finder.clients = self._client_ids
+        self._finder.clients = self.clients
 
     # ------------------------------------------------------------------------------ the clock
 
@@ -62,9 +77,29 @@ class Stage(ABC):
 
     def client_ids(self) -> dict[str, int]:
         """The ids of the workload's clients in the fabric, by name."""
-        return dict(self._client_ids)
+        return dict(self.clients)
 
-    # ------------------------------------------------------------------------------- refusals
+    # ---------------------------------------------------------------------------- performing
+
+    def on_each(
+        self,
+        verb: StateVerb,
+        nodes: tuple[int, ...],
+        operation: Callable[[int], None],
+        death: DeathKind = DeathKind.KILL,
+    ) -> tuple[int, ...]:
+        """Call `operation(node)` for each node that the verb acts on now; returns these.  By hand
+        no paused process is asked to shut down: whoever waits for it would wait for a kill."""
+        can_wait = self.doing is None or death is not DeathKind.CLEAN
+        chosen = self.verbs.on_each(verb, nodes, operation, can_wait)
+        if self.doing is not None:
+            self.doing.left_alone = chosen.left_alone
+        return chosen.nodes
+
+    def is_over_when(self, holds: Callable[[], bool]) -> None:
+        """The action that is performed now is over when this holds too."""
+        if self.doing is not None:
+            self.doing.awaited.append(holds)
 
     def refuse(self, text: str) -> None:
         """Report that an action could not be performed: the run then proves nothing."""

@@ -10,13 +10,9 @@ from typing import Any, Final
 
 import click
 
-from kcluster.cli.control.protocol import ControlError, ControlRequest
+from kcluster.cli.errors import CommandError
 
 TIMEOUT_S: Final = 2.0
-
-
-class NamesRequest(ControlRequest, verb="status"):
-    """Everything, of which the names are offered."""
 
 
 def complete_targets(ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:
@@ -50,11 +46,10 @@ def _partitions(status: dict[str, Any]) -> list[str]:
 
 
 def _status(ctx: click.Context) -> dict[str, Any]:
-    from kcluster.cli.control.client import Conversation
+    from kcluster.cli.remote import Remote
 
     try:
-        with Conversation(ctx.params.get("name")) as conversation:
-            status: dict[str, Any] = conversation.ask(NamesRequest(), timeout_s=TIMEOUT_S)
-            return status
-    except ControlError:
+        status: dict[str, Any] = Remote(ctx.params.get("name")).get(timeout_s=TIMEOUT_S)
+        return status
+    except CommandError:
         return {}

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 from kcluster.config.files.durations import milliseconds
 from kcluster.contract import CONTROLLER_ID
 from kcluster.deaths import ProcessState
@@ -27,17 +27,17 @@ Addresses = Mapping[int, tuple[str, int, str]]
 
 
 def moment_ms(typed: str, began_ms: int, end_ms: int) -> int:
-    """The time that `--at` means: `12s` since the beginning, `-5s` before the end.  ControlError if
+    """The time that `--at` means: `12s` since the beginning, `-5s` before the end.  CommandError if
     it is no time, or not between the two."""
     text = typed.strip()
     try:
         distance_ms = milliseconds(text.lstrip("+-"), "a time like 12s, or like -5s before the end")
     except ValueError as error:
-        raise ControlError(f"--at {typed}: {error}", 2) from None
+        raise CommandError(f"--at {typed}: {error}", 2) from None
     at_ms = end_ms - distance_ms if text.startswith("-") else began_ms + distance_ms
     if not began_ms <= at_ms <= end_ms:
         known = f"{(end_ms - began_ms) / 1000:g} s are recorded"
-        raise ControlError(f"--at {typed}: {known}", 2)
+        raise CommandError(f"--at {typed}: {known}", 2)
     return at_ms
 
 

@@ -2,8 +2,8 @@
 
 Owns: the order of all future events, the connections of simulated clients. Never: reads a clock,
 opens a socket, encodes a message (messages are passed as objects); decides a message's fate on a
-link (network/transit.py); is called by users (virtual.py is). Kafka: no counterpart; FoundationDB's
-simulation is the model.
+link (network/transit.py); is called by users (handle/virtual.py is). Kafka: no counterpart;
+FoundationDB's simulation is the model.
 
 A *pass* moves to the next time with due events and runs all of them: first brokers' deadlines and
 messages between them, then scheduled callbacks, then clients' deadlines.
@@ -15,15 +15,18 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from heapq import heappop, heappush
+from random import Random
 from typing import Final, final
 
 from kcluster.clients.wire import ClientStateMachine
 from kcluster.config.topology.model import Topology
 from kcluster.contract import ConnectionClosed, Note, Reply, Request
 from kcluster.deaths import ProcessState
-from kcluster.drivers.wires.virtual import ClientConnection
+from kcluster.drivers.wires.virtual import ClientConnection, ClientWire
 from kcluster.network.fabric import Fabric, Link
+from kcluster.network.node_ids import FIRST_CLIENT_ID
 from kcluster.network.transit import Transit
+from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import MAX_IDLE, Dispatcher
 from kcluster.runtime.livelock import LivelockError
 from kcluster.runtime.process import Outlet, Process
@@ -267,3 +270,18 @@ def virtual_ports(topology: Topology) -> dict[int, int]:
     machine."""
     specs = sorted(topology.brokers, key=lambda spec: spec.id)
     return {spec.id: spec.port or FIRST_VIRTUAL_PORT + at for at, spec in enumerate(specs)}
+
+
+def start_client(
+    time: VirtualTime, plan: Plan, client: ClientStateMachine, kafka_id: str = ""
+) -> ClientWire:
+    """Start a client; returns its wire, whose `client_id` names its links.  `kafka_id`: its
+    client.id; without it, one that shows that the client keeps a ledger."""
+    client_id = FIRST_CLIENT_ID + len(time.clients)
+    rng = Random(f"{plan.seed}/{client_id}")
+    wire = ClientWire(time, client_id, tuple(plan.addresses), rng, kafka_id)
+    time.clients[client_id] = client
+    plan.fabric.clients[client_id] = getattr(client, "name", "")
+    client.start(wire, time.now_ms)
+    time.settle()
+    return wire

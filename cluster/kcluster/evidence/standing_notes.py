@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kcluster.contract import Note
+from kcluster.contract import Event, Note
 from kcluster.events.brokers import (
     BrokerDown,
     BrokerFenced,
@@ -32,7 +32,7 @@ from kcluster.events.network import (
 )
 from kcluster.events.topics import TopicDeleted
 
-_STANDING = frozenset((
+_STANDING: frozenset[type[Event]] = frozenset((
     BrokerStarted, BrokerResumed, BrokerPaused, BrokerDown, BrokerFenced, BrokerUnfenced,
     ControllerDown, ControllerElected, NetworkCut, NetworkHealed, LinkCut, LinkHealed,
     NetworkShaped, RuleAdded, RuleRemoved, TopicDeleted,

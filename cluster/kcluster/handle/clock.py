@@ -12,22 +12,17 @@ rest.  In the cluster's own time a pause has no duration, so it is no gap in a v
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final
 
 from msgspec import Struct
 
 from kcluster.contract import Note
 from kcluster.drivers.live_clock import SLOWEST
+from kcluster.handle.port import ClusterPort
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
-
-if TYPE_CHECKING:
-    from kcluster.handle.driver import HandleDriver
-
-T = TypeVar("T")
 
 ANY: Final = "any"
 """Steps to the next event, whatever its kind."""
@@ -43,22 +38,8 @@ class ClockStatus(Struct, frozen=True):
     steppable: tuple[str, ...]
 
 
-class ClockVerbs(ABC):
+class ClockVerbs(ClusterPort):
     """Steering the clock: `cluster.pause_clock()`, `cluster.step("leader_elected")`."""
-
-    driver: HandleDriver
-
-    @abstractmethod
-    def call(self, function: Callable[[], T]) -> T:
-        """Call a function between two dispatches."""
-
-    @abstractmethod
-    def subscribe(self, callback: Callable[[NoteEntry], None]) -> Callable[[], None]:
-        """Call back for every event."""
-
-    @abstractmethod
-    def _result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
-        """The result of a future of the driver's thread."""
 
     def clock(self) -> ClockStatus:
         """What time it is in the cluster, and how its clock runs."""
@@ -98,7 +79,7 @@ class ClockVerbs(ABC):
 
         future, end = self.call(begin)
         try:
-            self._result(future, within_s, f"no event {kind}")
+            self.result(future, within_s, f"no event {kind}")
         except ClusterError as error:
             if future.done():
                 raise

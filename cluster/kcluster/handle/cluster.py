@@ -22,7 +22,7 @@ from gevent.event import Event as GeventEvent
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.live import LiveDriver
 from kcluster.drivers.sockets.acceptor import ReservedPort
-from kcluster.handle.verbs import ClusterVerbs
+from kcluster.handle.cluster_verbs import ClusterVerbs
 from kcluster.operations.errors import ClusterError, NotInTime
 from kcluster.runtime.build import build
 
@@ -105,7 +105,7 @@ class Cluster(ClusterVerbs):
         self._thread.start()
         try:
             ready.result()
-            self._wait(self._settled.has_started, timeout_s, "not all brokers started")
+            self.wait_until(self.verbs.settled.has_started, timeout_s, "not all brokers started")
         except ClusterError:
             self.close()
             raise
@@ -130,11 +130,11 @@ class Cluster(ClusterVerbs):
 
     # ---------------------------------------------------------------- the driver's thread
 
-    def _result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
+    def result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
         thread_id = threading.get_ident()
         is_greenlet = isinstance(gevent.getcurrent(), gevent.Greenlet)
         if not is_greenlet and thread_id != self.driver.thread_id:
-            return super()._result(future, timeout_s, failure)
+            return super().result(future, timeout_s, failure)
         # A greenlet waits alone: its thread, the driver's own or another one, goes on.
         done, loop = GeventEvent(), gevent.get_hub().loop
 

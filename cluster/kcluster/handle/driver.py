@@ -57,6 +57,9 @@ class HandleDriver(Protocol):
     def forget_condition(self, future: Future[None]) -> None:
         """Stop checking the condition of a future from `when`."""
 
+    def at(self, at_us: int, callback: Callable[[], object]) -> None:
+        """Call back at this time of the cluster's clock, between two dispatches."""
+
     def pause_clock(self) -> None:
         """Stop the clock at this moment."""
 

@@ -7,11 +7,9 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
+from kcluster.handle.port import ClusterPort
 from kcluster.operations.errors import ClusterError
 
 # Imported in the methods: the start of a cluster does not wait for it.
@@ -22,41 +20,22 @@ if TYPE_CHECKING:
     from kcluster.checks.verdict import Verdict
     from kcluster.clients.ledger import Ledger
     from kcluster.evidence.recorder import Recorder
-    from kcluster.handle.driver import HandleDriver
-    from kcluster.operations.status import NoteEntry
-    from kcluster.operations.verbs import Verbs
     from kcluster.runs.journal import Rows
     from kcluster.runs.moment import ClusterMoment
     from kcluster.runs.record import RunInfo, RunRecord
-    from kcluster.runtime.build import Plan
-
-T = TypeVar("T")
 
 
-class RecordVerbs(ABC):
+class RecordVerbs(ClusterPort):
     """What was recorded of this cluster: verdict, run directory, rows.
 
     `name`: of its run directories.  `ledger`: what the project's own clients sent and read here.
     `clock_name`: of the clock that it runs on, "live" or "virtual".
     """
 
-    driver: HandleDriver
-    plan: Plan
     ledger: Ledger
     name: str
-    seed: int
     clock_name = "live"
-    _events: deque[NoteEntry]
     _recorder: Recorder | None = None
-
-    @property
-    @abstractmethod
-    def verbs(self) -> Verbs:
-        """The operations without waiting, for use in the driver's thread."""
-
-    @abstractmethod
-    def call(self, function: Callable[[], T]) -> T:
-        """Call a function in the driver's thread, between two dispatches."""
 
     def start_recording(self) -> None:
         """Record what happens from now on; `open` does it unless `record` is False."""
@@ -68,7 +47,7 @@ class RecordVerbs(ABC):
 
         if self._recorder is None:
             recorder = SamplingRecorder(self.driver.dispatcher, self.plan)
-            recorder.notes += [entry.note for entry in self._events]
+            recorder.notes += [entry.note for entry in self.kept]
             self._recorder = recorder
 
     def moment(self, at_ms: int) -> ClusterMoment:
@@ -111,7 +90,7 @@ class RecordVerbs(ABC):
 
         def judge() -> Verdict:
             now_ms = self.driver.now_ms()
-            since_ms = None if since is None else since_ms_of(since, now_ms, self._events)
+            since_ms = None if since is None else since_ms_of(since, now_ms, self.kept)
             return live_verdict(recorder, self.ledger, self.verbs, self.clock_name, since_ms)
 
         return self.call(judge)

@@ -1,102 +1,80 @@
-"""The operations of users on a running cluster, the same on the live clock and in virtual time.
+"""The operations of users on a running cluster, the same on every clock.
 
-Owns: these verbs, and when each of them is complete.  Never: changes a node's state itself
-(everything goes through the driver), knows which clock runs.  Kafka: an operator with kill -9,
-iptables and kafka-leader-election.
+Owns: these verbs, and when each of them is complete.  Never: changes a node's state itself (its
+action does, in actions/), knows which clock runs.  Kafka: an operator with kill -9, iptables and
+kafka-leader-election.
 
-Every method may be called from any thread.  It returns when the cluster has settled, and raises
-ClusterError, with the reason, if that takes too long or the operation is not possible.
+Every method of a Cluster may be called from any thread.  It returns when the cluster has settled,
+and raises ClusterError, with the reason, if that takes too long or the operation is not possible.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from functools import partial
-from random import Random
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from functools import cached_property, partial, wraps
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
-from kcluster.clients.ledger import Ledger
-from kcluster.config.topology.model import Topology
+from kcluster.config.kafka.broker import BrokerConfig
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.deaths import DeathKind
 from kcluster.faults.rules import Rule
-from kcluster.handle.clock import ClockVerbs
-from kcluster.handle.driver import HandleDriver
-from kcluster.handle.recording import RecordVerbs
-from kcluster.handle.waiting import WaitingVerbs
+from kcluster.handle.network import Network
+from kcluster.handle.port import VerbPort
 from kcluster.operations.admin import OnEnd
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.names import partition_in
-from kcluster.operations.network_verbs import NetworkVerbs
-from kcluster.operations.node_sets import NetworkControl
 from kcluster.operations.states import Chosen, StateVerb
-from kcluster.operations.verbs import SHUT_DOWN_LIMIT_S, death_kind
-from kcluster.runtime.build import Plan
+from kcluster.operations.verbs import SHUT_DOWN_LIMIT_S
 from kcluster.runtime.gate import RuleStatus
 
 if TYPE_CHECKING:
-    from kcluster.operations.targets import Finder, Nodes
+    from kcluster.operations.targets import Nodes
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 EXTRA_WAIT_S: Final = 10.0
 """Added to the session timeout, for what follows a broker's death."""
 _NOT_ALL_KNOW: Final = "not all brokers have applied the newest metadata"
 
 
-class ClusterVerbs(WaitingVerbs, NetworkVerbs, ClockVerbs, RecordVerbs):
-    """What Cluster and WorldCluster have in common.
+def _of_network(
+    method: Callable[Concatenate[Network, P], T],
+) -> Callable[Concatenate[UserVerbs, P], T]:
+    """The method of a cluster that is one of its network."""
 
-    `bootstrap`: `host:port,host:port`, for clients.
-    """
+    @wraps(method)
+    def forward(cluster: UserVerbs, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return method(cluster.network, *args, **kwargs)
 
-    def __init__(self, topology: Topology, seed: int, plan: Plan, driver: HandleDriver) -> None:
-        self.topology = topology
-        self.seed = seed
-        self.belongings: dict[str, Any] = {}
-        """Objects that other modules attach to this cluster, by their own names."""
-        self.plan: Plan = plan
-        self.driver = driver
-        self.name = topology.name
-        """The name of its run directories."""
-        self.ledger = Ledger()
-        """What the project's own clients sent and read in this cluster."""
-        self._finder: Finder | None = None
-        self._begin_observing()
+    return forward
 
-    @property
-    def bootstrap(self) -> str:
-        """`host:port` of every broker, for a client's bootstrap.servers."""
-        return ",".join(f"{host}:{port}" for host, port in self.plan.addresses.values())
 
-    @property
-    def broker_ids(self) -> tuple[int, ...]:
-        """Ids of all brokers, up or not."""
-        return tuple(self.plan.addresses)
+class UserVerbs(VerbPort):
+    """What can be done to a cluster.  `wait`: whether a verb waits for what follows from it; by
+    default as the handle does."""
+
+    @cached_property
+    def network(self) -> Network:
+        """The links between nodes."""
+        return Network(self)
+
+    cut = _of_network(Network.cut)
+    isolate = _of_network(Network.isolate)
+    bridge = _of_network(Network.bridge)
+    slow_link = _of_network(Network.slow_link)
+    lose = _of_network(Network.lose)
+    limit_bandwidth = _of_network(Network.limit_bandwidth)
+    heal = _of_network(Network.heal)
 
     # -------------------------------------------------------------------------- processes
-
-    def find(self, nodes: Nodes, may_be_none: bool = False) -> tuple[int, ...]:
-        """The ids of the nodes that are meant now; see NetworkVerbs.  ClusterError if there is
-        none, unless there may be none."""
-        return self._do(lambda: self._words().nodes(nodes, may_be_none))
-
-    def _words(self) -> Finder:
-        """Made when first used: a start need not load the words."""
-        from kcluster.operations.targets import Finder
-
-        if self._finder is None:
-            rng = Random(f"{self.seed}/targets")
-            self._finder = Finder(self.plan, self.driver.dispatcher, self._verbs, rng)
-        return self._finder
 
     def kill(
         self,
         brokers: Nodes,
         how: str = "kill",
         *,
-        wait: bool = True,
+        wait: bool | None = None,
         timeout_s: float | None = None,
     ) -> tuple[int, ...]:
         """End brokers' processes: `kill` (SIGKILL), `clean` (controlled shutdown), `power`
@@ -106,12 +84,10 @@ class ClusterVerbs(WaitingVerbs, NetworkVerbs, ClockVerbs, RecordVerbs):
         Returns their ids.  Here and below, a verb for several brokers acts on those whose state
         allows it and leaves the others alone; ClusterError if a single one is named, and its state
         does not."""
-        death = death_kind(how)
-        kill = self._verbs.kill
-        chosen = self._on_each(StateVerb.KILL, brokers, lambda node: kill(node, death))
-        if death is DeathKind.CLEAN:
+        chosen = self.perform("kill", brokers=brokers, how=how).chosen
+        if how == DeathKind.CLEAN and self.waits:
             self._wait_down(chosen, timeout_s)
-        if wait:
+        if self._waits(wait):
             self.wait_until_without(chosen, timeout_s=timeout_s)
         return chosen
 
@@ -120,25 +96,29 @@ class ClusterVerbs(WaitingVerbs, NetworkVerbs, ClockVerbs, RecordVerbs):
         brokers: Nodes,
         *,
         kafka_version: str | None = None,
-        wait: bool = True,
+        wait: bool | None = None,
         timeout_s: float = 30.0,
     ) -> tuple[int, ...]:
         """Start brokers that are down, on the disks that they had.  With `kafka_version` ("3.9")
         they run as that release from now on: an upgrade.  Returns when they serve clients and are
         back in the ISRs, or after `timeout_s` in those that they could join by then."""
-        start = self._verbs.start
-        chosen = self._on_each(StateVerb.START, brokers, lambda node: start(node, kafka_version))
-        if wait:
+        performed = self.perform("start", brokers=brokers, kafka_version=kafka_version)
+        chosen = performed.chosen
+        if self._waits(wait):
             self.wait_until_in_sync(chosen, timeout_s=timeout_s)
         return chosen
 
     def restart(
-        self, brokers: Nodes, how: str = "clean", *, wait: bool = True, timeout_s: float = 30.0
+        self,
+        brokers: Nodes,
+        how: str = "clean",
+        *,
+        wait: bool | None = None,
+        timeout_s: float = 30.0,
     ) -> tuple[int, ...]:
         """Stop brokers, all at once, and start them again when all are down.  Returns when they
         serve clients and are back in the ISRs, as `start` does."""
-        death, kill = death_kind(how), self._verbs.kill
-        chosen = self._on_each(StateVerb.RESTART, brokers, lambda node: kill(node, death))
+        chosen = self.perform("kill", brokers=brokers, how=how).chosen
         self._wait_down(chosen, None)
         if chosen:
             self.start(chosen, wait=wait, timeout_s=timeout_s)
@@ -154,54 +134,57 @@ class ClusterVerbs(WaitingVerbs, NetworkVerbs, ClockVerbs, RecordVerbs):
         for broker_id in chosen:
             self.restart(broker_id, how, timeout_s=timeout_s)
             failure = f"broker {broker_id} is not back in all ISRs"
-            self._wait(partial(self._settled.is_in_sync, broker_id), timeout_s, failure)
+            self.wait_until(partial(self.verbs.settled.is_in_sync, broker_id), timeout_s, failure)
         return chosen
 
     def pause(
-        self, brokers: Nodes, *, wait: bool = True, timeout_s: float | None = None
+        self, brokers: Nodes, *, wait: bool | None = None, timeout_s: float | None = None
     ) -> tuple[int, ...]:
         """Pause brokers, as in a long garbage collection; their sockets stay open.  With `wait`,
         returns when the cluster has taken over from them, as `kill` does."""
-        chosen = self._on_each(StateVerb.PAUSE, brokers, self._verbs.pause)
-        if wait:
+        chosen = self.perform("pause", brokers=brokers).chosen
+        if self._waits(wait):
             self.wait_until_without(chosen, timeout_s=timeout_s)
         return chosen
 
     def resume(
-        self, brokers: Nodes, *, wait: bool = True, timeout_s: float = 30.0
+        self, brokers: Nodes, *, wait: bool | None = None, timeout_s: float = 30.0
     ) -> tuple[int, ...]:
         """Resume paused brokers.  With `wait`, returns as `start` does."""
-        chosen = self._on_each(StateVerb.RESUME, brokers, self._verbs.resume)
-        if wait:
+        chosen = self.perform("resume", brokers=brokers).chosen
+        if self._waits(wait):
             self.wait_until_in_sync(chosen, timeout_s=timeout_s)
         return chosen
 
     def choose(self, verb: StateVerb, nodes: tuple[int, ...], can_wait: bool = True) -> Chosen:
         """Those of these nodes that a verb acts on now, and those that it leaves alone."""
-        return self._do(lambda: self._verbs.choose(verb, nodes, can_wait))
+        return self.call(lambda: self.verbs.choose(verb, nodes, can_wait))
 
-    def _on_each(
-        self, verb: StateVerb, brokers: Nodes, operation: Callable[[int], None]
-    ) -> tuple[int, ...]:
-        found = self.find(brokers, may_be_none=verb is StateVerb.START)
-        return self._do(lambda: self._verbs.on_each(verb, found, operation))
+    def _waits(self, wait: bool | None) -> bool:
+        return self.waits if wait is None else wait
 
     def advertise(self, broker_id: int, host: str, port: int, *, timeout_s: float = 30.0) -> None:
         """Give clients this address of a broker from now on, for instance that of a forwarder.
         Returns when all brokers know it."""
-        ended: Future[str] = Future()
-        self._do(lambda: self._verbs.advertise(broker_id, host, port, ended.set_result))
-        refusal = self._result(ended, timeout_s, "the controller did not answer")
-        if refusal:
-            raise ClusterError(f"broker {broker_id}: {refusal}")
-        self._wait(self._settled.has_applied_all, timeout_s, _NOT_ALL_KNOW)
+        advertise = partial(self.verbs.advertise, broker_id, host, port)
+        self._administer(f"broker {broker_id}", timeout_s, advertise)
 
     # ---------------------------------------------------------------------------- settling
 
     @property
+    def _config(self) -> BrokerConfig:
+        """The first broker's."""
+        return self.plan.topology.broker_config(next(iter(self.plan.addresses)))
+
+    @property
     def notice_limit_s(self) -> float:
         """How long it takes at most until the controller misses a broker: its session timeout."""
-        return self.topology.broker_config(self.broker_ids[0]).broker_session_timeout_ms / 1000
+        return (
+            self.plan.topology.broker_config(
+                next(iter(self.plan.addresses))
+            ).broker_session_timeout_ms
+            / 1000
+        )
 
     def wait_until_without(
         self, brokers: tuple[int, ...], *, timeout_s: float | None = None
@@ -209,9 +192,9 @@ class ClusterVerbs(WaitingVerbs, NetworkVerbs, ClockVerbs, RecordVerbs):
         """Wait until every partition that these brokers led has another leader or is offline."""
         limit_s = timeout_s or self.notice_limit_s * 2 + EXTRA_WAIT_S
         for broker_id in brokers:
-            if broker_id != self._settled.controller_id:
-                self._wait(
-                    partial(self._settled.is_without, broker_id),
+            if broker_id != self.verbs.settled.controller_id:
+                self.wait_until(
+                    partial(self.verbs.settled.is_without, broker_id),
                     limit_s,
                     f"broker {broker_id} is gone, but the cluster has not taken over from it",
                 )
@@ -219,32 +202,39 @@ class ClusterVerbs(WaitingVerbs, NetworkVerbs, ClockVerbs, RecordVerbs):
     def wait_until_in_sync(self, brokers: tuple[int, ...], *, timeout_s: float = 30.0) -> None:
         """Wait until these brokers serve clients; then, at most as long again, until they are in
         every ISR."""
-        chosen = [x for x in brokers if x != self._settled.controller_id]
+        chosen = [x for x in brokers if x != self.verbs.settled.controller_id]
         for broker_id in chosen:
             failure = f"broker {broker_id} runs and is still fenced"
-            self._wait(partial(self._settled.is_serving, broker_id), timeout_s, failure)
-        self._wait(lambda: all(map(self._settled.is_in_sync, chosen)), timeout_s, None)
+            self.wait_until(partial(self.verbs.settled.is_serving, broker_id), timeout_s, failure)
+        self.wait_until(lambda: all(map(self.verbs.settled.is_in_sync, chosen)), timeout_s, None)
 
     @property
     def settle_limit_s(self) -> float:
         """How long Kafka's time constants may take until ISRs and leaders are what they can be."""
-        config = self.topology.broker_config(self.broker_ids[0])
-        return self.notice_limit_s * 2 + config.replica_lag_time_max_ms / 1000 * 2 + EXTRA_WAIT_S
+        return (
+            self.notice_limit_s * 2 + self._config.replica_lag_time_max_ms / 1000 * 2 + EXTRA_WAIT_S
+        )
 
     def is_settled(self) -> bool:
         """The controller treats each broker as what it is, and ISRs are what they can be."""
-        return self._do(self._settled.is_settled)
+        return self.call(self.verbs.settled.is_settled)
 
-    def wait_until_settled(self, *, timeout_s: float | None = None) -> bool:
-        """Wait until `is_settled()`, by default `settle_limit_s` at most; returns whether it was:
-        what follows may unsettle it at once."""
-        limit_s = timeout_s or self.settle_limit_s
-        return self._wait(self._settled.is_settled, limit_s, None) or self.is_settled()
+    def wait_until_settled(
+        self, *, timeout_s: float | None = None, after: Callable[[], bool] = lambda: True
+    ) -> bool:
+        """Wait until `is_settled()` and `after()` hold, the latter in the driver's thread, by
+        default `settle_limit_s` at most; returns whether they did: what follows may unsettle the
+        cluster at once."""
+
+        def holds() -> bool:
+            return after() and self.verbs.settled.is_settled()
+
+        return self.wait_until(holds, timeout_s or self.settle_limit_s, None) or self.call(holds)
 
     def _wait_down(self, chosen: tuple[int, ...], timeout_s: float | None) -> None:
-        down = self._settled.is_down
+        down = self.verbs.settled.is_down
         names = ", ".join(map(str, chosen))
-        self._wait(
+        self.wait_until(
             lambda: all(map(down, chosen)),
             timeout_s or SHUT_DOWN_LIMIT_S + 1,
             f"broker {names} did not shut down",
@@ -256,7 +246,7 @@ class ClusterVerbs(WaitingVerbs, NetworkVerbs, ClockVerbs, RecordVerbs):
         """The broker that leads a partition, `("orders", 0)` or `"orders-0"`; ClusterError if there
         is none."""
         name = partition_in(topic, partition)
-        return self._do(lambda: self._verbs.leader(*name))
+        return self.call(lambda: self.verbs.leader(*name))
 
     def move(
         self,
@@ -264,17 +254,18 @@ class ClusterVerbs(WaitingVerbs, NetworkVerbs, ClockVerbs, RecordVerbs):
         partition: int | None = None,
         to: Nodes = "",
         *,
-        wait: bool = True,
+        wait: bool | None = None,
         timeout_s: float = 10.0,
     ) -> int:
         """Make `to` the leader of a partition, which it must be in sync with: `move("orders-0",
         to=2)`.  Returns its id."""
         name = partition_in(topic, partition)
-        broker_id = self.find(to)[0]
-        self._do(lambda: self._verbs.move(*name, broker_id))
-        if wait:
+        (broker_id,) = self.perform("move", partition=name, to=to).nodes
+        if self._waits(wait):
             failure = f"broker {broker_id} did not become leader of {name[0]}-{name[1]}"
-            self._wait(lambda: self._settled.is_led_by(*name, broker_id), timeout_s, failure)
+            self.wait_until(
+                lambda: self.verbs.settled.is_led_by(*name, broker_id), timeout_s, failure
+            )
         return broker_id
 
     def elect(
@@ -288,11 +279,9 @@ class ClusterVerbs(WaitingVerbs, NetworkVerbs, ClockVerbs, RecordVerbs):
         """Elect the preferred leader (or, `unclean`, any live replica if there is no leader), as
         kafka-leader-election does; returns the leader."""
         name = partition_in(topic, partition)
-        answer: Future[Any] = Future()
-        self._do(lambda: self._verbs.elect(*name, unclean, answer.set_result))
-        body = self._result(answer, timeout_s, "the controller did not answer")
-        self._verbs.check_elected(*name, body)
-        self._wait(self._settled.has_applied_all, timeout_s, _NOT_ALL_KNOW)
+        body = self._answer(partial(self.verbs.elect, *name, unclean), timeout_s)
+        self.verbs.check_elected(*name, body)
+        self.wait_until(self.verbs.settled.has_applied_all, timeout_s, _NOT_ALL_KNOW)
         return self.leader(*name)
 
     # ----------------------------------------------------------------------------- topics
@@ -308,40 +297,44 @@ class ClusterVerbs(WaitingVerbs, NetworkVerbs, ClockVerbs, RecordVerbs):
     ) -> None:
         """Create a topic; `config` by Kafka's names.  Returns when all brokers know it."""
         spec = TopicSpec(name, partitions, replication_factor or -1, config=dict(config or {}))
-        self._administer(name, timeout_s, lambda end: self._verbs.admin.create_topic(spec, end))
+        self._administer(name, timeout_s, lambda end: self.verbs.admin.create_topic(spec, end))
 
     def delete_topic(self, name: str, *, timeout_s: float = 30.0) -> None:
         """Delete a topic.  Returns when all brokers know."""
-        topic_id = self._do(lambda: self._verbs.partition(name, 0)).topic_id
+        topic_id = self.call(lambda: self.verbs.partition(name, 0)).topic_id
         self._administer(
-            name, timeout_s, lambda end: self._verbs.admin.delete_topic(name, topic_id, end)
+            name, timeout_s, lambda end: self.verbs.admin.delete_topic(name, topic_id, end)
         )
 
     def _administer(self, name: str, timeout_s: float, ask: Callable[[OnEnd], None]) -> None:
-        ended: Future[str] = Future()
-        self._do(lambda: ask(ended.set_result))
-        refusal = self._result(ended, timeout_s, "the controller did not answer")
+        refusal = self._answer(ask, timeout_s)
         if refusal:
             raise ClusterError(f"{name}: {refusal}")
-        self._wait(self._settled.has_applied_all, timeout_s, _NOT_ALL_KNOW)
+        self.wait_until(self.verbs.settled.has_applied_all, timeout_s, _NOT_ALL_KNOW)
+
+    def _answer(self, ask: Callable[[Callable[[T], None]], None], timeout_s: float) -> T:
+        """What the controller answers."""
+        answers: list[T] = []
+        self.call(lambda: ask(answers.append))
+        failure = "the controller did not answer"
+        if not self.wait_until(lambda: bool(answers), timeout_s, failure) and not answers:
+            raise ClusterError(f"{failure}, and the clock is paused")
+        return answers[0]
 
     # ------------------------------------------------------------------------------ rules
 
     def add_rule(self, rule: Rule) -> str:
         """Add a rule of protocol faults (`cluster.rule(…)`) in force; returns its name."""
-        return self._do(lambda: self._verbs.add_rule(rule))
+        return self.call(lambda: self.verbs.add_rule(rule))
 
     def remove_rule(self, name: str) -> None:
         """Remove a rule: held messages are delivered, connections that it silenced are closed."""
-        self._do(lambda: self._verbs.remove_rule(name))
+        self.call(lambda: self.verbs.remove_rule(name))
 
     def clear_rules(self) -> None:
         """Remove all rules."""
-        self._do(self._verbs.clear_rules)
+        self.call(self.verbs.clear_rules)
 
     def rules(self) -> tuple[RuleStatus, ...]:
         """The rules in force, and how often each has applied."""
-        return self._do(self._verbs.rules)
-
-    def _on_network(self, operation: Callable[[NetworkControl], T]) -> T:
-        return self._do(lambda: operation(self._verbs.network))
+        return self.call(self.verbs.rules)

@@ -1,21 +1,17 @@
 """Waiting for a running cluster, and observing it: what live and virtual handles share.
 
-Owns: how a verb gets to the driver and waits for it, the events kept for users.  Never: changes a
-node's state (verbs.py asks for that), knows which clock runs.  Kafka: no counterpart.
+Owns: what users may ask about a cluster, and wait for.  Never: changes a node's state, knows which
+clock runs.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING
 
 from kcluster.contract import Note
-from kcluster.handle.driver import HandleDriver
-from kcluster.operations.errors import ClusterError, NotInTime
+from kcluster.handle.port import ClusterPort
+from kcluster.operations.errors import NotInTime
 from kcluster.operations.logs import PartitionLogs, partition_logs
 from kcluster.operations.status import (
     BrokerStatus,
@@ -27,95 +23,61 @@ from kcluster.operations.status import (
     partition_counts,
     partition_status,
 )
-from kcluster.operations.verbs import Verbs
-from kcluster.runtime.build import Plan
 
 if TYPE_CHECKING:
     from kcluster.operations.conditions import Condition
 
-T = TypeVar("T")
 
-MAX_EVENTS_KEPT: Final = 100_000
-CLOCK_POLL_S: Final = 0.05
-"""How often a verb that waits checks a clock that was paused or slowed down meanwhile."""
-
-
-class WaitingVerbs:
-    """`wait_for`, `status`, `events` and `subscribe`; what the verbs that wait are made of."""
-
-    driver: HandleDriver
-    plan: Plan
-
-    def _begin_observing(self) -> None:
-        self._verbs = Verbs(self.plan, self.driver.dispatcher)
-        self._settled = self._verbs.settled
-        self._sequence = 0
-        self._events: deque[NoteEntry] = deque(maxlen=MAX_EVENTS_KEPT)
-        self._subscribers: tuple[Callable[[NoteEntry], None], ...] = ()
-        self.driver.dispatcher.note_sinks = (self._keep,)
-
-    @property
-    def verbs(self) -> Verbs:
-        """The operations without waiting, for use in the driver's thread."""
-        return self._verbs
+class WaitingVerbs(ClusterPort):
+    """`wait_for`, `status` and `events`."""
 
     # -------------------------------------------------------------------------- observing
 
     def status(self) -> ClusterStatus:
         """The cluster's state at this moment."""
-        return self._do(lambda: cluster_status(self.plan, self.driver.dispatcher))
+        return self.call(lambda: cluster_status(self.plan, self.driver.dispatcher))
 
     def brokers(self) -> list[BrokerStatus]:
         """The brokers' state at this moment: of `status`, what costs little however many partitions
         there are."""
-        return self._do(lambda: broker_statuses(self.plan, self.driver.dispatcher))
+        return self.call(lambda: broker_statuses(self.plan, self.driver.dispatcher))
 
     def topics(self) -> dict[str, int]:
         """The number of partitions of each topic, by name."""
-        return self._do(lambda: partition_counts(self.driver.dispatcher))
+        return self.call(lambda: partition_counts(self.driver.dispatcher))
 
     def partition(self, topic: str, partition: int) -> PartitionStatus:
         """One partition's state at this moment; ClusterError if there is no such partition."""
 
         def read() -> PartitionStatus:
-            found = self._verbs.partition(topic, partition)
+            found = self.verbs.partition(topic, partition)
             return partition_status(topic, found, self.plan.disks, self.driver.dispatcher)
 
-        return self._do(read)
+        return self.call(read)
 
     def logs(self, topic: str, partition: int) -> PartitionLogs:
         """The log of each replica of a partition: where it ends, its epochs, how the replica stands
         beside the leader; ClusterError if there is no such partition."""
 
         def read() -> PartitionLogs:
-            self._verbs.partition(topic, partition)
+            self.verbs.partition(topic, partition)
             return partition_logs(self.plan, self.driver.dispatcher, topic, partition)
 
-        return self._do(read)
+        return self.call(read)
 
     def events(self, since: int = 0) -> list[NoteEntry]:
         """The events after the one with sequence `since`, oldest first."""
-        return self._do(lambda: [entry for entry in self._events if entry.sequence > since])
+        return self.call(lambda: [entry for entry in self.kept if entry.sequence > since])
 
     def sequence_at(self, ago_ms: int) -> int:
         """The sequence of the last event that is older than this."""
 
         def find() -> int:
             since_ms = self.driver.now_ms() - ago_ms
-            older = (entry.sequence for entry in self._events if entry.note.at_ms < since_ms)
+            older = (entry.sequence for entry in self.kept if entry.note.at_ms < since_ms)
             return max(older, default=0)
 
-        return self._do(find)
-
-    def subscribe(self, callback: Callable[[NoteEntry], None]) -> Callable[[], None]:
-        """Call `callback(entry)` for every event from now on, in the driver's thread: it must be
-        quick and must not call the cluster.  Returns a function that ends the subscription."""
-        self._subscribers = (*self._subscribers, callback)
-
-        def end() -> None:
-            self._subscribers = tuple(x for x in self._subscribers if x is not callback)
-
-        return end
+        return self.call(find)
 
     def wait_for(
         self,
@@ -144,24 +106,24 @@ class WaitingVerbs:
             self._wait_for_condition(condition_in(condition), limit_ms, since)
         elif isr is not None:
             topic, partition, size = isr
-            self._do(lambda: self._verbs.partition(topic, partition))
-            self._wait_until(
-                lambda: len(self._verbs.partition(topic, partition).isr) == size,
+            self.call(lambda: self.verbs.partition(topic, partition))
+            self.require(
+                lambda: len(self.verbs.partition(topic, partition).isr) == size,
                 limit_ms / 1000,
                 f"the ISR of {topic}-{partition} does not have {size} members",
             )
         elif leader is not None:
             topic, partition, broker_id = leader
-            self._do(lambda: self._verbs.partition(topic, partition))
-            self._wait_until(
-                lambda: self._settled.is_led_by(topic, partition, broker_id),
+            self.call(lambda: self.verbs.partition(topic, partition))
+            self.require(
+                lambda: self.verbs.settled.is_led_by(topic, partition, broker_id),
                 limit_ms / 1000,
                 f"broker {broker_id} does not lead {topic}-{partition}",
             )
         else:
             first = self._sequence if since is None else since
-            self._wait_until(
-                lambda: any(x.kind == event and x.sequence > first for x in self._events),
+            self.require(
+                lambda: any(x.kind == event and x.sequence > first for x in self.kept),
                 limit_ms / 1000,
                 f"no event {event}",
             )
@@ -171,78 +133,19 @@ class WaitingVerbs:
 
         dispatcher = self.driver.dispatcher
         notes: list[Note] = []
-        facts = ConditionFacts(dispatcher, self._verbs, notes, no_workload)
+        facts = ConditionFacts(dispatcher, self.verbs, notes, no_workload)
 
         def begin() -> Callable[[], None]:
             if since is not None:
-                notes.extend(entry.note for entry in self._events if entry.sequence > since)
+                notes.extend(entry.note for entry in self.kept if entry.sequence > since)
             return self.subscribe(lambda entry: notes.append(entry.note))
 
-        end = self._do(begin)
+        end = self.call(begin)
         try:
-            held = self._wait(lambda: wanted.holds(facts), limit_ms / 1000, None)
-            if not held and not self._do(lambda: wanted.holds(facts)):
+            held = self.wait_until(lambda: wanted.holds(facts), limit_ms / 1000, None)
+            if not held and not self.call(lambda: wanted.holds(facts)):
                 if self.driver.is_clock_paused:
                     limit_ms = 0
-                raise NotInTime(self._do(lambda: not_held(wanted, facts, limit_ms)))
+                raise NotInTime(self.call(lambda: not_held(wanted, facts, limit_ms)))
         finally:
             end()
-
-    def _keep(self, note: Note) -> None:
-        self._sequence += 1
-        entry = NoteEntry(self._sequence, note)
-        self._events.append(entry)
-        for subscriber in self._subscribers:
-            subscriber(entry)
-
-    # ---------------------------------------------------------------- the driver's thread
-
-    def call(self, function: Callable[[], T]) -> T:
-        """Call a function in the driver's thread, between two dispatches."""
-        return self._do(function)
-
-    def _do(self, function: Callable[[], T]) -> T:
-        return self._result(self.driver.call(function), None, "")
-
-    def _wait(self, condition: Callable[[], bool], timeout_s: float, failure: str | None) -> bool:
-        """Wait for a condition, by the cluster's clock; not if that is paused.  Returns whether it
-        held: perhaps for a moment only, and no longer when this thread runs again.  With `failure`
-        None a timeout is not an error."""
-        if self.driver.is_clock_paused:
-            return False
-        driver = self.driver
-        future = self._do(lambda: driver.when(condition))
-        until_ms = driver.clock_ms() + timeout_s * 1000
-        left_s = timeout_s
-        try:
-            while True:
-                try:
-                    self._result(future, left_s / driver.clock.speed, failure or "")
-                    return True
-                except ClusterError:
-                    if future.done():
-                        raise
-                left_s = (until_ms - driver.clock_ms()) / 1000
-                if left_s <= 0:
-                    break
-                left_s = max(left_s, CLOCK_POLL_S)
-        finally:
-            # Also if whoever waits is interrupted: a client has left, or Ctrl-C.
-            if not future.done():
-                with suppress(ClusterError):
-                    driver.call(lambda: driver.forget_condition(future))
-        if failure is not None:
-            raise NotInTime(f"{failure} within {timeout_s:g} s")
-        return False
-
-    def _wait_until(self, condition: Callable[[], bool], timeout_s: float, failure: str) -> None:
-        """The same, but if the clock is paused and the condition does not hold, it is an error."""
-        if not self._wait(condition, timeout_s, failure) and not self._do(condition):
-            raise ClusterError(f"{failure}, and the clock is paused")
-
-    def _result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
-        """The result of a future of the driver; NotInTime after `timeout_s`."""
-        try:
-            return future.result(timeout_s)
-        except FutureTimeoutError:
-            raise NotInTime(f"{failure} within {timeout_s:g} s") from None

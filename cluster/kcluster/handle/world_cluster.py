@@ -19,7 +19,7 @@ from kcluster.drivers.memory.addresses import in_memory
 from kcluster.drivers.memory.driver import InMemoryDriver
 from kcluster.drivers.virtual_time import virtual_ports
 from kcluster.evidence.recorder import Recorder
-from kcluster.handle.verbs import ClusterVerbs
+from kcluster.handle.cluster_verbs import ClusterVerbs
 from kcluster.operations.errors import NotInTime
 from kcluster.runtime.build import build
 from kcluster.timers import NEVER_US
@@ -58,16 +58,16 @@ class WorldCluster(ClusterVerbs):
     def open(self) -> None:
         """Start the cluster; returns when all brokers serve clients."""
         self.driver.open()
-        self._wait(self._settled.has_started, START_TIMEOUT_S, "not all brokers started")
+        self.wait_until(self.verbs.settled.has_started, START_TIMEOUT_S, "not all brokers started")
 
     def close(self) -> None:
         """Stop the cluster.  Verbs that wait raise a ClusterError."""
         self.driver.stop()
 
-    def _result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
+    def result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
         driver = self.driver
         if not driver.is_inhabited and not future.done():
             limit_us = NEVER_US if timeout_s is None else round(timeout_s * 1_000_000)
             if not driver.advance(driver.now_us + limit_us, future.done):
                 raise NotInTime(f"{failure} within {timeout_s:g} s")
-        return super()._result(future, timeout_s, failure)
+        return super().result(future, timeout_s, failure)

@@ -1,6 +1,6 @@
-"""The error of every operation on a cluster.
+"""The errors of every operation on a cluster.
 
-Owns: ClusterError and NotInTime, imported from here by all.  Never: an error of Kafka's protocol
+Owns: ClusterError and its kinds, imported from here by all.  Never: an error of Kafka's protocol
 (protocol/errors.py).
 """
 
@@ -9,6 +9,10 @@ from __future__ import annotations
 
 class ClusterError(Exception):
     """An operation on the cluster is not possible; the text says why."""
+
+
+class WrongName(ClusterError):
+    """An operation names a broker, topic or partition that does not exist."""
 
 
 class NotInTime(ClusterError):

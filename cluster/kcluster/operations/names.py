@@ -18,6 +18,8 @@ from kcluster.protocol.names import has_internal_prefix
 
 PartitionName = tuple[str, int]
 
+_SEPARATED: Final = re.compile(r"([A-Za-z0-9._-]{1,249})[:/,[]([0-9]{1,9})]?")
+"""A partition as other tools write it: `orders:0`, `orders[0]`."""
 _PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-([0-9]{1,9})")
 
 
@@ -60,6 +62,9 @@ def partition_name(text: str) -> PartitionName:
     """`orders-0` -> ("orders", 0)."""
     match = _PARTITION.fullmatch(text.strip())
     if match is None:
+        other = _SEPARATED.fullmatch(text.strip())
+        if other is not None:
+            raise ValueError(f"a partition is written with a dash: {other[1]}-{other[2]}")
         raise ValueError("not a partition; one is written like orders-0")
     return match[1], int(match[2])
 

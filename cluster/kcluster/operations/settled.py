@@ -154,8 +154,10 @@ class Settled:
         ]
 
     def is_settled(self) -> bool:
-        """The controller treats each broker as what it is, and ISRs are what they can be."""
-        return self.has_noticed() and self.are_in_sync()
+        """No broker is shutting down, the controller treats each broker as what it is, and ISRs
+        are what they can be."""
+        is_leaving = any(map(self._dispatcher.is_shutting_down, self.brokers()))
+        return not is_leaving and self.has_noticed() and self.are_in_sync()
 
     def has_noticed(self) -> bool:
         """The controller treats each broker as what it is: one that runs and reaches it is

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from kcluster.deaths import ProcessState
+from kcluster.operations.errors import ClusterError
 
 
 class StateVerb(StrEnum):
@@ -42,6 +43,15 @@ class Chosen(NamedTuple):
 
     nodes: tuple[int, ...]
     left_alone: tuple[tuple[int, ProcessState], ...] = ()
+
+
+class WrongState(ClusterError):
+    """The only node that a verb is about is in a state in which the verb does nothing.
+    `left_alone`: that node, as in Chosen."""
+
+    def __init__(self, text: str, left_alone: tuple[tuple[int, ProcessState], ...]) -> None:
+        super().__init__(text)
+        self.left_alone = left_alone
 
 
 def choose(

@@ -21,7 +21,7 @@ from kcluster.contract import CONTROLLER_ID, Rng
 from kcluster.deaths import ProcessState
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.metadata.records import PartitionRegistration
-from kcluster.operations.errors import ClusterError
+from kcluster.operations.errors import ClusterError, WrongName
 from kcluster.operations.names import Names, PartitionName, partition_name
 from kcluster.operations.verbs import Verbs
 from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
@@ -417,7 +417,7 @@ class AllButTarget(Target, frozen=True, kw_only=True):
 
 @target
 class BrokerTarget(Target, frozen=True, kw_only=True):
-    """A broker, or the controller, by its id."""
+    """A broker, or the controller, by its id; for Python users also a client."""
 
     EXAMPLE = "a broker's id"
     broker_id: int
@@ -432,6 +432,8 @@ class BrokerTarget(Target, frozen=True, kw_only=True):
         return self.broker_id == CONTROLLER_ID
 
     def resolve(self, finder: Finder) -> tuple[int, ...]:
+        if finder.is_client(self.broker_id):
+            return (self.broker_id,)
         return (finder.verbs.node(self.broker_id),)
 
     def problems(self, names: Names) -> Iterator[str]:
@@ -457,9 +459,14 @@ class NameTarget(Target, frozen=True, kw_only=True):
         if self.name in finder.clients:
             return (finder.clients[self.name],)
         known = (*finder.names, *finder.clients)
-        meant = nearest(self.name, (*known, *_PLAIN_WORDS))
+        meant = self._broker_meant(finder) or nearest(self.name, (*known, *_PLAIN_WORDS))
         hint = f"did you mean {meant}?" if meant else f"there are {TARGETS_SHOWN}"
-        raise ClusterError(f"{self.name}: no such node; {hint}")
+        raise WrongName(f"{self.name}: no such node; {hint}")
+
+    def _broker_meant(self, finder: Finder) -> str | None:
+        """`1`, if this is `broker-1`."""
+        digits = "".join(filter(str.isdecimal, self.name))
+        return digits if digits in map(str, finder.plan.addresses) else None
 
     def problems(self, names: Names) -> Iterator[str]:
         yield from self._problems((*names.from_steps, *names.clients))
@@ -515,6 +522,18 @@ def targets_in(text: str) -> Targets:
         raise ClusterError(f"{text}: {error}") from None
 
 
+def targets_of(nodes: Nodes) -> Targets:
+    """The targets that Python users name; ClusterError for a word that is not known."""
+    if isinstance(nodes, int):
+        return (BrokerTarget(broker_id=nodes, shown=str(nodes)),)
+    if isinstance(nodes, str):
+        return targets_in(nodes)
+    found = tuple(target for one in nodes for target in targets_of(one))
+    if not found:
+        raise ClusterError("no node is named")
+    return found
+
+
 class Finder:
     """Finds the nodes of one cluster.  `names`: nodes to which steps have given a name; `clients`:
     the workload's clients, their ids in the fabric by name."""
@@ -536,16 +555,9 @@ class Finder:
             raise ClusterError(f"{', '.join(map(str, targets))}: there is no such broker now")
         return nodes
 
-    def nodes(self, nodes: Nodes, may_be_none: bool = False) -> tuple[int, ...]:
-        """The same for Python users, who may also name a client by its id."""
-        if isinstance(nodes, int):
-            return (self.verbs.network.node(nodes),)
-        if isinstance(nodes, str):
-            return self.find(targets_in(nodes), may_be_none)
-        found = tuple(dict.fromkeys(node for one in nodes for node in self.nodes(one, may_be_none)))
-        if not found and not may_be_none:
-            raise ClusterError("no node is named")
-        return found
+    def is_client(self, node_id: int) -> bool:
+        """Whether this is the id of a client's node."""
+        return node_id in self._dispatcher.fabric.clients
 
     def brokers(self) -> tuple[int, ...]:
         """All brokers, up or not."""

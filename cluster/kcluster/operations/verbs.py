@@ -6,31 +6,34 @@ Owns: which operation is allowed when, the text of a refusal.  Never: waits for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from random import Random
 from typing import Any, Final
 
-from kcluster.config.files.problems import unknown
+from kcluster.config.files.problems import nearest, unknown
 from kcluster.config.topology.broker_checks import unknown_version
 from kcluster.config.topology.specs import BrokerSpec
 from kcluster.contract import MoveLeader
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import BrokerReaddressed, DiskFull
 from kcluster.faults.rules import Rule, RuleBook, RuleError
+from kcluster.metadata.image import TopicImage
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.admin import Admin, OnEnd
 from kcluster.operations.asking import Asking, elect_request
-from kcluster.operations.errors import ClusterError
+from kcluster.operations.errors import ClusterError, WrongName
 from kcluster.operations.links import Links
-from kcluster.operations.node_sets import NetworkControl
+from kcluster.operations.node_sets import NodeSets
 from kcluster.operations.settled import Settled
-from kcluster.operations.states import Chosen, StateVerb, choose
+from kcluster.operations.states import Chosen, StateVerb, WrongState, choose
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.releases import Release, find_release
 from kcluster.runtime.build import Plan, add_broker
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.gate import FaultGate, RuleStatus
 
+NAMES_SHOWN: Final = 12
+"""The most topics that an error lists."""
 SHUT_DOWN_LIMIT_S: Final = 30.0
 """A controlled shutdown that takes longer is ended by a kill."""
 
@@ -41,7 +44,7 @@ class Verbs:
     def __init__(self, plan: Plan, dispatcher: Dispatcher) -> None:
         self.settled = Settled(dispatcher)
         self.links = Links(dispatcher)
-        self.network = NetworkControl(plan, dispatcher, self.links, self.settled)
+        self.network = NodeSets(plan, dispatcher, self.links, self.settled)
         self._plan = plan
         self._dispatcher = dispatcher
         self._asking = Asking(dispatcher)
@@ -53,17 +56,26 @@ class Verbs:
         """Those of these nodes that the verb acts on now, and those that it leaves alone."""
         return choose(verb, [(node, self._state(node)) for node in nodes], can_wait)
 
+    def chosen(self, verb: StateVerb, nodes: Sequence[int], can_wait: bool = True) -> Chosen:
+        """The same; WrongState if a single node is named and its state does not allow the verb."""
+        chosen = self.choose(verb, nodes, can_wait)
+        if len(nodes) == 1 and not chosen.nodes:
+            ((node, state),) = chosen.left_alone
+            raise WrongState(f"{self._name(node)} is {state}", chosen.left_alone)
+        return chosen
+
     def on_each(
-        self, verb: StateVerb, nodes: Sequence[int], operation: Callable[[int], None]
-    ) -> tuple[int, ...]:
-        """Call `operation(node)` for each node that the verb acts on now; returns these nodes.
-        ClusterError if a single node is named and its state does not allow the verb, or, when all
-        others are done, if the operation was refused for one."""
-        chosen = self.choose(verb, nodes).nodes
-        if len(nodes) == 1 and not chosen:
-            operation(nodes[0])  # its refusal names the state
+        self,
+        verb: StateVerb,
+        nodes: Sequence[int],
+        operation: Callable[[int], None],
+        can_wait: bool = True,
+    ) -> Chosen:
+        """Call `operation(node)` for each node that the verb acts on now, as `chosen` does;
+        ClusterError, when all others are done, if the operation was refused for one."""
+        chosen = self.chosen(verb, nodes, can_wait)
         refusals = []
-        for node in chosen:
+        for node in chosen.nodes:
             try:
                 operation(node)
             except ClusterError as error:
@@ -192,10 +204,13 @@ class Verbs:
     def move(self, topic: str, partition: int, to: int) -> None:
         """Ask the controller to make `to` the leader."""
         self.broker(to)
-        isr = self.partition(topic, partition).isr
-        if to not in isr:
-            members = ", ".join(map(str, isr)) or "empty"
-            raise ClusterError(f"broker {to} is not in the ISR of {topic}-{partition} ({members})")
+        found = self.partition(topic, partition)
+        name, members = f"{topic}-{partition}", ", ".join(map(str, found.isr)) or "empty"
+        if to not in found.replicas:
+            replicas = ", ".join(map(str, found.replicas))
+            raise WrongName(f"broker {to} has no replica of {name}, which is on {replicas}")
+        if to not in found.isr:
+            raise ClusterError(f"broker {to} is not in the ISR of {name} ({members})")
         self._dispatcher.deliver(self.settled.controller_id, MoveLeader(topic, partition, to))
 
     def elect(
@@ -260,8 +275,11 @@ class Verbs:
     def broker(self, broker_id: int) -> int:
         """The id, if it is a broker's; else ClusterError."""
         if broker_id not in self._plan.addresses:
+            for known, (_, port) in self._plan.addresses.items():
+                if port == broker_id:
+                    raise WrongName(f"{port} is the port of broker {known}; use the id")
             there = ", ".join(map(str, self._plan.addresses))
-            raise ClusterError(f"there is no broker {broker_id}; the brokers are {there}")
+            raise WrongName(f"there is no broker {broker_id}; the brokers are {there}")
         return broker_id
 
     def node(self, node_id: int) -> int:
@@ -272,13 +290,19 @@ class Verbs:
         """A partition as the controller knows it."""
         image = self.settled.image
         if topic not in image.topics:
-            there = ", ".join(sorted(image.topics)) or "none"
-            raise ClusterError(f"there is no topic {topic!r}; the topics are: {there}")
+            raise WrongName(_no_topic(topic, image.topics, f"-{partition}"))
         registration = image.partition(topic, partition)
         if registration is None:
             count = len(image.topics[topic].partitions)
-            raise ClusterError(f"there is no partition {partition} of {topic}, which has {count}")
+            raise WrongName(f"there is no partition {partition} of {topic}, which has {count}")
         return registration
+
+    def topic(self, name: str) -> TopicImage:
+        """A topic as the controller knows it."""
+        topics = self.settled.image.topics
+        if name not in topics:
+            raise WrongName(_no_topic(name, topics))
+        return topics[name]
 
     def _state(self, node_id: int) -> ProcessState:
         return self._dispatcher.processes[self.node(node_id)].state
@@ -286,10 +310,22 @@ class Verbs:
     def _process(self, node_id: int, *allowed: ProcessState) -> None:
         state = self._state(node_id)
         if state not in allowed:
-            name = (
-                "the controller" if node_id == self.settled.controller_id else f"broker {node_id}"
-            )
-            raise ClusterError(f"{name} is {state}")
+            raise ClusterError(f"{self._name(node_id)} is {state}")
+
+    def _name(self, node_id: int) -> str:
+        is_controller = node_id == self.settled.controller_id
+        return "the controller" if is_controller else f"broker {node_id}"
+
+
+def _no_topic(topic: str, topics: Collection[str], suffix: str = "") -> str:
+    """The text of a refusal: the nearest topic, with the suffix, or those there are."""
+    meant = nearest(topic, topics)
+    if meant is not None:
+        return f"there is no topic {topic}; did you mean {meant}{suffix}?"
+    names = sorted(topics)
+    more = f", … and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    shown = ", ".join(names[:NAMES_SHOWN]) or "none"
+    return f"there is no topic {topic!r}; the topics are: {shown}{more}"
 
 
 def release(kafka_version: str) -> Release:

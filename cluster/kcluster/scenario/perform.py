@@ -11,31 +11,25 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from msgspec import Struct
 
+from kcluster.actions import performing
+from kcluster.actions.performing import Performed
+from kcluster.actions.stage import Stage
 from kcluster.clients.ledger import Ledger
 from kcluster.handle.cluster import Cluster
-from kcluster.handle.verbs import ClusterVerbs
-from kcluster.operations.errors import ClusterError
+from kcluster.handle.cluster_verbs import ClusterVerbs
 from kcluster.scenario.language.loader import action_of
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.play.live import LiveStage
 from kcluster.scenario.play.running_stage import RunningStage
-from kcluster.scenario.play.stage import ScenarioStage
-
-_STAGE: Final = "stage"
 
 
-class Performed(Struct):
-    """An action that was performed.  `nodes`: those it names, as far as it names any;
-    `can_be_undone`: there is something to undo; `undo`: undoes it once, in the driver's thread."""
+class _ClientsStage(Struct):
+    """The part of a cluster's handle in which its stage for clients is kept."""
 
-    nodes: tuple[int, ...]
-    can_be_undone: bool
-    undo: Callable[[], None]
-    is_undone: bool = False
+    stage: RunningStage
 
 
 def do(
@@ -61,7 +55,7 @@ def perform(cluster: ClusterVerbs, step: Step) -> Callable[[], None]:
 
 def perform_step(cluster: ClusterVerbs, step: Step) -> Performed:
     """Perform the action of a step now.  With `for` it is also undone after that time."""
-    return cluster.call(lambda: _perform_on(running_stage(cluster), step))
+    return cluster.call(lambda: _perform_on(cluster.stage, step))
 
 
 def undo(cluster: ClusterVerbs, performed: Performed) -> None:
@@ -69,51 +63,35 @@ def undo(cluster: ClusterVerbs, performed: Performed) -> None:
     cluster.call(performed.undo)
 
 
-def perform_on(stage: ScenarioStage, step: Step) -> Callable[[], None]:
+def perform_on(stage: Stage, step: Step) -> Callable[[], None]:
     """Perform the action on a stage of either clock, between two dispatches; returns the function
     that undoes it, in the same thread."""
     return _perform_on(stage, step).undo
 
 
-def _perform_on(stage: ScenarioStage, step: Step) -> Performed:
-    problems = len(stage.problems)
-    nodes = step.action.about_to_affect(stage)
-    if step.options.as_:
-        stage.remember(step.options.as_, nodes)
-    undo_it = step.action.do(stage)
-    if len(stage.problems) > problems:
-        raise ClusterError(stage.problems.pop())
-    performed = Performed(nodes, undo_it is not None, _nothing)
-
-    def undo_once() -> None:
-        if undo_it is not None and not performed.is_undone:
-            performed.is_undone = True
-            undo_it()
-
-    performed.undo = undo_once
-    if step.options.for_ is not None:
-        stage.at(stage.now_ms + step.options.for_.low_ms, undo_once)
-    return performed
+def _perform_on(stage: Stage, step: Step) -> Performed:
+    undone_after = step.options.for_
+    undone_after_ms = None if undone_after is None else undone_after.low_ms
+    return performing.perform(stage, step.action, step.options.as_, undone_after_ms)
 
 
 def late_problem(cluster: ClusterVerbs) -> str | None:
     """Why an action could not be performed, if that was known only after `perform`; reported
     once."""
-
-    def take() -> str | None:
-        problems = running_stage(cluster).problems
-        return problems.pop() if problems else None
-
-    return cluster.call(take)
+    problems = cluster.stage.problems
+    return cluster.call(lambda: problems.pop() if problems else None)
 
 
 def running_stage(cluster: ClusterVerbs) -> RunningStage:
-    """The cluster's stage, created once, so that names and the random sequence persist.  Called in
-    the driver's thread."""
-    stage: RunningStage | None = cluster.belongings.get(_STAGE)
-    if stage is None:
-        stage = cluster.belongings[_STAGE] = new_stage(cluster)
-    return stage
+    """The stage for clients that are started on the cluster, created once.  Called in the driver's
+    thread."""
+
+    def make() -> _ClientsStage:
+        stage = new_stage(cluster)
+        stage.clients = cluster.stage.clients  # by these names targets of actions find them
+        return _ClientsStage(stage)
+
+    return cluster.parts.of(_ClientsStage, make).stage
 
 
 def new_stage(cluster: ClusterVerbs) -> RunningStage:
@@ -126,7 +104,3 @@ def new_stage(cluster: ClusterVerbs) -> RunningStage:
 
     assert isinstance(cluster, WorldCluster), cluster
     return WorldStage(cluster, cluster.seed, Ledger())
-
-
-def _nothing() -> None:
-    """Undoes an action that cannot be undone."""

@@ -11,7 +11,7 @@ from typing import Final
 from kcluster.actions.brokers import KillBrokers, PauseBrokers, StopBrokers
 from kcluster.actions.network import Isolate
 from kcluster.deaths import DeathKind
-from kcluster.handle.verbs import ClusterVerbs
+from kcluster.handle.cluster_verbs import ClusterVerbs
 from kcluster.json_types import JsonObject
 from kcluster.operations.prediction import Leaving, Prediction, predict
 from kcluster.operations.prediction_facts import cluster_state

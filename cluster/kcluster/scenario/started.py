@@ -21,7 +21,7 @@ from kcluster.clients.ledger import Ledger
 from kcluster.config.files.problems import Problem, unknown
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
-from kcluster.handle.verbs import ClusterVerbs
+from kcluster.handle.cluster_verbs import ClusterVerbs
 from kcluster.json_types import JsonObject
 from kcluster.operations.errors import ClusterError
 from kcluster.protocol.names import has_internal_prefix
@@ -45,7 +45,6 @@ MAX_ENDED: Final = 200
 """How many that were stopped are remembered."""
 FORGET_EVERY_US: Final = 10_000_000
 KEPT_RECORDS: Final = 1_000
-_STARTED: Final = "started clients"
 
 
 class StartedClient(Struct):
@@ -117,10 +116,7 @@ def recorded_clients(cluster: ClusterVerbs, began_ms: int) -> list[RecordedClien
 
 
 def _started(cluster: ClusterVerbs) -> _Started:
-    found: _Started | None = cluster.belongings.get(_STARTED)
-    if found is None:
-        found = cluster.belongings[_STARTED] = _Started()
-    return found
+    return cluster.parts.of(_Started, _Started)
 
 
 def _kind_and_keys(spec: Mapping[str, object]) -> tuple[str, dict[str, object]]:

@@ -18,11 +18,11 @@ from kcluster.config.files.fields import read_struct
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
 from kcluster.config.topology.model import Topology
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.outside import FROM_THE_START
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import START_TIMEOUT_S, Cluster
 from kcluster.handle.since import since_ms_of
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
 from kcluster.scenario.language.loader import ScenarioError, action_of
@@ -69,8 +69,8 @@ class VirtualCluster(ReportedRun, VirtualDriver):
         self.seed = seed
         self.ledger = Ledger()
         self._recorder = Recorder(self.dispatcher, self.plan)
-        self._stage = VirtualStage(self, seed, self.ledger)
-        self._stage.start()
+        self._scene = self._stage = VirtualStage(self, seed, self.ledger)
+        self._scene.start()
         self._numbers = itertools.count(1)
 
     @property
@@ -84,14 +84,14 @@ class VirtualCluster(ReportedRun, VirtualDriver):
             ProducerSpec, {"name": f"producer-{next(self._numbers)}", "topic": topic, **keys}
         )
         client = make_producer(spec, self.plan.topology.profile, self.ledger)
-        self._stage.add_client(client.name, client)
+        self._scene.add_client(client.name, client)
         return client
 
     def consumer(self, **keys: object) -> Any:
         """Start a consumer: `consumer(topics="orders", group="billing")`."""
         spec = _spec(ConsumerSpec, {"name": f"consumer-{next(self._numbers)}", **keys})
         (client,) = make_consumers(spec, self.plan.topology.profile, self.ledger)
-        self._stage.add_client(client.name, client)
+        self._scene.add_client(client.name, client)
         return client
 
     def do(self, verb: str, short: object = None, **keys: object) -> Callable[[], None]:
@@ -106,7 +106,7 @@ class VirtualCluster(ReportedRun, VirtualDriver):
         """Undo every fault, and let time pass until all replicas are in sync."""
         problems = repair_all(self.verbs)
         self.time.settle()
-        if problems or not self.run_until_condition(self._stage.is_whole, limit_ms):
+        if problems or not self.run_until_condition(self._scene.is_whole, limit_ms):
             raise ClusterError("; ".join(problems) or "not all replicas are in sync again")
 
     def clock_ms(self) -> int:
@@ -128,7 +128,7 @@ class VirtualCluster(ReportedRun, VirtualDriver):
         return judge(
             self.recorder,
             self.ledger,
-            healed=self._stage.is_whole(),
+            healed=self._scene.is_whole(),
             began_ms=self.recorder.first_ms,
             clients=self._stage.client_ids(),
             since_ms=FROM_THE_START if since_ms is None else since_ms,

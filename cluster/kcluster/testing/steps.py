@@ -6,7 +6,7 @@ does).  Kafka: Trogdor's agents beside a system test.
 
 from __future__ import annotations
 
-from kcluster.handle.verbs import ClusterVerbs
+from kcluster.handle.cluster_verbs import ClusterVerbs
 from kcluster.operations.conditions import limit_ms_of
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.scenario import Scenario

@@ -20,8 +20,8 @@ from kcluster.config.kafka.spelling import config_name
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.evidence.outside import FROM_THE_START
 from kcluster.evidence.recorder import Recorder
+from kcluster.handle.cluster_verbs import ClusterVerbs
 from kcluster.handle.since import since_ms_of
-from kcluster.handle.verbs import ClusterVerbs
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.perform import do
@@ -70,7 +70,7 @@ class TestVerbs(ReportedRun, ClusterVerbs):
         return self._recorder
 
     def _moment_ms(self, since: str | int | None) -> int | None:
-        return None if since is None else since_ms_of(since, self.driver.now_ms(), self._events)
+        return None if since is None else since_ms_of(since, self.driver.now_ms(), self.kept)
 
     def _judge(self, since_ms: int | None = None) -> Verdict:
         since_ms = self.test_began_ms if since_ms is None else since_ms
@@ -134,7 +134,7 @@ class TestVerbs(ReportedRun, ClusterVerbs):
         if problems:
             raise ClusterError("; ".join(problems))
         failure = "not all replicas are in sync again"
-        self._wait(self.verbs.settled.all_in_sync, REPAIR_LIMIT_S, failure)
+        self.wait_until(self.verbs.settled.all_in_sync, REPAIR_LIMIT_S, failure)
 
     def story(self, parent: Path) -> list[str]:
         """The report of a failed test: timeline, verdict, seed, run directory."""

@@ -285,7 +285,7 @@ def test_mutations__partitions_added_and_topics_deleted_count_too() -> None:
         body = P([P.CreatePartitionsTopic(TOPIC, count, None)], 5_000)
         answer = t.ask(1, ApiKey.CREATE_PARTITIONS, 3, body).body
         assert answer.results[0].error_code == wanted
-    answer = t.delete_topic(1).body
+    answer = t.delete_orders(1).body
     (answered,) = answer.responses
     assert answered.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
     assert answered.topic_id != bytes(16)

@@ -13,7 +13,7 @@ from kcluster.broker.replication.replicas import Replicas
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
-from kcluster.drivers.virtual import VirtualDriver
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.partition.log.compaction import compact

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from kcluster.broker.handlers.data.fetch import PendingFetch
 from kcluster.broker.node import BrokerNode
 from kcluster.config.topology.model import Topology
 from kcluster.deaths import DeathKind
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.events.brokers import BrokerDown, BrokerFenced
 from kcluster.events.partitions import LeaderElected, LogTruncated
 from kcluster.events.words import text_of
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.protocol.apis import ApiKey
 from tests.rig.cluster import CONTROLLER, LAG_MS, SESSION_MS, Simulated
 from tests.rig.counting import calls_of
@@ -322,7 +323,7 @@ def test_deleted_topic__leaves_no_log_on_a_broker_that_was_down() -> None:
     t.produce(b"m1")
     t.kill(3)
     t.wait(lambda: t.isr == [1, 2])
-    t.delete_topic(via=1)
+    t.delete_orders(via=1)
     t.start(3)
     t.run_for(1_000)
     assert [len(t.plan.disks[broker].logs) for broker in (1, 2, 3)] == [0, 0, 0]
@@ -346,14 +347,19 @@ def test_latency__replication_and_failover_work_over_slow_links(latency_ms: floa
 def test_late_answer__of_an_earlier_epoch_is_ignored() -> None:
     # Broker 3 fetches from leader 1; before the slow response arrives, 2 and then 1 have led.
     t = Simulated()
-    t.create_topic("other", [[1, 3]])  # so that broker 3 has a fetcher for broker 1 all along
+    t.assign_topic("other", [[1, 3]])  # so that broker 3 has a fetcher for broker 1 all along
     t.plan.fabric.set_latency(1, 3, 3_000, one_way=True)
     t.run_for(8_000)
     t.cut(1, 2, one_way=True)
     leader = t.dispatcher.broker(1)
     assert leader is not None
     sessions = leader.sessions.watchers[t.replica(1)]
-    t.wait(lambda: any(s.parked and s.parked.reader.follower_id == 3 for s in sessions))
+
+    def is_parked() -> bool:
+        parked = [session.parked for session in sessions]
+        return any(isinstance(x, PendingFetch) and x.reader.follower_id == 3 for x in parked)
+
+    t.wait(is_parked)
     t.produce(b"only on 1", acks=1)
     t.run_for(10)
     t.move("orders", 0, 2)
@@ -405,7 +411,7 @@ def test_unanswered_fetches__name_what_the_follower_follows_by_then() -> None:
     t.produce(b"m1")
     t.cut(1, 2)
     t.run_for(3_000)  # several fetches in a row are not answered
-    t.create_topic("late", [[1, 2, 3]])
+    t.assign_topic("late", [[1, 2, 3]])
     t.run_for(2_000)
     follower = t.dispatcher.processes[2].node
     assert isinstance(follower, BrokerNode)

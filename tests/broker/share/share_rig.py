@@ -52,7 +52,7 @@ def configure_group(rig: ShareStateRig, name: str, value: str) -> None:
     kind = m.IncrementalAlterConfigsRequest
     config = kind.AlterableConfig(name, 0, value)
     body = kind([kind.AlterConfigsResource(GROUP_RESOURCE, "g", [config])])
-    answer = rig.call(1, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)
+    answer = rig.ask_and_wait(1, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)
     assert not answer.responses[0].error_code, answer
     rig.run_for(100)
 

@@ -34,7 +34,7 @@ LOCK_MS = 30_000
 
 def with_queue(rig: ShareStateRig, name: str = QUEUE, partitions: int = 1) -> ShareStateRig:
     """Create the queue, led by broker 3, and let group g use it."""
-    rig.create_topic(name, [[3]] * partitions)
+    rig.assign_topic(name, [[3]] * partitions)
     rig.run_for(200)
     enable(rig, name)
     configure_group(rig, "errors.deadletterqueue.topic.name", name)
@@ -49,7 +49,7 @@ def configure_topic(rig: ShareStateRig, topic: str, name: str, value: str) -> No
     kind = m.IncrementalAlterConfigsRequest
     config = kind.AlterableConfig(name, 0, value)
     body = kind([kind.AlterConfigsResource(TOPIC_RESOURCE, topic, [config])])
-    answer = rig.call(1, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)
+    answer = rig.ask_and_wait(1, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)
     assert not answer.responses[0].error_code, answer
     rig.run_for(100)
 
@@ -59,7 +59,7 @@ def letters(rig: ShareStateRig, name: str = QUEUE, partition: int = 0) -> list[R
     body = fetch_request(name, fetch_partition(partition, 0), max_wait_ms=0)
     leader = rig.partition(name, partition).leader
     assert leader is not None
-    data = rig.call(leader, ApiKey.FETCH, 12, body).responses[0].partitions[0]
+    data = rig.ask_and_wait(leader, ApiKey.FETCH, 12, body).responses[0].partitions[0]
     batches = data.records if isinstance(data.records, list) else parse_batches(data.records or b"")
     return [record for batch in batches for record in read_records(batch)]
 
@@ -227,7 +227,7 @@ def test_a_queue_that_cannot_be_used_leaves_the_record_archived(
 ) -> None:
     rig = cluster(1)
     if exists:
-        rig.create_topic(name, [[3, 1]])
+        rig.assign_topic(name, [[3, 1]])
     configure_group(rig, "errors.deadletterqueue.topic.name", name)
     rejecting(rig)
     rig.run_for(100)

@@ -187,7 +187,7 @@ def test_what_the_log_has_lost_is_settled_and_the_start_never_goes_back() -> Non
     assert acquired(member.fetch(max_records=1, share_acquire_mode=1)) == [(0, 0, 2)]
     partition = m.DeleteRecordsRequest.DeleteRecordsPartition(0, 5)
     topic = m.DeleteRecordsRequest.DeleteRecordsTopic("orders", [partition])
-    rig.call(1, ApiKey.DELETE_RECORDS, 2, m.DeleteRecordsRequest([topic], 5_000))
+    rig.ask_and_wait(1, ApiKey.DELETE_RECORDS, 2, m.DeleteRecordsRequest([topic], 5_000))
     rig.run_for(1_000)
     assert acquired(member.fetch()) == [], "the log start is noticed"
     assert acquired(member.fetch()) == [(5, 5, 2)]
@@ -206,7 +206,7 @@ def test_what_a_quota_holds_back_is_delivered_again_when_its_lock_has_ended() ->
     kind = m.AlterClientQuotasRequest
     entity = [kind.EntityData("client-id", None)]
     entry = kind.EntryData(entity, [kind.OpData("consumer_byte_rate", 1_000.0, False)])
-    rig.call(1, ApiKey.ALTER_CLIENT_QUOTAS, 1, kind([entry]))
+    rig.ask_and_wait(1, ApiKey.ALTER_CLIENT_QUOTAS, 1, kind([entry]))
     rig.run_for(1_000)
     member = ClusterMember(rig, at=1)
     held_back = member.fetch(0)
@@ -216,7 +216,7 @@ def test_what_a_quota_holds_back_is_delivered_again_when_its_lock_has_ended() ->
     rig.run_for(LOCK_MS)
     assert member.fetch().throttle_time_ms > 0
     kind_of_all = kind.EntryData(entity, [kind.OpData("consumer_byte_rate", 0.0, True)])
-    rig.call(1, ApiKey.ALTER_CLIENT_QUOTAS, 1, kind([kind_of_all]))
+    rig.ask_and_wait(1, ApiKey.ALTER_CLIENT_QUOTAS, 1, kind([kind_of_all]))
     rig.run_for(2 * LOCK_MS)
     assert acquired(member.fetch()) == [(0, 19, 3)]
 

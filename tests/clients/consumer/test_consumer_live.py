@@ -46,13 +46,13 @@ def test_consumer_live__a_group_reads_all_while_leader_and_coordinator_die() -> 
         driver = cluster.driver
         for client in (producer, *consumers):
             driver.call(partial(clients.add_client, client)).result(PATIENCE_S)
-        cluster._wait(lambda: len(ledger.reads) > 100, 10, "nothing is read")
+        cluster.wait_until(lambda: len(ledger.reads) > 100, 10, "nothing is read")
         cluster.kill(cluster.leader("orders", 0))
-        cluster._wait(lambda: producer.is_done, 20, "no end")
-        cluster._wait(lambda: len(ledger.reads) >= COUNT, 20, "not all is read")
+        cluster.wait_until(lambda: producer.is_done, 20, "no end")
+        cluster.wait_until(lambda: len(ledger.reads) >= COUNT, 20, "not all is read")
         for consumer in consumers:
             driver.call(partial(consumer.stop, driver.now_ms())).result(PATIENCE_S)
-        cluster._wait(lambda: all(one.is_done for one in consumers), 10, "they do not close")
+        cluster.wait_until(lambda: all(one.is_done for one in consumers), 10, "they do not close")
     read = {(one.partition, one.offset) for one in ledger.reads}
     assert len(read) == COUNT
     assert {one.value for one in ledger.reads} == {send.value for send in ledger.sends}

@@ -79,7 +79,7 @@ def test_fence__a_broker_that_registers_meanwhile_leaves_the_rest_at_once(t: Vir
 def test_fence__topics_deleted_meanwhile_are_left_out(t: VirtualRig) -> None:
     t.kill(1)
     t.wait(lambda: bool(t.notes_of(BrokerFenced)))
-    t.delete_topic(via=2)
+    t.delete_orders(via=2)
     t.run_for(1_000)
     assert not t.status().partitions
 

@@ -41,7 +41,7 @@ class Guests:
         return now_s
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        self.cluster._wait(condition, PATIENCE_S, what)
+        self.cluster.wait_until(condition, PATIENCE_S, what)
 
     def until_served(self, count: int) -> None:
         self.until(lambda: len(self.listener.connections) == count, "connections")

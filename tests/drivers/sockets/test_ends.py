@@ -38,7 +38,7 @@ LARGE = request_of(ApiKey.PRODUCE, 11, produce_request("orders", 0, batch(bytes(
 
 def until_connected(world: ByteWorld, count: int) -> None:
     cluster: Any = world.cluster
-    cluster._wait(
+    cluster.wait_until(
         lambda: len(world.listener().connections) == count, PATIENCE_S, f"{count} connections"
     )
 

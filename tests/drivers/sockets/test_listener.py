@@ -52,7 +52,7 @@ class Served:
             return read_to_end(sock)
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        self.cluster._wait(condition, PATIENCE_S, what)
+        self.cluster.wait_until(condition, PATIENCE_S, what)
 
     def logged(self, words: str) -> bool:
         return any(words in line for line in self.lines)

@@ -45,7 +45,7 @@ def half(sock: Any, size_bytes: int) -> None:
 
 def until(world: ByteWorld, condition: Callable[[], bool]) -> None:
     cluster: Any = world.cluster
-    cluster._wait(condition, PATIENCE_S, "memory")
+    cluster.wait_until(condition, PATIENCE_S, "memory")
 
 
 def pings(world: ByteWorld) -> None:

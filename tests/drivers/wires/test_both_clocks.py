@@ -41,10 +41,10 @@ def run_live(
     with Cluster(topology(partitions=3, **changed), seed=1) as cluster:
         with live_clients(cluster) as clients:
             cluster.driver.call(lambda: clients.add_client(producer)).result(PATIENCE_S)
-            cluster._wait(lambda: producer.acked > COUNT // 3, PATIENCE_S, "no acks")
+            cluster.wait_until(lambda: producer.acked > COUNT // 3, PATIENCE_S, "no acks")
             if kill:
                 cluster.kill(VICTIM)
-            cluster._wait(lambda: producer.is_done, 20, "no end")
+            cluster.wait_until(lambda: producer.is_done, 20, "no end")
         plan, dispatcher = cluster.plan, cluster.driver.dispatcher
         found = cluster.driver.call(lambda: final_values(plan, dispatcher)).result(PATIENCE_S)
     return ledger, found
@@ -88,16 +88,16 @@ def test_live_clients__a_cut_link_drops_messages_and_latency_is_kept() -> None:
         for broker in cluster.broker_ids:
             driver.dispatcher.fabric.set_latency(FIRST_CLIENT_ID, broker, one_way_ms)
         wire = driver.call(lambda: clients.add_client(producer)).result(PATIENCE_S)
-        cluster._wait(lambda: producer.acked > 10, 10, "no acks")
+        cluster.wait_until(lambda: producer.acked > 10, 10, "no acks")
         leader = cluster.leader("orders", 0)
         driver.call(lambda: cluster.verbs.links.cut(wire.client_id, leader)).result(PATIENCE_S)
-        cluster._wait(
+        cluster.wait_until(
             lambda: any(error.error == "REQUEST_TIMED_OUT" for error in ledger.errors),
             10,
             "no timeout",
         )
         driver.call(cluster.verbs.links.heal).result(PATIENCE_S)
-        cluster._wait(lambda: producer.is_done, 20, "no end")
+        cluster.wait_until(lambda: producer.is_done, 20, "no end")
     assert outcomes(ledger) == {Outcome.ACKED: 60}
     assert min(send.ended_ms - send.sent_ms for send in ledger.sends) >= 2 * one_way_ms
     assert max(send.attempts for send in ledger.sends) > 1

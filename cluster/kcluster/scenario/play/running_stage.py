@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from kcluster.clients.ledger import Ledger
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.drivers.serving import SocketDriver
-from kcluster.handle.verbs import ClusterVerbs
+from kcluster.handle.cluster_verbs import ClusterVerbs
 from kcluster.scenario.play.stage import ScenarioStage
 
 DONE_LOOK_MS: Final = 100
@@ -76,12 +76,12 @@ class RunningStage(ScenarioStage):
     def add_outside_client(self, name: str, client: ClientStateMachine) -> None:
         """Start a client whose client.id is its name, as of a client from outside: it keeps no
         ledger for the verdict.  Targets may name it."""
-        self._client_ids[name] = self._clients.add_client(client, kafka_id=name).client_id
+        self.clients[name] = self._clients.add_client(client, kafka_id=name).client_id
 
     def stop_outside_client(self, name: str, client: StoppableClient) -> None:
         """Stop it and, when it is done, close its connections."""
         client.stop(self.driver.now_ms())
-        client_id = self._client_ids[name]
+        client_id = self.clients[name]
 
         def close_if_done() -> None:
             if client.is_done:

@@ -51,7 +51,7 @@ class ScenarioStage(Stage):
     def add_client(self, name: str, client: ClientStateMachine) -> Wire:
         """Start a client of the workload, which targets may name."""
         wire = self._add(client)
-        self._client_ids[name] = wire.client_id
+        self.clients[name] = wire.client_id
         return wire
 
     def holds(self, condition: Condition, since: int = 0) -> bool:

@@ -12,8 +12,8 @@ from typing import Final
 
 from kcluster.clients.ledger import Ledger
 from kcluster.clients.wire import ClientStateMachine, Wire
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.recorder import Recorder
+from kcluster.handle.virtual import VirtualDriver
 from kcluster.invariants.livelock import LEAST_STEPS, STEPS_EACH
 from kcluster.runtime.livelock import LivelockError
 from kcluster.scenario.language.scenario import Scenario
@@ -35,7 +35,6 @@ class VirtualStage(ScenarioStage):
         super().__init__(self.driver.plan, self.driver.dispatcher, self.driver.verbs, ledger, seed)
         self.livelock: LivelockError | None = None
         """Why time stands still for ever: nothing runs any more."""
-        self._waiting: list[tuple[Callable[[], bool], Callable[[], None]]] = []
 
     def start(self) -> None:
         """Start the cluster.  The scenario's time begins when it serves."""
@@ -51,7 +50,7 @@ class VirtualStage(ScenarioStage):
         self.driver.at(self._began_ms + at_ms, callback)
 
     def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
-        self._waiting.append((holds, callback))
+        self.driver.when(holds, callback)
 
     def _add(self, client: ClientStateMachine) -> Wire:
         return self.driver.add_client(client)
@@ -59,13 +58,7 @@ class VirtualStage(ScenarioStage):
     def run(self, is_over: Callable[[], bool], limit_ms: int) -> bool:
         """Advance time until `is_over()`, at most `limit_ms`; returns whether it holds.  After a
         livelock it never does."""
-
-        def turn() -> bool:
-            if self._waiting:
-                self._look()
-            return is_over()
-
-        return self.guarded(lambda: self.driver.run_until_condition(turn, limit_ms))
+        return self.guarded(lambda: self.driver.run_until_condition(is_over, limit_ms))
 
     def guarded(self, callback: Callable[[], bool | None]) -> bool:
         """Call back, and return what it returns; False if time stands still, then or before."""
@@ -80,13 +73,6 @@ class VirtualStage(ScenarioStage):
         """Advance time to this moment, in ms since the scenario began."""
         self.run(_never, until_ms - self.now_ms)
         self.guarded(lambda: self.driver.run_until(self._began_ms + until_ms))
-
-    def _look(self) -> None:
-        for entry in tuple(self._waiting):
-            holds, callback = entry
-            if holds():
-                self._waiting.remove(entry)
-                callback()
 
 
 def _never() -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kcluster.clients.ledger import Ledger
 from kcluster.clients.wire import ClientStateMachine
-from kcluster.drivers.virtual import start_client
+from kcluster.drivers.virtual_time import start_client
 from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.handle.world_cluster import WorldCluster
 from kcluster.scenario.play.running_stage import RunningStage

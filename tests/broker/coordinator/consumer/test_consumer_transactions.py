@@ -28,7 +28,7 @@ def beat(rig: TransactionRig, epoch: int) -> m.ConsumerGroupHeartbeatResponse:
         topic_partitions=[] if not epoch else None,
         **first,
     )
-    answer = rig.call(rig.group_coordinator, ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, body)
+    answer = rig.ask_and_wait(rig.group_coordinator, ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, body)
     assert isinstance(answer, m.ConsumerGroupHeartbeatResponse)
     return answer
 
@@ -103,7 +103,7 @@ def test_group__a_heartbeat_that_a_dying_coordinator_did_not_answer_left_nothing
     )
     lost = rig.ask(first, ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, body)
     rig.wait(lambda: rig.group_coordinator not in (None, first))
-    described = rig.call(
+    described = rig.ask_and_wait(
         rig.group_coordinator,
         ApiKey.CONSUMER_GROUP_DESCRIBE,
         1,

@@ -29,7 +29,7 @@ class ShareGroupRig(ShareStateRig):
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
-        self.create_topic(GROUP_METADATA_TOPIC, [[3, 1]])
+        self.assign_topic(GROUP_METADATA_TOPIC, [[3, 1]])
         self.run_for(1_000)
 
     @property
@@ -47,7 +47,7 @@ class ShareGroupRig(ShareStateRig):
 
     def ask_group(self, api: ApiKey, body: Any) -> Any:
         """Ask the group's coordinator, in the newest version."""
-        return self.call(self.group_coordinator, api, VERSIONS[api][1], body)
+        return self.ask_and_wait(self.group_coordinator, api, VERSIONS[api][1], body)
 
     def settle(self, *members: ShareGroupMember) -> None:
         """Heartbeats in turn, until none changes anything; the assignment interval passes before
@@ -74,7 +74,9 @@ class ShareGroupRig(ShareStateRig):
             wanted = [row(topic_name=name, partitions=[0]) for name in topics]
         group = kind.DescribeShareGroupOffsetsRequestGroup(group_id=GROUP, topics=wanted)
         api = ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS
-        answer = self.call(via or self.group_coordinator, api, 1, kind(groups=[group])).groups[0]
+        answer = self.ask_and_wait(
+            via or self.group_coordinator, api, 1, kind(groups=[group])
+        ).groups[0]
         if answer.error_code:
             return ErrorCode(answer.error_code).name
         return {
@@ -133,9 +135,8 @@ class ShareGroupMember:
 
     def beat(self, **more: Any) -> str:
         """A heartbeat; the error's name."""
-        body = m.ShareGroupHeartbeatRequest(
-            group_id=GROUP, member_id=self.member_id, member_epoch=self.epoch, **more
-        )
+        fields = {"member_id": self.member_id, "member_epoch": self.epoch, **more}
+        body = m.ShareGroupHeartbeatRequest(group_id=GROUP, **fields)
         answer = self.answer = self.rig.ask_group(ApiKey.SHARE_GROUP_HEARTBEAT, body)
         if not answer.error_code:
             self.epoch = answer.member_epoch

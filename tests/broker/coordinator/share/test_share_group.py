@@ -197,7 +197,7 @@ def test_session__of_the_groups_own_config() -> None:
     one = configs.AlterableConfig("share.session.timeout.ms", 0, "50000")
     resource = configs.AlterConfigsResource(32, "g", [one])
     rig, _ = settled()
-    rig.call(1, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, configs([resource]))
+    rig.ask_and_wait(1, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, configs([resource]))
     rig.run_for(100)
     rig.group.members["a"]
     rig.member("b").join()
@@ -245,7 +245,7 @@ def test_topic__created_later_is_read_from_then_on() -> None:
     a.join()
     rig.settle(a)
     assert a.owned == {"orders": [0]}
-    rig.create_topic("late", [[1, 2, 3], [2, 3, 1]])
+    rig.assign_topic("late", [[1, 2, 3], [2, 3, 1]])
     rig.settle(a)
     assert a.owned == {"orders": [0], "late": [0, 1]}
 
@@ -253,7 +253,7 @@ def test_topic__created_later_is_read_from_then_on() -> None:
 def test_topic__more_partitions() -> None:
     rig, a = settled()
     topic = m.CreatePartitionsRequest.CreatePartitionsTopic("orders", 3, None)
-    rig.call(1, ApiKey.CREATE_PARTITIONS, 3, m.CreatePartitionsRequest([topic], 5_000))
+    rig.ask_and_wait(1, ApiKey.CREATE_PARTITIONS, 3, m.CreatePartitionsRequest([topic], 5_000))
     rig.settle(a)
     assert a.owned == {"orders": [0, 1, 2]}
 
@@ -261,7 +261,7 @@ def test_topic__more_partitions() -> None:
 def test_topic__deleted_takes_its_states_along() -> None:
     rig, a = settled()
     partition = rig.share_partition
-    rig.delete_topic(via=1)
+    rig.delete_orders(via=1)
     rig.run_for(1_000)
     assert rig.shard.state(partition) is None
     assert rig.group.states is not None
@@ -275,7 +275,7 @@ def test_topic__deleted_while_the_group_had_no_coordinator() -> None:
     rig.kill(3)
     rig.kill(1)
     rig.run_for(20_000)
-    rig.delete_topic(via=2)
+    rig.delete_orders(via=2)
     rig.run_for(1_000)
     rig.start(3)
     rig.start(1)
@@ -398,7 +398,7 @@ def test_offsets__a_share_group_commits_none() -> None:
     kind = m.OffsetCommitRequest
     partition = kind.OffsetCommitRequestPartition(0, 5)
     topic = kind.OffsetCommitRequestTopic("orders", partitions=[partition])
-    answer = rig.call(
+    answer = rig.ask_and_wait(
         rig.group_coordinator, ApiKey.OFFSET_COMMIT, 9, kind(group_id="g", topics=[topic])
     )
     assert answer.topics[0].partitions[0].error_code == 69  # GROUP_ID_NOT_FOUND

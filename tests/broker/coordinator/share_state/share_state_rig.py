@@ -25,7 +25,7 @@ class ShareStateRig(Simulated):
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
-        self.create_topic(SHARE_GROUP_STATE_TOPIC, [[2, 1]])
+        self.assign_topic(SHARE_GROUP_STATE_TOPIC, [[2, 1]])
         self.run_for(1_000)
 
     @property
@@ -119,7 +119,7 @@ class ShareStateRig(Simulated):
         return row.state_epoch, row.leader_epoch, row.start_offset, row.delivery_complete_count
 
     def _row(self, api: ApiKey, body: Any) -> Any:
-        answer = self.call(self.coordinator, api, VERSIONS[api][1], body)
+        answer = self.ask_and_wait(self.coordinator, api, VERSIONS[api][1], body)
         return answer.results[0].partitions[0]
 
 

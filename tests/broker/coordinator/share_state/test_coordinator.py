@@ -233,7 +233,7 @@ def test_topic_deleted__its_state_is_deleted() -> None:
     rig = ShareStateRig()
     partition = rig.share_partition
     rig.initialize(1, 0)
-    rig.delete_topic(via=1)
+    rig.delete_orders(via=1)
     rig.run_for(1_000)
     assert rig.shard.state(partition) is None
 

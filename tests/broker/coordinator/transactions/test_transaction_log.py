@@ -67,7 +67,7 @@ def test_transaction_log__format_changes_with_the_feature_while_a_transaction_is
     assert [producer.init(), producer.write(b"x")] == ["NONE", "NONE"]
     update = m.UpdateFeaturesRequest.FeatureUpdateKey("transaction.version", 0, False, 2)
     body = m.UpdateFeaturesRequest(feature_updates=[update])
-    assert rig.call(1, ApiKey.UPDATE_FEATURES, 2, body).error_code == 0
+    assert rig.ask_and_wait(1, ApiKey.UPDATE_FEATURES, 2, body).error_code == 0
     rig.run_for(100)
     assert producer.end() == "NONE"
     assert written_versions(rig) == {0, 1}

@@ -242,7 +242,7 @@ def test_markers__are_sent_by_the_next_coordinator(v2: bool) -> None:
 def test_markers__of_a_deleted_topic_are_not_needed() -> None:
     rig = TransactionRig()
     producer = started(rig, False, b"one")
-    rig.delete_topic(via=1)
+    rig.delete_orders(via=1)
     rig.run_for(1_000)
     assert producer.end() == "NONE"
     rig.run_for(1_000)

@@ -34,8 +34,8 @@ class TransactionRig(Simulated):
     def __init__(self, ids: tuple[int, int, int] = (1, 2, 3), **more: Any) -> None:
         super().__init__(**{"brokers": [{"id": each} for each in ids], "replicas": ids, **more})
         one, two, three = ids
-        self.create_topic(TRANSACTION_STATE_TOPIC, [[two, one, three]])
-        self.create_topic(GROUP_METADATA_TOPIC, [[three, one, two]])
+        self.assign_topic(TRANSACTION_STATE_TOPIC, [[two, one, three]])
+        self.assign_topic(GROUP_METADATA_TOPIC, [[three, one, two]])
         self.run_for(1_000)
 
     @property
@@ -61,7 +61,7 @@ class TransactionRig(Simulated):
         """The one partition of a Fetch response."""
         body = fetch_request(TOPIC, fetch_partition(0, offset), max_wait_ms=0)
         body.isolation_level = isolation
-        return self.call(self.leader_id, ApiKey.FETCH, 12, body).responses[0].partitions[0]
+        return self.ask_and_wait(self.leader_id, ApiKey.FETCH, 12, body).responses[0].partitions[0]
 
     def read(self) -> list[bytes | None]:
         """What a read_committed consumer sees: committed records below the last stable offset."""
@@ -84,7 +84,7 @@ class TransactionRig(Simulated):
         body = m.DescribeProducersRequest(
             topics=[m.DescribeProducersRequest.TopicRequest(TOPIC, [0])]
         )
-        answer = self.call(self.leader_id, ApiKey.DESCRIBE_PRODUCERS, 0, body)
+        answer = self.ask_and_wait(self.leader_id, ApiKey.DESCRIBE_PRODUCERS, 0, body)
         for one in answer.topics[0].partitions[0].active_producers:
             if one.current_txn_start_offset < 0:
                 continue
@@ -96,7 +96,7 @@ class TransactionRig(Simulated):
                 coordinator_epoch=one.coordinator_epoch,
             )
             markers = m.WriteTxnMarkersRequest(markers=[marker])
-            self.call(self.leader_id, ApiKey.WRITE_TXN_MARKERS, 1, markers)
+            self.ask_and_wait(self.leader_id, ApiKey.WRITE_TXN_MARKERS, 1, markers)
 
     def age(self, producer: RawProducer, epoch: int) -> None:
         """Make `epoch` the producer's, as after as many transactions."""
@@ -112,7 +112,7 @@ class TransactionRig(Simulated):
 
     def described(self, transactional_id: str = "t") -> Any:
         body = m.DescribeTransactionsRequest(transactional_ids=[transactional_id])
-        answer = self.call(self.coordinator, ApiKey.DESCRIBE_TRANSACTIONS, 0, body)
+        answer = self.ask_and_wait(self.coordinator, ApiKey.DESCRIBE_TRANSACTIONS, 0, body)
         return answer.transaction_states[0]
 
     def state_of(self, transactional_id: str = "t") -> str:
@@ -125,7 +125,7 @@ class TransactionRig(Simulated):
         topic = m.OffsetFetchRequest.OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])
         group = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=GROUP, topics=[topic])
         body = m.OffsetFetchRequest(groups=[group], require_stable=require_stable)
-        answer = self.call(self.group_coordinator, ApiKey.OFFSET_FETCH, 8, body).groups[0]
+        answer = self.ask_and_wait(self.group_coordinator, ApiKey.OFFSET_FETCH, 8, body).groups[0]
         partition = answer.topics[0].partitions[0]
         if partition.error_code:
             return ErrorCode(partition.error_code).name
@@ -167,7 +167,7 @@ class RawProducer:
                 producer_id=self.producer_id if keep else -1,
                 producer_epoch=self.epoch if keep else -1,
             )
-            answer = self.rig.call(self.rig.coordinator, ApiKey.INIT_PRODUCER_ID, 4, body)
+            answer = self.rig.ask_and_wait(self.rig.coordinator, ApiKey.INIT_PRODUCER_ID, 4, body)
             if answer.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
                 break
             self.rig.run_for(20)
@@ -184,7 +184,9 @@ class RawProducer:
             v3_and_below_producer_epoch=self.epoch,
             v3_and_below_topics=[m.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(topic, [0])],
         )
-        answer = self.rig.call(self.rig.coordinator, ApiKey.ADD_PARTITIONS_TO_TXN, version, body)
+        answer = self.rig.ask_and_wait(
+            self.rig.coordinator, ApiKey.ADD_PARTITIONS_TO_TXN, version, body
+        )
         result = answer.results_by_topic_v3_and_below[0].results_by_partition[0]
         return ErrorCode(result.partition_error_code).name
 
@@ -201,7 +203,7 @@ class RawProducer:
         body = produce_request(TOPIC, 0, records)
         body.transactional_id = self.transactional_id
         version = version or (12 if self.v2 else 9)
-        answer = self.rig.call(self.rig.leader_id, ApiKey.PRODUCE, version, body)
+        answer = self.rig.ask_and_wait(self.rig.leader_id, ApiKey.PRODUCE, version, body)
         error = ErrorCode(answer.responses[0].partition_responses[0].error_code)
         if error is ErrorCode.NONE:
             self.sequence += len(values)
@@ -211,7 +213,7 @@ class RawProducer:
         """EndTxn; its markers may still be on their way."""
         body = self.end_request(commit)
         version = version or (5 if self.v2 else 3)
-        answer = self.rig.call(self.rig.coordinator, ApiKey.END_TXN, version, body)
+        answer = self.rig.ask_and_wait(self.rig.coordinator, ApiKey.END_TXN, version, body)
         self.rig.run_for(100)
         if answer.error_code == ErrorCode.NONE and self.v2:
             if (self.producer_id, self.epoch) != (answer.producer_id, answer.producer_epoch):
@@ -224,7 +226,7 @@ class RawProducer:
 
     def add_offsets(self) -> str:
         body = m.AddOffsetsToTxnRequest(self.transactional_id, self.producer_id, self.epoch, GROUP)
-        answer = self.rig.call(self.rig.coordinator, ApiKey.ADD_OFFSETS_TO_TXN, 3, body)
+        answer = self.rig.ask_and_wait(self.rig.coordinator, ApiKey.ADD_OFFSETS_TO_TXN, 3, body)
         return ErrorCode(answer.error_code).name
 
     def commit_offset(
@@ -249,5 +251,5 @@ class RawProducer:
         )
         version = version or (6 if self.v2 else 3)
         broker = self.rig.group_coordinator
-        answer = self.rig.call(broker, ApiKey.TXN_OFFSET_COMMIT, version, body)
+        answer = self.rig.ask_and_wait(broker, ApiKey.TXN_OFFSET_COMMIT, version, body)
         return ErrorCode(answer.topics[0].partitions[0].error_code).name

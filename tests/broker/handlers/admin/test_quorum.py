@@ -48,7 +48,7 @@ def test_quorum__a_dead_broker_falls_behind_and_is_removed() -> None:
     t = Simulated()
     t.kill(3)
     killed_ms = t.now_ms
-    t.create_topic("later", [[1, 2]])
+    t.assign_topic("later", [[1, 2]])
     t.run_for(20_000)
     partition = described(t, 1).topics[0].partitions[0]
     *_, dead = partition.observers

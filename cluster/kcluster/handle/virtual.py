@@ -1,7 +1,7 @@
-"""The virtual driver: simulated clients, a clock that jumps from event to event, one seed.
+"""VirtualDriver: the handle of a cluster in virtual time whose clients are the project's own.
 
-Owns: the handle for users: start, operations, notes, the trace.  Never: decides what happens next
-(virtual_time.py does).
+Owns: how time passes for users, notes, the trace.  Never: decides what happens next
+(drivers/virtual_time.py does), knows what a verb does (verbs.py).
 Kafka: no counterpart; FoundationDB's simulation is the model.
 
 The same topology, seed and operations give the same trace, line for line, in any process.
@@ -11,19 +11,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from random import Random
 from typing import TypeVar
 
 import msgspec
 
+from kcluster.actions.stage import Stage
 from kcluster.clients.wire import ClientStateMachine
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Input, Note, PeerRequest, PeerResponse, Request
-from kcluster.drivers.virtual_time import VirtualTime, virtual_ports
+from kcluster.drivers.virtual_time import VirtualTime, start_client, virtual_ports
 from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.events.render import note_line
-from kcluster.faults.rules import Rule
-from kcluster.network.node_ids import FIRST_CLIENT_ID
+from kcluster.handle.verbs import UserVerbs
 from kcluster.operations.conditions import (
     ConditionFacts,
     condition_in,
@@ -31,26 +30,23 @@ from kcluster.operations.conditions import (
     no_workload,
     not_held,
 )
-from kcluster.operations.errors import ClusterError
-from kcluster.operations.names import partition_in
-from kcluster.operations.network_verbs import NetworkVerbs
-from kcluster.operations.node_sets import NetworkControl
-from kcluster.operations.states import StateVerb
+from kcluster.operations.errors import ClusterError, NotInTime
 from kcluster.operations.status import ClusterStatus, cluster_status
-from kcluster.operations.targets import Finder, Nodes
-from kcluster.operations.verbs import Verbs, death_kind
+from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan, build
-from kcluster.runtime.gate import RuleStatus
 
 T = TypeVar("T")
 
 
-class VirtualDriver(NetworkVerbs):
-    """A cluster in virtual time.  Times in ms are those that nodes see, from `start_ms` on.
+class VirtualDriver(UserVerbs):
+    """A cluster in virtual time.  Times in ms are those that nodes see, from `start_ms` on.  Verbs
+    do not wait for what follows: the caller lets time pass.
 
     `trace`: every note, a line for each connection that a broker closes and, with
     `trace_deliveries`, one for each input given to a node.
     """
+
+    waits = False
 
     def __init__(
         self, topology: Topology, seed: int, *, start_ms: int = 0, trace_deliveries: bool = False
@@ -62,7 +58,8 @@ class VirtualDriver(NetworkVerbs):
         )
         self.dispatcher = self.time.dispatcher
         self.verbs = Verbs(self.plan, self.dispatcher)
-        self._finder = Finder(self.plan, self.dispatcher, self.verbs, Random(f"{seed}/targets"))
+        self._stage: Stage = _DriverStage(self, seed)
+        self._waiting: list[tuple[Callable[[], bool], Callable[[], None]]] = []
         self.notes: list[Note] = []
         self.clients = self.time.clients
         self._start_us = start_ms * 1000
@@ -80,7 +77,7 @@ class VirtualDriver(NetworkVerbs):
             for process in self.plan.processes:
                 self.dispatcher.start(process.node_id)
 
-        self._do(start_all)
+        self.call(start_all)
 
     def add_client(self, client: ClientStateMachine) -> ClientWire:
         """Start a client; returns its wire, whose `client_id` names its links."""
@@ -93,7 +90,7 @@ class VirtualDriver(NetworkVerbs):
 
     def run_until(self, at_ms: int) -> None:
         """Run until `at_ms`, including everything due at that moment."""
-        self.time.run(at_ms * 1000, _never)
+        self.time.run(at_ms * 1000, self._looking_for(_never))
         self.dispatcher.at(at_ms * 1000)
 
     def run_for(self, duration_ms: int) -> None:
@@ -102,7 +99,8 @@ class VirtualDriver(NetworkVerbs):
 
     def run_until_condition(self, condition: Callable[[], bool], limit_ms: int) -> bool:
         """Run until `condition()` holds, for `limit_ms` at most; returns whether it does."""
-        return self.time.run(self.dispatcher.now_us + limit_ms * 1000, condition)
+        until_us = self.dispatcher.now_us + limit_ms * 1000
+        return self.time.run(until_us, self._looking_for(condition))
 
     def run_until_idle(self, limit_ms: int) -> bool:
         """Run until no client waits for a response or a deadline; returns whether that point was
@@ -113,66 +111,43 @@ class VirtualDriver(NetworkVerbs):
         """Call `callback` at this time."""
         self.time.at(at_ms * 1000, callback)
 
+    def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
+        """Call `callback` as soon as `holds()`."""
+        self._waiting.append((holds, callback))
+
+    def _looking_for(self, condition: Callable[[], bool]) -> Callable[[], bool]:
+        """The condition, tested after those of `when`."""
+
+        def look() -> bool:
+            for entry in tuple(self._waiting):
+                holds, callback = entry
+                if holds():
+                    self._waiting.remove(entry)
+                    callback()
+            return condition()
+
+        return look
+
     # ------------------------------------------------------------------------------- operations
 
-    def find(self, nodes: Nodes) -> tuple[int, ...]:
-        """The ids of the nodes that the words mean now; see NetworkVerbs."""
-        return self._finder.nodes(nodes)
+    @property
+    def stage(self) -> Stage:
+        """Where actions are performed."""
+        return self._stage
 
-    def kill(self, brokers: Nodes, how: str = "kill") -> None:
-        """End brokers' processes: `kill`, `power`, `wipe`; `clean` asks them to shut down."""
-        death = death_kind(how)
-        self._on_each(StateVerb.KILL, brokers, lambda node: self.verbs.kill(node, death))
+    def call(self, function: Callable[[], T]) -> T:
+        """Change the cluster, and run everything that follows at this moment."""
+        result = function()
+        self.time.settle()
+        return result
 
-    def start(self, brokers: Nodes) -> None:
-        """Start brokers that are down."""
-        self._on_each(StateVerb.START, brokers, self.verbs.start)
-
-    def restart(self, brokers: Nodes, how: str = "clean", *, limit_ms: int = 60_000) -> None:
-        """Stop brokers, start them again, and let time pass until they serve and are in sync."""
-        death, settled = death_kind(how), self.verbs.settled
-        chosen = self._on_each(
-            StateVerb.RESTART, brokers, lambda node: self.verbs.kill(node, death)
-        )
-        if not chosen:
-            return
-        self._run_until(lambda: all(map(settled.is_down, chosen)), limit_ms, "have not shut down")
-        self.start(chosen)
-        self._run_until(
-            lambda: all(settled.is_serving(x) and settled.is_in_sync(x) for x in chosen),
-            limit_ms,
-            "are not in sync again",
-        )
-
-    def rolling_restart(self, brokers: Nodes = "all", how: str = "clean") -> None:
-        """Restart brokers one after the other, each when its predecessor is in sync again."""
-        found = self.find(brokers)
-        several = self.verbs.choose(StateVerb.RESTART, found).nodes
-        for broker_id in found if len(found) == 1 else several:
-            self.restart(broker_id, how)
-
-    def pause(self, brokers: Nodes) -> None:
-        """Pause brokers, as by SIGSTOP."""
-        self._on_each(StateVerb.PAUSE, brokers, self.verbs.pause)
-
-    def resume(self, brokers: Nodes) -> None:
-        """Resume paused brokers."""
-        self._on_each(StateVerb.RESUME, brokers, self.verbs.resume)
-
-    def move(self, topic: str, partition: int | None = None, to: Nodes = "") -> None:
-        """Make `to` the leader of a partition: `move("orders-0", to=2)`."""
-        name = partition_in(topic, partition)
-        (broker_id,) = self.find(to)[:1]
-        self._do(lambda: self.verbs.move(*name, broker_id))
-
-    def elect(self, topic: str, partition: int | None = None, unclean: bool = False) -> int:
-        """Elect the preferred leader, or any live replica; returns the leader."""
-        name = partition_in(topic, partition)
-        answers: list[object] = []
-        self._do(lambda: self.verbs.elect(*name, unclean, answers.append))
-        self._run_until(lambda: bool(answers), 10_000, "have no answer of the controller")
-        self.verbs.check_elected(*name, answers[0])
-        return self.verbs.leader(*name)
+    def wait_until(
+        self, condition: Callable[[], bool], timeout_s: float, failure: str | None
+    ) -> bool:
+        holds = self.run_until_condition(condition, round(timeout_s * 1000))
+        if failure is not None and not holds:
+            raise NotInTime(f"{failure} within {timeout_s:g} s")
+        return holds
 
     def wait_for(self, condition: str, within: str | float = "10s") -> None:
         """Let time pass until a condition of scenario files holds: `isr(orders-0) = 3`.  `within`:
@@ -188,41 +163,6 @@ class VirtualDriver(NetworkVerbs):
                 raise ClusterError(not_held(wanted, facts, limit_ms))
         finally:
             self.dispatcher.note_sinks = sinks
-
-    def _on_each(
-        self, verb: StateVerb, brokers: Nodes, operation: Callable[[int], None]
-    ) -> tuple[int, ...]:
-        found = self._finder.nodes(brokers, may_be_none=verb is StateVerb.START)
-        return self._do(lambda: self.verbs.on_each(verb, found, operation))
-
-    def _run_until(self, condition: Callable[[], bool], limit_ms: int, failure: str) -> None:
-        if not self.run_until_condition(condition, limit_ms):
-            raise ClusterError(f"after {limit_ms} ms the brokers {failure}")
-
-    def add_rule(self, rule: Rule) -> str:
-        """Add a rule of protocol faults; returns its name."""
-        return self.verbs.add_rule(rule)
-
-    def remove_rule(self, name: str) -> None:
-        """Remove a rule."""
-        self._do(lambda: self.verbs.remove_rule(name))
-
-    def clear_rules(self) -> None:
-        """Remove all rules."""
-        self._do(self.verbs.clear_rules)
-
-    def rules(self) -> tuple[RuleStatus, ...]:
-        """The rules in force, with their numbers of calls and hits."""
-        return self.verbs.rules()
-
-    def _on_network(self, operation: Callable[[NetworkControl], T]) -> T:
-        return self._do(lambda: operation(self.verbs.network))
-
-    def _do(self, operation: Callable[[], T]) -> T:
-        """Change the cluster, and run all consequences at this moment."""
-        result = operation()
-        self.time.settle()
-        return result
 
     def status(self) -> ClusterStatus:
         """The cluster's state at this moment."""
@@ -258,19 +198,22 @@ class VirtualDriver(NetworkVerbs):
         self.trace.append(f"{now_us - self._start_us} us  {node_id} gets {_described(event)}")
 
 
-def start_client(
-    time: VirtualTime, plan: Plan, client: ClientStateMachine, kafka_id: str = ""
-) -> ClientWire:
-    """Start a client; returns its wire, whose `client_id` names its links.  `kafka_id`: its
-    client.id; without it, an id that marks a client with a ledger."""
-    client_id = FIRST_CLIENT_ID + len(time.clients)
-    rng = Random(f"{plan.seed}/{client_id}")
-    wire = ClientWire(time, client_id, tuple(plan.addresses), rng, kafka_id)
-    time.clients[client_id] = client
-    plan.fabric.clients[client_id] = getattr(client, "name", "")
-    client.start(wire, time.now_ms)
-    time.settle()
-    return wire
+class _DriverStage(Stage):
+    """Where the handle's own verbs are performed."""
+
+    def __init__(self, driver: VirtualDriver, seed: int) -> None:
+        super().__init__(driver.plan, driver.dispatcher, driver.verbs, seed)
+        self._driver = driver
+
+    @property
+    def now_ms(self) -> int:
+        return self._driver.now_ms
+
+    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
+        self._driver.at(at_ms, callback)
+
+    def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
+        self._driver.when(holds, callback)
 
 
 def _described(event: Input) -> str:

@@ -1,0 +1,196 @@
+"""What each part of a handle sees of its cluster: the driver's thread, the time, the events.
+
+Owns: VerbPort, and ClusterPort: how a call gets to the driver and waits for it, where actions are
+performed, the events kept for users.  Never: knows a verb, knows which clock runs.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from kcluster.contract import Note
+from kcluster.handle.driver import HandleDriver
+from kcluster.operations.errors import ClusterError, NotInTime
+from kcluster.operations.status import NoteEntry
+from kcluster.operations.verbs import Verbs
+from kcluster.runtime.build import Plan
+
+if TYPE_CHECKING:
+    from kcluster.actions.performing import Performed
+    from kcluster.actions.stage import Stage
+    from kcluster.operations.targets import Nodes
+
+T = TypeVar("T")
+
+MAX_EVENTS_KEPT: Final = 100_000
+CLOCK_POLL_S: Final = 0.05
+"""How often a verb that waits checks a clock that was paused or slowed down meanwhile."""
+
+
+class Parts:
+    """What other rooms keep for a cluster, one object of a type."""
+
+    def __init__(self) -> None:
+        self._all: dict[type[object], object] = {}
+
+    def of(self, kind: type[T], make: Callable[[], T]) -> T:
+        """The object of this type; made when first asked for."""
+        found = self._all.get(kind)
+        if not isinstance(found, kind):
+            found = self._all[kind] = make()
+        return found
+
+    def drop(self, kind: type[T]) -> T | None:
+        """Take out the object of this type, if there is one."""
+        found = self._all.pop(kind, None)
+        return found if isinstance(found, kind) else None
+
+
+class VerbPort(ABC):
+    """What verbs need of a cluster.  `waits`: they wait for what follows from them, unless they are
+    called otherwise; if not, time passes only when the caller lets it."""
+
+    plan: Plan
+    verbs: Verbs
+    """The operations without waiting, for use in the driver's thread."""
+    waits = True
+
+    @property
+    @abstractmethod
+    def stage(self) -> Stage:
+        """Where actions are performed."""
+
+    @abstractmethod
+    def call(self, function: Callable[[], T]) -> T:
+        """Call a function in the driver's thread, between two dispatches."""
+
+    @abstractmethod
+    def wait_until(
+        self, condition: Callable[[], bool], timeout_s: float, failure: str | None
+    ) -> bool:
+        """Wait for a condition, by the cluster's clock; not if that is paused.  Returns whether it
+        held: perhaps for a moment only, and no longer when this thread runs again.  With `failure`
+        None a timeout is not an error."""
+
+    def perform(self, verb: str, **values: Any) -> Performed:
+        """Perform an action with these values of its fields, by their names; ClusterError if it
+        cannot be performed.  Its nodes are found, checked and changed in one call."""
+        from kcluster.actions import performing
+
+        action = performing.made(verb, values)
+        return self.call(lambda: performing.perform(self.stage, action))
+
+    def find(self, nodes: Nodes, may_be_none: bool = False) -> tuple[int, ...]:
+        """The ids of the nodes that are meant now: ids, words (`"leader(orders-0)"`, `"rack a"`,
+        `"all but 1"`), or a list of both.  ClusterError if there is none, unless there may be
+        none."""
+        from kcluster.operations.targets import targets_of
+
+        return self.call(lambda: self.stage.nodes(targets_of(nodes), may_be_none))
+
+
+class ClusterPort(VerbPort):
+    """A running cluster whose driver has a thread, or a clock, of its own."""
+
+    driver: HandleDriver
+
+    def __init__(self, plan: Plan, driver: HandleDriver, seed: int) -> None:
+        self.plan = plan
+        self.driver = driver
+        self.seed = seed
+        self.verbs = Verbs(plan, driver.dispatcher)
+        self.parts = Parts()
+        self._stage: Stage | None = None
+        self._sequence = 0
+        self.began_ms = driver.now_ms()
+        """The time of the first event; lines of events count from it."""
+        self.kept: deque[NoteEntry] = deque(maxlen=MAX_EVENTS_KEPT)
+        """The newest events, for use in the driver's thread."""
+        self._subscribers: tuple[Callable[[NoteEntry], None], ...] = ()
+        driver.dispatcher.note_sinks = (self._keep,)
+
+    # ------------------------------------------------------------------------------- actions
+
+    @property
+    def stage(self) -> Stage:
+        """Where actions are performed; made when first used: a start need not load them."""
+        if self._stage is None:
+            from kcluster.handle.stage import ClusterStage
+
+            self._stage = ClusterStage(self.plan, self.driver, self.verbs, self.seed)
+        return self._stage
+
+    # -------------------------------------------------------------------------------- events
+
+    def subscribe(self, callback: Callable[[NoteEntry], None]) -> Callable[[], None]:
+        """Call `callback(entry)` for every event from now on, in the driver's thread: it must be
+        quick and must not call the cluster.  Returns a function that ends the subscription."""
+        self._subscribers = (*self._subscribers, callback)
+
+        def end() -> None:
+            self._subscribers = tuple(x for x in self._subscribers if x is not callback)
+
+        return end
+
+    def _keep(self, note: Note) -> None:
+        if not self._sequence:
+            self.began_ms = note.at_ms
+        self._sequence += 1
+        entry = NoteEntry(self._sequence, note)
+        self.kept.append(entry)
+        for subscriber in self._subscribers:
+            subscriber(entry)
+
+    # ---------------------------------------------------------------- the driver's thread
+
+    def call(self, function: Callable[[], T]) -> T:
+        return self.result(self.driver.call(function), None, "")
+
+    def wait_until(
+        self, condition: Callable[[], bool], timeout_s: float, failure: str | None
+    ) -> bool:
+        if self.driver.is_clock_paused:
+            return False
+        driver = self.driver
+        future = self.call(lambda: driver.when(condition))
+        until_ms = driver.clock_ms() + timeout_s * 1000
+        left_s = timeout_s
+        try:
+            while True:
+                try:
+                    self.result(future, left_s / driver.clock.speed, failure or "")
+                    return True
+                except ClusterError:
+                    if future.done():
+                        raise
+                left_s = (until_ms - driver.clock_ms()) / 1000
+                if left_s <= 0:
+                    break
+                left_s = max(left_s, CLOCK_POLL_S)
+        finally:
+            # Also if whoever waits is interrupted: a client has left, or Ctrl-C.
+            if not future.done():
+                with suppress(ClusterError):
+                    driver.call(lambda: driver.forget_condition(future))
+        if failure is not None:
+            raise NotInTime(f"{failure} within {timeout_s:g} s")
+        return False
+
+    def require(self, condition: Callable[[], bool], timeout_s: float, failure: str) -> None:
+        """The same, but if the clock is paused and the condition does not hold, it is an error."""
+        if not self.wait_until(condition, timeout_s, failure) and not self.call(condition):
+            raise ClusterError(f"{failure}, and the clock is paused")
+
+    def result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
+        """The result of a future of the driver; NotInTime after `timeout_s`."""
+        try:
+            return future.result(timeout_s)
+        except FutureTimeoutError:
+            raise NotInTime(f"{failure} within {timeout_s:g} s") from None
