@@ -1,4 +1,4 @@
-"""The share state APIs (83 to 87): what brokers ask a share coordinator.
+"""The share state APIs (83 to 87): brokers' requests to a share coordinator.
 
 Owns: the answers of InitializeShareGroupState, ReadShareGroupState, WriteShareGroupState,
 DeleteShareGroupState and ReadShareGroupStateSummary.
@@ -39,15 +39,15 @@ from kcluster.protocol.messages import Message
 Decide = Callable[[ShareStates, SharePartition, Any, int], Decided]
 """(states, share partition, the request's row, now_ms)."""
 Fill = Callable[[Any, ShareState | None], None]
-"""Put a state into a row of the answer."""
+"""Puts a state into a row of the answer."""
 
 
 def _fill_nothing(_row: object, _state: ShareState | None) -> None:
-    """The answer of a change has only an error code."""
+    """Fill in nothing, for the answer of a change, which has only an error code."""
 
 
 class _Api(Struct, frozen=True):
-    """What the five APIs differ in.  `action`: what error messages call it; `response`,
+    """The differences of the five APIs.  `action`: its name in error messages; `response`,
     `topic_result`, `partition_result`: the classes of the answer."""
 
     action: str
@@ -162,25 +162,25 @@ def initialize_share_group_state(broker: Broker, request: Request, now_ms: int) 
 
 @handles(ApiKey.READ_SHARE_GROUP_STATE, versions=(0, 0))
 def read_share_group_state(broker: Broker, request: Request, now_ms: int) -> Answer:
-    """The states, for the leaders of share partitions."""
+    """Read the states, for the leaders of share partitions."""
     return _serve(broker, request, _READ_API, now_ms)
 
 
 @handles(ApiKey.WRITE_SHARE_GROUP_STATE, versions=(0, 1))
 def write_share_group_state(broker: Broker, request: Request, now_ms: int) -> Answer:
-    """What the leaders of share partitions have changed."""
+    """Write the changes of the leaders of share partitions."""
     return _serve(broker, request, _WRITE_API, now_ms)
 
 
 @handles(ApiKey.DELETE_SHARE_GROUP_STATE, versions=(0, 0))
 def delete_share_group_state(broker: Broker, request: Request, now_ms: int) -> Answer:
-    """Forget the states; one that is not there is no error."""
+    """Forget the states; a missing one is no error."""
     return _serve(broker, request, _DELETE_API, now_ms)
 
 
 @handles(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions=(0, 1))
 def read_share_group_state_summary(broker: Broker, request: Request, now_ms: int) -> Answer:
-    """The states without their batches; one that is not there has start offset -1."""
+    """Read the states without their batches; a missing one has start offset -1."""
     return _serve(broker, request, _SUMMARIZE_API, now_ms)
 
 
@@ -188,10 +188,8 @@ def read_share_group_state_summary(broker: Broker, request: Request, now_ms: int
 
 
 def _serve(broker: Broker, request: Request, api: _Api, now_ms: int) -> Answer:
-    """Have the coordinator decide about each share partition; reply when all are answered."""
-    body = request.body
-    results: list[Message] = []
-    response = api.response(results=results)
+    """Have the coordinator decide for each share partition; reply when all are answered."""
+    body, response = request.body, api.response()
     if not body.group_id or not all(topic.partitions for topic in body.topics):
         return response
     left = sum(len(topic.partitions) for topic in body.topics)
