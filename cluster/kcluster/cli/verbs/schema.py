@@ -7,11 +7,11 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import click
 
 from kcluster.cli.click_tools import Section, section
+from kcluster.json_types import JsonObject
 
 
 @section(Section.TOOLS)
@@ -25,7 +25,7 @@ def command(kind: str) -> None:
     print(json.dumps(_schema(kind), indent=1))
 
 
-def _schema(kind: str) -> dict[str, Any]:
+def _schema(kind: str) -> JsonObject:
     if kind == "run":
         from kcluster.runs.schema import run_schema
 

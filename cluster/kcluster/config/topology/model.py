@@ -9,7 +9,7 @@ Kafka: server.properties of each broker, KafkaConfig's validation of listeners a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -60,21 +60,23 @@ class Topology(Struct, frozen=True):
     """Of values by path, for problems that show only later (a port in use)."""
 
     @classmethod
-    def load(cls, path: str | PathLike[str], **overrides: Any) -> Topology:
+    def load(cls, path: str | PathLike[str], **overrides: object) -> Topology:
         """Read a YAML file.  `overrides` replace top-level keys: `profile="fast"`, `brokers=5`."""
         return _checked(tree_of_file(path, overrides))
 
     @classmethod
-    def parse(cls, text: str | bytes, source: str = "topology.yaml", **overrides: Any) -> Topology:
+    def parse(
+        cls, text: str | bytes, source: str = "topology.yaml", **overrides: object
+    ) -> Topology:
         """Read YAML text; `source` stands in messages for the file."""
         return _checked(tree_of_text(text, source, overrides))
 
     @classmethod
     def of(
         cls,
-        brokers: int | Sequence[Mapping[str, Any] | BrokerSpec] = 3,
-        topics: Mapping[str, Mapping[str, Any] | TopicSpec] | None = None,
-        **more: Any,
+        brokers: int | Sequence[Mapping[str, object] | BrokerSpec] = 3,
+        topics: Mapping[str, Mapping[str, object] | TopicSpec] | None = None,
+        **more: object,
     ) -> Topology:
         """Make one in Python, from the same keys that a file has: `Topology.of(brokers=3,
         topics={"orders": {"partitions": 6, "replication_factor": 3}}, profile="fast")`."""
