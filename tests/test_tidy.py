@@ -42,9 +42,49 @@ MAY_OPEN = (
 """Modules of the core that open a file: one that they are given, or one of the package."""
 
 
+COORDINATORS = {
+    "coordinator": (
+        "join sync heartbeat leave modern_heartbeat commit_offsets commit_in_transaction "
+        "fetch_offsets delete_offsets delete_group complete_transaction alter_share_offsets "
+        "delete_share_offsets share_partitions describe group groups internal_topics "
+        "partition_for led topic create_topic"
+    ),
+    "transactions": "submit add_partitions verify transaction all_transactions "
+    "partition_for topic create_topic",
+    "share_state": "serve partition_for topic create_topic",
+}
+"""What a handler may use of each coordinator of its broker: Kafka's interfaces GroupCoordinator,
+TransactionCoordinator and ShareCoordinator."""
+BROKERS = ("broker", "self.broker", "self._broker")
+
+
 # ------------------------------------------------------------------------------------ rules
 
 Rule = Callable[[Module], Iterator[tuple[int, str]]]
+
+
+def handlers_change_no_group(module: Module) -> Iterator[tuple[int, str]]:
+    """A handler parses, calls its coordinator, and shapes the answer.  What it calls returns values
+    and views without anything that changes; mypy knows these."""
+    if not module.path.startswith(f"{SOURCE}broker/handlers/"):
+        return
+    for line, name in imports_of(module.tree):
+        if name.startswith("kcluster.broker.coordinator.") and name.endswith("Shard"):
+            yield line, "sees a shard; give the coordinator a verb"
+    known = {f"{broker}.{one}": one for broker in BROKERS for one in COORDINATORS}
+    for node in module.walk(ast.Assign):
+        assert isinstance(node, ast.Assign)
+        if (one := known.get(ast.unparse(node.value))) is not None:
+            known |= {ast.unparse(target): one for target in node.targets}
+    for node in module.walk(ast.Attribute):
+        assert isinstance(node, ast.Attribute)
+        one = known.get(ast.unparse(node.value))
+        if one is not None and node.attr not in COORDINATORS[one].split():
+            yield node.lineno, f"uses {node.attr} of broker.{one}; its verbs are in COORDINATORS"
+    for node in module.walk(ast.Call):
+        assert isinstance(node, ast.Call)
+        if ast.unparse(node.func) == "isinstance" and ast.unparse(node.args[1]).endswith("Group"):
+            yield node.lineno, "looks into a group; the coordinator answers questions about it"
 
 
 def the_core_calls_nothing_impure(module: Module) -> Iterator[tuple[int, str]]:
@@ -188,6 +228,7 @@ def nodes_are_read_by_their_views(module: Module) -> Iterator[tuple[int, str]]:
 
 
 RULES: tuple[Rule, ...] = (
+    handlers_change_no_group,
     compiled_classes_are_collected,
     caught_errors_have_a_name_each,
     the_core_calls_nothing_impure,
@@ -287,6 +328,30 @@ def test_tidy__a_second_home_of_a_class_name_is_caught() -> None:
 GOOD_HEADER = '"""What this is, in one line.\n\nOwns: a.  Never: b.\n"""\n'
 LONG_FUNCTION = "def long():\n" + "    pass\n" * MAX_FUNCTION_LINES
 BAD: tuple[tuple[Rule, str, str, str], ...] = (
+    (
+        handlers_change_no_group,
+        "broker/handlers/groups/x.py",
+        "def f(broker):\n broker.coordinator.shard_for('g').append([], done, 0)",
+        "uses shard_for",
+    ),
+    (
+        handlers_change_no_group,
+        "broker/handlers/transactions/x.py",
+        "class A:\n def f(self):\n  known = self._broker.transactions\n  known.shards[0]",
+        "uses shards",
+    ),
+    (
+        handlers_change_no_group,
+        "broker/handlers/share/x.py",
+        "from kcluster.broker.coordinator.shard import GroupShard",
+        "sees a shard",
+    ),
+    (
+        handlers_change_no_group,
+        "broker/handlers/share/x.py",
+        "if isinstance(broker.coordinator.group('g'), ShareGroup): pass",
+        "looks into a group",
+    ),
     (compiled_classes_are_collected, "contract.py", "@a(acyclic=True)\nclass A: ...", "frees"),
     (
         caught_errors_have_a_name_each,

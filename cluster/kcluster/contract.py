@@ -32,13 +32,12 @@ What no driver guarantees
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol, final
+from typing import Any, Protocol, final
 
 from msgspec import Struct
 from mypy_extensions import mypyc_attr
 
-CONTROLLER_ID: Final = 3000
-"""Node id of the controller: 3000, as in Kafka's own test clusters."""
+from kcluster.node_ids import CONTROLLER_ID as CONTROLLER_ID
 
 NoteId = tuple[int, int]
 """(node id, that node's running number): identifies a Note, so that another Note can name it as its

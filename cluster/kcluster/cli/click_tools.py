@@ -22,7 +22,7 @@ import click
 
 from kcluster import __version__, build
 from kcluster.cli.completion import complete_targets
-from kcluster.cli.control.protocol import ControlError, ControlRequest
+from kcluster.cli.errors import CommandError
 from kcluster.cli.interrupts import INTERRUPTED, raise_on_interrupt
 from kcluster.cli.synonyms import SYNONYMS
 from kcluster.deaths import meanings
@@ -157,7 +157,7 @@ def did_you_mean(word: str, known: list[str]) -> str:
 def control_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--name` and `--json` to a verb that talks to the running cluster.
 
-    The function is called with `name` and `as_json`.  A ControlError ends the process with its exit
+    The function is called with `name` and `as_json`.  A CommandError ends the process with its exit
     code and one line on stderr: text or, with `--json`, `{"error": …}`.
     """
 
@@ -167,7 +167,7 @@ def control_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(**options: Any) -> None:
         try:
             function(**options)
-        except ControlError as error:
+        except CommandError as error:
             fail(error, options["as_json"])
         except BrokenPipeError:
             sys.stderr.close()  # the reader of the pipe has closed it
@@ -175,7 +175,7 @@ def control_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def fail(error: ControlError, as_json: bool = False) -> NoReturn:
+def fail(error: CommandError, as_json: bool = False) -> NoReturn:
     """Show an error on stderr and exit."""
     text = json.dumps({"error": str(error)}) if as_json else f"kcluster: {error}"
     print(text, file=sys.stderr)
@@ -191,26 +191,6 @@ def refuse_both(verbose: bool, quiet: bool) -> None:
 def print_json(value: Any) -> None:
     """One line of JSON."""
     print(json.dumps(value, ensure_ascii=False))
-
-
-def make_change(request: ControlRequest, name: str | None, as_json: bool) -> None:
-    """Ask the cluster for a change, and print what follows from it: each line when it happens or,
-    with `--json`, one object when the cluster has settled."""
-    from kcluster.cli.control.client import Conversation
-
-    shown = 0
-
-    def show(line: str) -> None:
-        nonlocal shown
-        shown += 1
-        print(line, flush=True)
-
-    with Conversation(name) as conversation:
-        if as_json:
-            print_json(conversation.ask(request))
-            return
-        for line in conversation.ask(request, show)["lines"][shown:]:
-            print(line)
 
 
 def targets_argument(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -238,3 +218,15 @@ def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:
         help="Wait until the cluster has settled, or return at once.  [default: wait]",
     )
     return option(function)
+
+
+def network_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--one-way`, `--for`, `--no-wait` and the options of a verb to the running cluster."""
+    for option in (
+        control_options,
+        wait_option,
+        click.option("--for", "duration", metavar="TIME", help="Undo it after this time: 5s."),
+        click.option("--one-way", is_flag=True, help="Affect only messages from NODES."),
+    ):
+        function = option(function)
+    return function

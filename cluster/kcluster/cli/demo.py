@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 from kcluster.demo.count import DemoCount, DemoLedger, count_lines
 from kcluster.demo.load import (
     ABANDON_S,
@@ -182,9 +182,9 @@ def read_lines(file: str | None) -> list[str]:
     try:
         lines = lines_of(file)
     except OSError as error:
-        raise ControlError(f"{file}: {error.strerror}", 2) from error
+        raise CommandError(f"{file}: {error.strerror}", 2) from error
     if len(lines) < MIN_LINES:
-        raise ControlError(f"{file} has {len(lines)} lines; the demo needs at least {MIN_LINES}", 2)
+        raise CommandError(f"{file} has {len(lines)} lines; the demo needs at least {MIN_LINES}", 2)
     return lines
 
 
@@ -199,7 +199,7 @@ def set_the_stage(topology_file: str | None, profile: str) -> tuple[Any, str]:
 
     topology = choose_topology(topology_file, profile=profile)
     if len(topology.brokers) < 2:
-        raise ControlError("with one broker no other can take over; the demo needs at least two", 2)
+        raise CommandError("with one broker no other can take over; the demo needs at least two", 2)
     brokers = tuple(replace(broker, port=0, advertised=None) for broker in topology.brokers)
     topology = replace(topology, brokers=brokers)
     for spec in topology.topics.values():

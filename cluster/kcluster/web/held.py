@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from kcluster.config.files.problems import unknown
 from kcluster.handle.cluster import Cluster
@@ -46,16 +46,35 @@ class Verdicts:
         return self.count, self._text
 
 
+class OwnRun(Protocol):
+    """A run directory that is kept current while the cluster runs."""
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+
+    def finish(self) -> Path:
+        """Write the whole run so far, with its verdict and its page; keep it current no more."""
+
+
 class HeldCluster:
     """One cluster of a server.  `source`: its record; `lease_s`: None for a cluster that stays
-    until it is deleted; `stop`: ends it."""
+    until it is deleted; `stop`: ends it, or the process that runs it; `own_run`: the run directory
+    that is written anyway."""
 
     def __init__(
-        self, id: str, source: Source, *, lease_s: float | None = None, stop: Callable[[], None]
+        self,
+        id: str,
+        source: Source,
+        *,
+        lease_s: float | None = None,
+        stop: Callable[[], None],
+        own_run: OwnRun | None = None,
     ) -> None:
         self.id = id
         self.source = source
         self.lease_s = lease_s
+        self.own_run = own_run
         self._stop = stop
         self._uses = 0
         self._renewed_s = time.monotonic()
@@ -81,7 +100,7 @@ class HeldCluster:
     def began_ms(self) -> int:
         """When the run began, on the cluster's clock."""
         source = self.source
-        return source.recorder.first_ms if isinstance(source, Cluster) else source.info.began_ms
+        return source.began_ms if isinstance(source, Cluster) else source.info.began_ms
 
     def belonging(self, name: str, make: Callable[[], object]) -> Any:
         """What a module keeps for this cluster; made when first asked for."""

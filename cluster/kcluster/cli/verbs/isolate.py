@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from kcluster.cli.click_tools import Section, section
+from kcluster.cli.acting import act_on_links
+from kcluster.cli.click_tools import Section, network_options, section
 from kcluster.cli.completion import complete_targets
-from kcluster.cli.network_options import act, network_options
 
 
 @section(Section.FAULTS)
@@ -26,4 +26,4 @@ def command(nodes: str, others: str | None, **options: Any) -> None:
     NODES: 1 or 1,2 or 'leader(orders-0)', 'rack a', controller, 'client billing*', as in scenario
     files.  Returns when the cluster has taken over from them.  kcluster heal undoes it.
     """
-    act("isolate", {"nodes": nodes, "others": others}, options)
+    act_on_links("isolate", {"nodes": nodes, "others": others}, options)

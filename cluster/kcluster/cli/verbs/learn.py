@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from kcluster.cli.click_tools import Section, fail, print_json, section
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 
 if TYPE_CHECKING:
     from kcluster.learn.lesson import Question
@@ -48,7 +48,7 @@ def command(lesson: str | None, shows_answers: bool, with_page: bool, as_json: b
     try:
         played = play_lesson(lesson_of(lesson))
     except (LookupError, ScenarioError, AmbiguousQuestionError) as error:
-        fail(ControlError(str(error.args[0]), 2))
+        fail(CommandError(str(error.args[0]), 2))
     if with_page:
         _tell_with_page(played, shows_answers)
     else:
@@ -88,7 +88,7 @@ def _tell_with_page(played: LessonPlayed, shows_answers: bool) -> None:
             finally:
                 server.stop()
     except ClusterError as error:
-        fail(ControlError(str(error)))
+        fail(CommandError(str(error)))
 
 
 class LessonStage(NamedTuple):

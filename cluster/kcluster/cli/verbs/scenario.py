@@ -18,7 +18,7 @@ from typing import Any, Final
 import click
 
 from kcluster.cli.click_tools import HelpfulGroup, Section, fail, print_json, refuse_both, section
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 from kcluster.collector import collect_after_run
 
 CLOCKS: Final = ("virtual", "live", "both")
@@ -144,7 +144,7 @@ def show(name: str) -> None:
     try:
         print(library_text(name), end="")
     except LookupError as error:
-        fail(ControlError(str(error), 2))
+        fail(CommandError(str(error), 2))
 
 
 @command.command("new")
@@ -175,9 +175,9 @@ def new(file: str, topology: str | None, lose: str | None) -> None:
         with open(file, "x", encoding="utf-8") as opened:
             opened.write(text)
     except FileExistsError:
-        fail(ControlError(f"{file} exists; name another file", 2))
+        fail(CommandError(f"{file} exists; name another file", 2))
     except OSError as error:
-        fail(ControlError(f"{file}: cannot be written: {error.strerror}", 2))
+        fail(CommandError(f"{file}: cannot be written: {error.strerror}", 2))
     print(f"{file} is written; run it: kcluster scenario run {shlex.quote(file)}")
 
 
@@ -193,7 +193,7 @@ def _drill(file: str, topology: str, lost: str) -> str:
     try:
         targets(lost)
     except ValueError as error:
-        fail(ControlError(f"--lose {shlex.quote(lost)}: {error}", 2))
+        fail(CommandError(f"--lose {shlex.quote(lost)}: {error}", 2))
     try:
         loaded = Topology.load(topology)
     except TopologyError as error:
@@ -204,7 +204,7 @@ def _drill(file: str, topology: str, lost: str) -> str:
     try:
         Scenario.parse(text, file)
     except ScenarioError as error:
-        fail(ControlError(f"--lose {shlex.quote(lost)}: {error.problems[0].text}", 2))
+        fail(CommandError(f"--lose {shlex.quote(lost)}: {error.problems[0].text}", 2))
     return text
 
 
@@ -228,7 +228,7 @@ def help_(word: str | None, markdown: bool) -> None:
     elif word in found:
         print(as_text(found[word]))
     else:
-        fail(ControlError(f"{word}: {unknown('word of scenario files', word, found)}", 2))
+        fail(CommandError(f"{word}: {unknown('word of scenario files', word, found)}", 2))
 
 
 def read_all(words: Sequence[str]) -> list[Any]:
@@ -285,7 +285,7 @@ def _one(
                 path = write_run(out, result.record())
             if not as_json:
                 print(f"run directory: {path}")
-        except ControlError as error:
+        except CommandError as error:
             unwritten = error  # the result comes first
     if as_json:
         print_json(result_values(result))

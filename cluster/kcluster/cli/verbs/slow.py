@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from kcluster.cli.click_tools import Section, section
+from kcluster.cli.acting import act_on_links
+from kcluster.cli.click_tools import Section, network_options, section
 from kcluster.cli.completion import complete_targets
-from kcluster.cli.network_options import act, network_options
 
 
 @section(Section.FAULTS)
@@ -31,4 +31,4 @@ def command(
     --latency 40ms slows down replication as well.  kcluster heal undoes it.
     """
     keys = {"nodes": nodes, "others": others, "latency": latency, "jitter": jitter}
-    act("slow", keys, options)
+    act_on_links("slow", keys, options)

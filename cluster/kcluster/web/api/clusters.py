@@ -6,6 +6,8 @@ Kafka: kafka-server-start.sh, kafka-topics --describe.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -22,10 +24,17 @@ from kcluster.json_types import JsonObject
 from kcluster.operations.status import BrokerStatus, PartitionStatus, ShapeStatus
 from kcluster.runs.directory import read_verdict, write_run
 from kcluster.scenario.language.schema import topology_schema
-from kcluster.web.api.processed import record_of_run
+from kcluster.web.api.processed import record_of_run, topic_problem
 from kcluster.web.call import ApiAnswer, ApiCall
-from kcluster.web.held import MAX_CLUSTERS, HeldCluster
-from kcluster.web.problems import RefusedRequest, bad_request, wrong_value, wrong_values
+from kcluster.web.held import MAX_CLUSTERS, HeldCluster, OwnRun
+from kcluster.web.problems import (
+    PlacedProblem,
+    RefusedRequest,
+    bad_request,
+    wrong_parameters,
+    wrong_value,
+    wrong_values,
+)
 from kcluster.web.routes import Runs, route
 
 MIN_LEASE_MS: Final = 1_000
@@ -64,9 +73,16 @@ class RuleInForce(Struct, frozen=True):
     hits: int
 
 
+class ClockBrief(Struct, frozen=True):
+    """How a cluster's clock runs."""
+
+    paused: bool
+    speed: float
+
+
 class ClusterAnswer(Struct, frozen=True):
-    """A cluster and how it stands.  `lease`: None if it stays until it is deleted;
-    `without_effect`: configs that its topology sets and nothing here obeys."""
+    """A cluster and how it stands.  `lease`: None if it stays until it is deleted; `page`: empty if
+    none is served; `without_effect`: configs that its topology sets and nothing here obeys."""
 
     id: str
     name: str
@@ -84,6 +100,7 @@ class ClusterAnswer(Struct, frozen=True):
     shapes: list[ShapeStatus]
     clients: dict[int, str]
     rules: list[RuleInForce]
+    clock: ClockBrief
     page: str
     without_effect: tuple[str, ...]
 
@@ -110,6 +127,14 @@ class DeletedCluster(Struct, frozen=True):
     run: str | None = None
     outcome: str | None = None
     reason: str | None = None
+
+
+class ClusterParameters(Struct):
+    """Which part of it."""
+
+    topic: Annotated[
+        str | None, Meta(description="Only the partitions of this topic; without it, all.")
+    ] = None
 
 
 class DeleteParameters(Struct):
@@ -210,10 +235,20 @@ def list_clusters(call: ApiCall) -> ClusterList:
     )
 
 
-@route("GET", "/v1/clusters/<id>", answer=ClusterAnswer, errors=(404,), runs=Runs.AT_ONCE)
+@route(
+    "GET",
+    "/v1/clusters/<id>",
+    query=ClusterParameters,
+    answer=ClusterAnswer,
+    errors=(404,),
+    runs=Runs.AT_ONCE,
+)
 def show_cluster(call: ApiCall) -> ClusterAnswer:
     """The state of a cluster at this moment."""
-    return cluster_answer(call, call.held)
+    topic = call.query.topic
+    if topic is not None and (problem := topic_problem(call.held.cluster, topic)):
+        raise wrong_parameters([PlacedProblem("topic", problem)])
+    return cluster_answer(call, call.held, topic)
 
 
 @route(
@@ -227,10 +262,16 @@ def show_cluster(call: ApiCall) -> ClusterAnswer:
 def delete_cluster(call: ApiCall) -> DeletedCluster:
     """Stop a cluster, and write its run directory before if `out` names a parent for it."""
     run = outcome = reason = None
-    if (out := call.query.out) is not None:
+    out, own = call.query.out, call.held.own_run
+    if own is not None and call.is_local:
+        path, verdict = call.in_thread(lambda: finished_run(own, out))
+    elif out is not None:
         path, verdict = call.in_thread(lambda: saved_run(call, out, "out"))
+    if own is not None or out is not None:
         run, outcome, reason = str(path), verdict["outcome"], verdict["reason"]
     held = call.server.clusters.remove(call.named["id"])
+    if call.is_local:
+        call.keep_open_until_exit()
     call.server.in_thread(held.stop, STOPPING)
     return DeletedCluster(held.id, run, outcome, reason)
 
@@ -238,13 +279,44 @@ def delete_cluster(call: ApiCall) -> DeletedCluster:
 def saved_run(call: ApiCall, directory: str, path: str) -> tuple[Path, JsonObject]:
     """The run directory that was written, and the verdict in it; a refusal if it cannot be.
     `path`: of the directory in the request."""
-    parent = place_of_runs(call.server.clusters.runs, directory, path)
-    try:
+    parent = place_of_file(call, directory, path)
+    with writing(path, parent):
         run = write_run(parent, record_of_run(call.held)).resolve()
-    except OSError as error:
-        where = error.filename or parent  # a full disk is reported without a name
-        raise wrong_value(path, f"{where}: {error.strerror}") from None
     return run, read_verdict(run)
+
+
+def finished_run(own: OwnRun, out: str | None) -> tuple[Path, dict[str, Any]]:
+    """The run directory that the cluster writes anyway, complete, and the verdict in it.  A run is
+    written once: a refusal if another place is asked for."""
+    if out not in (None, str(own.path.parent.resolve())):
+        text = (
+            f"up --out writes this run to {own.path.resolve()}; leave out --out here, or copy the"
+            " run first: kcluster save DIR"
+        )
+        raise wrong_value("", text)
+    with writing("out", own.path):
+        run = own.finish().resolve()
+    return run, read_verdict(run)
+
+
+@contextmanager
+def writing(path: str, place: Path) -> Iterator[None]:
+    """Write files below `place`; a refusal if that is not possible.  `path`: of the place in the
+    request."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or place  # a full disk is reported without a name
+        raise wrong_value(path, f"{where}: cannot be written: {error.strerror}") from None
+
+
+def place_of_file(call: ApiCall, given: str, path: str) -> Path:
+    """Where a request may write: a local one where its user may, others below the server's runs."""
+    if call.is_local:
+        if "\0" in given:
+            raise wrong_value(path, f"{given!r}: a path has no NUL")
+        return Path(given)
+    return place_of_runs(call.server.clusters.runs, given, path)
 
 
 def place_of_runs(base: Path | None, directory: str, path: str) -> Path:
@@ -272,12 +344,16 @@ def lease_text(held: HeldCluster) -> str | None:
     return None if held.lease_s is None else f"{held.lease_s:g}s"
 
 
-def cluster_answer(call: ApiCall, held: HeldCluster) -> ClusterAnswer:
-    """What is answered about a cluster."""
+def cluster_answer(call: ApiCall, held: HeldCluster, topic: str | None = None) -> ClusterAnswer:
+    """What is answered about a cluster.  `topic`: only its partitions."""
     cluster = held.cluster
-    status = cluster.status()
+    status, clock = cluster.status(), cluster.driver.clock
+    if topic is not None:
+        of_topic = [one for one in status.partitions if one.topic == topic]
+        status = structs.replace(status, partitions=of_topic)
     return ClusterAnswer(
         **structs.asdict(status),
+        clock=ClockBrief(clock.is_paused, clock.speed),
         id=held.id,
         name=cluster.name,
         bootstrap=cluster.bootstrap,

@@ -163,7 +163,7 @@ class Watcher:
         if state == self._clock and now_s < self._clock_s + CLOCK_S:
             return b""
         self._clock, self._clock_s = state, now_s
-        answer = clock_answer(status, self._held.is_complete)
+        answer = clock_answer(self._held, status)
         return sse_event("clock", msgspec.json.encode(answer))
 
 
