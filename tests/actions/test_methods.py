@@ -1,9 +1,10 @@
-"""The methods of a cluster are its actions: the same parameters, one call in the driver's thread."""
+"""The methods of a cluster are its actions: the same parameters, one call of the driver."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from kcluster.handle.network import Network
 from kcluster.handle.verbs import UserVerbs
 from kcluster.handle.world_cluster import WorldCluster
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.status import NoteEntry
 from kcluster.scenario.language.loader import parse_action
 from kcluster.scenario.perform import do, perform_step
 
@@ -79,6 +81,42 @@ def test_kill__finds_the_leader_and_kills_it_in_one_call(
     kill(cluster)
     assert len(calls) == 1
     assert [broker.state for broker in cluster.brokers()] == ["down", "up", "up"]
+
+
+DOORS: dict[str, tuple[Callable[[WorldCluster], object], list[str]]] = {
+    "python": (lambda cluster: cluster.kill(1, wait=False), ["handle/verbs.py", "handle/port.py"]),
+    "http": (
+        lambda cluster: perform_step(cluster, parse_action("kill: 1")),
+        ["scenario/perform.py", "handle/port.py"],
+    ),
+}
+WALK = [
+    "actions/performing.py",
+    "actions/brokers.py",
+    "actions/stage.py",
+    "operations/verbs.py",
+    "runtime/dispatch.py",
+]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_kill__the_walk_is_short(cluster: WorldCluster, door: str) -> None:
+    """The files between a door and the dispatcher, but for the driver's: as architecture.md has
+    them."""
+    seen: list[str] = []
+
+    def look(entry: NoteEntry) -> None:
+        if entry.kind == "broker_down":
+            files = [Path(frame.filename).as_posix() for frame in inspect.stack()]
+            ours = [file.partition("/kcluster/")[2] for file in reversed(files)]
+            seen.extend(file for file in dict.fromkeys(ours) if file)
+
+    cluster.subscribe(look)
+    act, first = DOORS[door]
+    act(cluster)
+    walked = [file for file in seen if not file.startswith(("drivers/", "kcluster/"))]
+    assert walked == [*first, *WALK]
+    assert len(walked) <= 7
 
 
 @pytest.mark.parametrize(
