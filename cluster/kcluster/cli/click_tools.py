@@ -144,9 +144,8 @@ class VerbGroup(LazyGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The verb that was typed; also one of an action that is not in the overview."""
         if args and args[0] not in self.list_commands(ctx):
-            from kcluster.cli.action_verbs import action_verb
-
-            command = action_verb(args[0])
+            verbs = import_module("kcluster.cli.action_verbs")
+            command: click.Command | None = verbs.action_verb(args[0])
             if command is not None:
                 return args[0], command, args[1:]
         return super().resolve_command(ctx, args)
