@@ -26,7 +26,6 @@ from kcluster.web.routes import route
 
 MAX_KEPT: Final = 1_000_000
 """Reports that are kept for a cluster, the newest ones."""
-_LEDGER: Final = "processed"
 
 
 class ProcessedWanted(Struct):
@@ -94,7 +93,7 @@ class Reports:
 
 def reports_of(held: HeldCluster) -> Reports:
     """What was reported of a cluster."""
-    reports: Reports = held.belonging(_LEDGER, Reports)
+    reports = held.part(Reports, Reports)
     return reports
 
 
