@@ -6,7 +6,7 @@ anything anywhere but in that topic's log.  Kafka: org.apache.kafka.coordinator.
 The path of a JoinGroup:
 
     handlers/groups/groups.py  join_group         checks what needs no group
-    coordinator.py             joined_group       finds the shard and the group, or makes the group
+    coordinator.py             join               finds the shard and the group, or makes the group
     classic_group.py           ClassicGroup.join  checks, parks the request, starts a rebalance
                                _complete_join     the join phase ends: answers all JoinGroups
     shard.py                   append             SyncGroup of the leader: the assignment is written
@@ -14,15 +14,24 @@ The path of a JoinGroup:
 
 The path of an OffsetCommit:
 
-    handlers/groups/group_offsets.py  offset_commit   checks topics, shapes the answer
-    shard.py                          admit_commit    finds the group and asks it
-    classic_group.py                  admit_commit    checks member and generation
+    handlers/groups/group_offsets.py  offset_commit    checks topics, shapes the answer
+    coordinator.py                    commit_offsets   finds the shard
+    shard.py                          admit_commit     finds the group and asks it
+    classic_group.py                  admit_commit     checks member and generation
     shard.py                          append, then apply the offset and answer when it is committed
+
+The path of a heartbeat of a group with epochs:
+
+    handlers/groups/consumer_groups.py  checks what needs no group, shapes the answer
+    coordinator.py                      modern_heartbeat: finds the shard and the group
+    consumer/heartbeat.py               decide_heartbeat: RequestRefused, or a CoordinatorResult
+    log_shard.py                        write: records, replay, effects; the answer when committed
 
 log_shard.py: a partition as the log of a coordinator of any kind; shards.py: those of one broker.
 records.py: what all records have in common.
 metadata/placement.py: which partition coordinates a key.  interface.py: the ports to the broker and
-to the shard.  group.py: the interface of a group of any kind; group_kinds.py: the existing kinds.
+to the shard, and what a request comes down to.  group.py: the interface of a group of any kind;
+group_kinds.py: the existing kinds.
 modern/: what groups with epochs have in common; consumer/: consumer groups (KIP-848); share/: share
 groups (KIP-932), with share_state/, the share coordinator, which keeps the state of their share
 partitions; streams/: streams groups (KIP-1071).
