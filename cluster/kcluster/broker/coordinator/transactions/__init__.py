@@ -15,7 +15,8 @@ The path of an EndTxn:
     transaction.py                    complete   the last marker is in: CompleteCommit is written
 
 transaction.py: one transaction, and every decision about it, on values.  changes.py: what requests
-and scans change, as values.  transaction_log.py: the records.  verification.py: the other side, where a partition's leader asks the coordinator.
+and scans change, as values.  transaction_log.py: the records.  verification.py: the other side,
+where a partition's leader asks the coordinator.
 """
 
 from kcluster.broker.coordinator.transactions.coordinator import TransactionCoordinator
