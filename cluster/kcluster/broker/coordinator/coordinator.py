@@ -55,14 +55,14 @@ G = TypeVar("G", bound=ModernGroup[Any, Any])
 
 
 class GroupCoordinator(ShardedCoordinator[GroupShard]):
-    """`shards` by partition of __consumer_offsets."""
+    """The coordinator.  `shards`: by partition of __consumer_offsets."""
 
     topic = GROUP_METADATA_TOPIC
 
     def __init__(self, broker: CoordinatorBroker) -> None:
         super().__init__(broker)
         self.internal_topics = InternalTopics(broker)
-        """Of streams groups."""
+        """Creates the internal topics of streams groups."""
 
     @property
     def default_partitions(self) -> int:
@@ -103,7 +103,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         on_answer: OnAnswer[list[MemberResponse]],
         now_ms: int,
     ) -> None:
-        """LeaveGroup: the outcome of each, once the last of them has left the log, too."""
+        """LeaveGroup: the outcome of each member, once the last of them has left the log, too."""
         shard = self._named_shard(group_id)
         if isinstance(shard, ErrorCode):
             on_answer(RequestRefused(shard), now_ms)
@@ -120,7 +120,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         shard.write(CoordinatorResult((), left), on_answer, now_ms)
 
     def _classic_group(self, group_id: str) -> ClassicSide | ErrorCode:
-        """The group of a classic member; UNKNOWN_MEMBER_ID if there is none that has such."""
+        """The group of a classic member; UNKNOWN_MEMBER_ID if there is none for classic members."""
         if not group_id:
             return ErrorCode.INVALID_GROUP_ID
         group = self._group(group_id)
@@ -131,8 +131,8 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         return ErrorCode.UNKNOWN_MEMBER_ID if side_of is None else side_of(group)
 
     def _joined_group(self, group_id: str, member_id: str, now_ms: int) -> ClassicSide | ErrorCode:
-        """The group of a JoinGroup: without a member id it is created if need be, also in the place
-        of an empty group of another kind."""
+        """The group of a JoinGroup: without a member id it is created if necessary, even in the
+        place of an empty group of another kind."""
         if not group_id:
             return ErrorCode.INVALID_GROUP_ID
         shard = self.shard_for(group_id)
@@ -202,7 +202,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
     def alter_share_offsets(
         self, body: m.AlterShareGroupOffsetsRequest, on_done: OnAltered, now_ms: int
     ) -> None:
-        """Initialize share partitions again; a group that does not exist is made."""
+        """Initialize share partitions again; a missing group is created."""
         shard = self.shard_for(body.group_id)
         if isinstance(shard, ErrorCode):
             on_done(alter_failed(shard), now_ms)
@@ -234,8 +234,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         on_settled: Settled,
         now_ms: int,
     ) -> None:
-        """Store these offsets, of topics that exist.  `committer` None: it is not known who
-        commits (version 0)."""
+        """Store these offsets, of topics that exist.  `committer` None: unknown (version 0)."""
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
             on_settled(shard, now_ms)
@@ -258,8 +257,8 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         on_settled: Settled,
         now_ms: int,
     ) -> None:
-        """Store these offsets when the producer's transaction commits.  `guard`: as long as it
-        holds the transaction is open; None: no verification was needed."""
+        """Store these offsets when the producer's transaction commits.  `guard`: the transaction is
+        open as long as this holds; None: no verification was needed."""
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
             on_settled(shard, now_ms)
@@ -299,8 +298,8 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         on_answer: OnAnswer[GroupOffsets],
         now_ms: int,
     ) -> None:
-        """The committed offsets of a group.  `member`: id and epoch of a sender that has to name
-        them.  `is_stable`: as of what is written now, once it is committed."""
+        """The committed offsets of a group.  `member`: id and epoch of a sender that must name
+        them.  `is_stable`: wait until everything that is written now is committed."""
         shard = self.shard_for(group_id)
         unready = shard if isinstance(shard, ErrorCode) else shard.check_loaded()
         if isinstance(shard, ErrorCode) or unready is not ErrorCode.NONE:
@@ -385,7 +384,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         return group if error is ErrorCode.NONE else error
 
     def _delete_prepared(self, group_id: str, on_settled: Settled, now_ms: int) -> None:
-        """It may have changed since."""
+        """Delete the group, which may have changed since its preparation."""
         group = self._deletable_group(group_id)
         if isinstance(group, ErrorCode):
             on_settled(group, now_ms)

@@ -1,4 +1,4 @@
-"""FindCoordinator (API 10, v0-6): which broker coordinates a key.
+"""FindCoordinator (API 10, v0-6): the broker that coordinates a key.
 
 Owns: that answer, and creating the coordinator's topic on first need.  Never: coordinates.
 Kafka: KafkaApis.getCoordinator, FindCoordinatorRequest.CoordinatorType.

@@ -112,7 +112,7 @@ def _deleted_of(
     existing: Collection[tuple[str, int]],
     subscribed: Collection[str],
 ) -> m.OffsetDeleteResponse.OffsetDeleteResponseTopic:
-    """What does not exist comes first, as in Kafka."""
+    """The answer; missing topics come first, as in Kafka."""
     missing, results = [], []
     for partition in topic.partitions:
         index = partition.partition_index

@@ -32,14 +32,15 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 LOADING_SINCE: Final = 2
-"""Before it COORDINATOR_LOAD_IN_PROGRESS is fatal to producers: COORDINATOR_NOT_AVAILABLE then."""
+"""The first version whose producers survive COORDINATOR_LOAD_IN_PROGRESS; older ones get
+COORDINATOR_NOT_AVAILABLE."""
 ABORTABLE_SINCE: Final = 4
 V2_SINCE: Final = 5
 TOPIC_IDS_SINCE: Final = 6
 NO_SEQUENCE: Final = -1
 
 STALE_EPOCHS_SINCE: Final = 6
-"""Before it producers do not know STALE_MEMBER_EPOCH: ILLEGAL_GENERATION then."""
+"""The first version whose producers know STALE_MEMBER_EPOCH; older ones get ILLEGAL_GENERATION."""
 
 CommitPartition = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
 TopicResult = m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic

@@ -1,8 +1,8 @@
-"""The acknowledgements in one ShareFetch or ShareAcknowledge request, and what became of each.
+"""The acknowledgements in one ShareFetch or ShareAcknowledge request, and their outcomes.
 
-Owns: which of them are malformed; the outcome of each partition, when all have one.  Never: decides
-whether a record can be acknowledged (broker/share/window.py does).
-Kafka: KafkaApis.validateAcknowledgementBatches, handleAcknowledgements.
+Owns: the detection of malformed ones; the outcome of each partition, once all have one.  Never:
+decides whether a record can be acknowledged (broker/share/window.py does).  Kafka:
+KafkaApis.validateAcknowledgementBatches, handleAcknowledgements.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Acknowledging:
         return not self._pending
 
     def start(self, topics: Iterable[Any], is_renew_ack: bool, now_ms: int) -> None:
-        """Acknowledge what a request's `topics` have."""
+        """Process the acknowledgements in a request's `topics`."""
         valid: dict[PartitionKey, list[Acknowledgement]] = {}
         empty: list[PartitionKey] = []
         for topic in topics:
@@ -73,7 +73,8 @@ class Acknowledging:
         self.outcomes[key] = AcknowledgeOutcome(error, "")
 
     def _checked(self, batches: Iterable[Any], is_renew_ack: bool) -> list[Acknowledgement] | None:
-        """The acknowledgements of one partition; None: they are malformed, and none counts."""
+        """The acknowledgements of one partition; None if they are malformed, so that none
+        counts."""
         highest = AcknowledgeType.RENEW if self._has_renewal else AcknowledgeType.REJECT
         checked: list[Acknowledgement] = []
         previous_last = -1
@@ -114,5 +115,5 @@ class Acknowledging:
 
 
 def is_member_id(member_id: str | None) -> bool:
-    """Kafka: KafkaApis.isMemberIdValid."""
+    """Whether a member id is valid.  Kafka: KafkaApis.isMemberIdValid."""
     return bool(member_id) and len(member_id or "") <= 36

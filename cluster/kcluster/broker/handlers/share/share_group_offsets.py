@@ -35,7 +35,7 @@ from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.features import SHARE_VERSION
 
 LATEST: Final = -1
-"""As a timestamp of ListOffsets."""
+"""The timestamp of ListOffsets that means the end of the log."""
 NO_LAG: Final = -1
 
 GroupRow = m.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
@@ -51,7 +51,7 @@ EndOffsets = dict[SharePartition, int | ErrorCode]
 def describe_share_group_offsets(
     broker: Broker, request: Request, now_ms: int
 ) -> m.DescribeShareGroupOffsetsResponse | Parked:
-    """Each group by itself; the answer is sent when the last is known."""
+    """Describe each group by itself; the answer is sent when the last is known."""
     body: m.DescribeShareGroupOffsetsRequest = request.body
     if not body.groups:
         return m.DescribeShareGroupOffsetsResponse()
@@ -97,7 +97,7 @@ def _describe(
                 unknown.append(TopicRow(topic_name=one.topic_name, partitions=cells))
                 continue
             if not one.partitions:
-                # Kafka's persister throws: DefaultStatePersister.validate.
+                # Kafka's persister throws here: DefaultStatePersister.validate.
                 row.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
                 row.error_message = row.error_code.text
                 on_done(now_ms)
@@ -144,7 +144,7 @@ def _has_lag(summary: ShareSummary | ErrorCode) -> bool:
 def _cell(
     partition: SharePartition, summary: ShareSummary | ErrorCode, end: int | ErrorCode | None
 ) -> PartitionRow:
-    """An error of the persister is absence of data, as in OffsetFetch."""
+    """One partition's row; an error of the persister counts as missing data, as in OffsetFetch."""
     index = partition.partition
     if isinstance(summary, ErrorCode):
         return PartitionRow(index, UNINITIALIZED, lag=NO_LAG)
@@ -162,8 +162,8 @@ def _list_end_offsets(
     on_ended: Callable[[EndOffsets, int], None],
     now_ms: int,
 ) -> None:
-    """Ask the leaders for the ends of these partitions, given with their topics' names.  Kafka:
-    NetworkPartitionMetadataClient."""
+    """Request the ends of these partitions, given with their topics' names, from the leaders.
+    Kafka: NetworkPartitionMetadataClient."""
     ends: EndOffsets = {}
     by_leader: dict[int, list[SharePartition]] = {}
     for partition, name in partitions.items():
