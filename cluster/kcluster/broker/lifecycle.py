@@ -33,7 +33,7 @@ _METADATA = ("lifecycle", "metadata")
 
 
 class LifecycleState(Enum):
-    """Kafka: BrokerState."""
+    """The states of a broker.  Kafka: BrokerState."""
 
     STARTING = "starting"
     RECOVERY = "recovery"
@@ -99,12 +99,12 @@ class Lifecycle:
     def _on_registered(self, response: m.BrokerRegistrationResponse | None, now_ms: int) -> None:
         view = self._view
         if response is None or response.error_code != ErrorCode.NONE:
-            # An earlier life's session has to end first, even after a clean stop, as in Kafka.
+            # The session of an earlier life must end first, even after a clean stop, as in Kafka.
             retry_ms = now_ms + view.config.broker_heartbeat_interval_ms
             self._timers.set(_REGISTER, retry_ms, self.start)
             return
         view.epoch = response.broker_epoch
-        # Only a clean stop sets it again: a crash must not look like one (KIP-966).
+        # Only a clean stop sets this again: a crash must not look like one (KIP-966).
         self._disk.clean_shutdown = False
         self.state = LifecycleState.RECOVERY
         interval_ms = view.config.broker_heartbeat_interval_ms
@@ -137,7 +137,7 @@ class Lifecycle:
             self._publisher.apply(response.delta, now_ms)
         self._fetch_metadata(now_ms)
         if not self._caught_up and view.image.offset >= view.epoch:
-            # The registration itself has arrived: report it at once, to be unfenced.
+            # The registration itself has arrived, so report it at once, to be unfenced.
             self._caught_up = True
             self._publisher.remove_strays()
             self._heartbeat(now_ms)
@@ -168,7 +168,7 @@ class Lifecycle:
             ErrorCode.STALE_BROKER_EPOCH,
             ErrorCode.BROKER_ID_NOT_REGISTERED,
         ):
-            # Another life of this broker id took over, or it was unregistered.
+            # Another life of this broker id has taken over, or it was unregistered.
             return
         if response.error_code != ErrorCode.NONE:
             return
@@ -183,7 +183,7 @@ class Lifecycle:
     # ------------------------------------------------------------------------------ shutdown
 
     def shut_down(self, now_ms: int) -> None:
-        """Ask the controller to move the leaders away; stop when it has.  Without
+        """Have the controller move the leaders away, then stop.  Without
         controlled.shutdown.enable, stop at once: the session ends by itself."""
         view = self._view
         if (

@@ -1,8 +1,7 @@
 """Requests to other nodes, and their responses or timeouts.
 
-Owns: the requests in flight and their timeouts.  Never: knows what is requested, or handles a
-response (the sender's callback does).  Kafka: InterBrokerSendThread,
-NodeToControllerChannelManager.
+Owns: the requests in flight and their timeouts.  Never: interprets a request, or handles a response
+(the sender's callback does).  Kafka: InterBrokerSendThread, NodeToControllerChannelManager.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class PeerCall(DelayedOperation):
         self.request_id = -1
 
     def answered(self, body: Any, now_ms: int) -> None:
-        """`body` of the response; None: none came in time, or the peer is gone."""
+        """Called with the body of the response; None: none came in time, or the peer is gone."""
         raise AssertionError("a subclass handles the answer")
 
     def expire(self, now_ms: int) -> None:
@@ -74,8 +73,8 @@ class PeerCalls:
     def ask_controller(
         self, body: object, on_answer: Answered, timeout_ms: int, now_ms: int
     ) -> None:
-        """Ask the controller; `on_answer(None, now_ms)` if no answer came in time, at most
-        controller.socket.timeout.ms."""
+        """Send a request to the controller; `on_answer(None, now_ms)` if no answer came in time, at
+        most controller.socket.timeout.ms."""
         timeout_ms = min(timeout_ms, self._view.config.controller_socket_timeout_ms)
         self.ask(CONTROLLER_ID, body, on_answer, timeout_ms, now_ms)
 
@@ -97,13 +96,13 @@ class PeerCalls:
             call.answered(response.body, now_ms)
 
     def on_disconnected(self, peer: int, now_ms: int) -> None:
-        """The peer's process is gone: no answer will come."""
+        """End the calls to a peer whose process is gone."""
         lost = [call for call in self._under_way.values() if call.peer == peer]
         for call in lost:
             self.finish(call, None, now_ms)
 
     def forget(self, call: PeerCall) -> None:
-        """Drop a call: its answer is no longer wanted."""
+        """Drop a call whose answer is no longer wanted."""
         if not call.done:
             call.done = True
             del self._under_way[call.request_id]

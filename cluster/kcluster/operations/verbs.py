@@ -11,8 +11,8 @@ from random import Random
 from typing import Any, Final
 
 from kcluster.config.files.problems import nearest, unknown
-from kcluster.config.topology.broker_checks import unknown_version
 from kcluster.config.topology.specs import BrokerSpec
+from kcluster.config.topology.values import unknown_version
 from kcluster.contract import MoveLeader
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import BrokerReaddressed, DiskFull

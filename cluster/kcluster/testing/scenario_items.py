@@ -1,8 +1,7 @@
 """Scenario files as pytest's items.
 
-Owns: which items a file has, running one, the report of a failed one.  Never: imports a cluster
-before an item is collected.
-Kafka: no counterpart.
+Owns: the items of a file, running one, the report of a failed one.  Never: imports a cluster before
+an item is collected.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class ScenarioItem(pytest.Item):
 
 
 class ScenarioFailed(Exception):
-    """A scenario's checks do not all hold.  `run_line`: says where its run directory is."""
+    """A scenario's checks do not all hold.  `run_line`: the line that names its run directory."""
 
     def __init__(self, result: RunResult, run_line: str) -> None:
         super().__init__("; ".join(result.failures))

@@ -1,8 +1,8 @@
-"""Transactions: which broker coordinates them, their states, and the markers that end them.
+"""Transactions: their coordinators, their states, and the markers that end them.
 
 Owns: the transactions of the __transaction_state partitions that a broker leads.  Never: stores
-anything but in that topic's log, or writes a record or a marker into another partition (its leader
-does, when asked).  Kafka: kafka.coordinator.transaction; KIP-98, KIP-360, KIP-890.
+anything outside of that topic's log, or writes a record or a marker into another partition (its
+leader does, on request).  Kafka: kafka.coordinator.transaction; KIP-98, KIP-360, KIP-890.
 
 The path of an EndTxn:
 

@@ -110,7 +110,7 @@ def _known_topics(
 def _commit_records(
     body: m.OffsetCommitRequest, known: list[CommitTopic], metadata_max: int, now_ms: int
 ) -> list[OffsetRecord]:
-    """What can be stored."""
+    """The offsets that can be stored."""
     retention_ms = body.retention_time_ms
     # As in Kafka, 2^63-1, "for ever", becomes a time long past: the offset expires at once.
     expire_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION else as_int64(now_ms + retention_ms)
@@ -134,7 +134,7 @@ def _check_metadata(partition: CommitPartition, metadata_max: int) -> ErrorCode:
 def _results(
     topics: list[CommitTopic], metadata_max: int, error: ErrorCode
 ) -> list[m.OffsetCommitResponse.OffsetCommitResponseTopic]:
-    """`error` for each partition that exists, or what became of each."""
+    """The answer: `error` for each partition that exists, or each one's own result."""
     return [
         m.OffsetCommitResponse.OffsetCommitResponseTopic(
             topic.name,
@@ -151,8 +151,8 @@ def _results(
 def _merged(
     answer: m.OffsetCommitResponse, results: list[m.OffsetCommitResponse.OffsetCommitResponseTopic]
 ) -> m.OffsetCommitResponse:
-    """With the errors found before.  Kafka: OffsetCommitResponse.Builder.merge, which merges a
-    topic that was named twice only if there were errors."""
+    """The answer merged with earlier errors.  Kafka: OffsetCommitResponse.Builder.merge, which
+    merges a topic that was named twice only if there were errors."""
     if not answer.topics:
         answer.topics = results
         return answer
@@ -204,7 +204,7 @@ def _deleted_of(
     existing: Collection[tuple[str, int]],
     subscribed: Collection[str],
 ) -> m.OffsetDeleteResponse.OffsetDeleteResponseTopic:
-    """What does not exist comes first, as in Kafka."""
+    """The answer; missing topics come first, as in Kafka."""
     missing, results = [], []
     for partition in topic.partitions:
         index = partition.partition_index

@@ -32,14 +32,15 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 LOADING_SINCE: Final = 2
-"""Before it COORDINATOR_LOAD_IN_PROGRESS is fatal to producers: COORDINATOR_NOT_AVAILABLE then."""
+"""The first version whose producers survive COORDINATOR_LOAD_IN_PROGRESS; older ones get
+COORDINATOR_NOT_AVAILABLE."""
 ABORTABLE_SINCE: Final = 4
 V2_SINCE: Final = 5
 TOPIC_IDS_SINCE: Final = 6
 NO_SEQUENCE: Final = -1
 
 STALE_EPOCHS_SINCE: Final = 6
-"""Before it producers do not know STALE_MEMBER_EPOCH: ILLEGAL_GENERATION then."""
+"""The first version whose producers know STALE_MEMBER_EPOCH; older ones get ILLEGAL_GENERATION."""
 
 CommitTopic = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
 CommitPartition = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
@@ -74,7 +75,7 @@ class PendingTxnOffsets:
             self._add(topic)
 
     def _add(self, topic: CommitTopic) -> None:
-        """Add what exists of a topic to `known`, and the rest to the answer."""
+        """Add the existing part of a topic to `known`, and the rest to the answer."""
         image = self._broker.image
         name = image.topic_names.get(topic.topic_id, "") if self._by_id else topic.name
         found = image.topics.get(name)
@@ -104,7 +105,7 @@ class PendingTxnOffsets:
         self._answer.topics.append(TopicResult(name, topic_id, [result]))
 
     def answer(self, error: ErrorCode = ErrorCode.NONE) -> m.TxnOffsetCommitResponse:
-        """The response: `error` for each partition that exists, or what became of each.
+        """The response: `error` for each partition that exists, or each one's own result.
 
         As in Kafka a topic that was named twice is merged only if there were errors before.
         Kafka: TxnOffsetCommitResponse.Builder.merge.

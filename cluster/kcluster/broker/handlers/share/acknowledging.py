@@ -1,8 +1,8 @@
-"""The acknowledgements in one ShareFetch or ShareAcknowledge request, and what became of each.
+"""The acknowledgements in one ShareFetch or ShareAcknowledge request, and their outcomes.
 
-Owns: which of them are malformed; the outcome of each partition, when all have one.  Never: decides
-whether a record can be acknowledged (broker/share/window.py does).
-Kafka: KafkaApis.validateAcknowledgementBatches, handleAcknowledgements.
+Owns: the detection of malformed ones; the outcome of each partition, once all have one.  Never:
+decides whether a record can be acknowledged (broker/share/window.py does).  Kafka:
+KafkaApis.validateAcknowledgementBatches, handleAcknowledgements.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Acknowledging:
         return not self._pending
 
     def start(self, topics: Iterable[_Topic], is_renew_ack: bool, now_ms: int) -> None:
-        """Acknowledge what a request's `topics` have."""
+        """Process the acknowledgements in a request's `topics`."""
         valid: dict[PartitionKey, list[Acknowledgement]] = {}
         empty: list[PartitionKey] = []
         for topic in topics:
@@ -82,7 +82,8 @@ class Acknowledging:
     def _checked(
         self, batches: Iterable[_Batch], is_renew_ack: bool
     ) -> list[Acknowledgement] | None:
-        """The acknowledgements of one partition; None: they are malformed, and none counts."""
+        """The acknowledgements of one partition; None if they are malformed, so that none
+        counts."""
         highest = AcknowledgeType.RENEW if self._has_renewal else AcknowledgeType.REJECT
         checked: list[Acknowledgement] = []
         previous_last = -1
@@ -123,5 +124,5 @@ class Acknowledging:
 
 
 def is_member_id(member_id: str | None) -> bool:
-    """Kafka: KafkaApis.isMemberIdValid."""
+    """Whether a member id is valid.  Kafka: KafkaApis.isMemberIdValid."""
     return bool(member_id) and len(member_id or "") <= 36

@@ -1,4 +1,4 @@
-"""ShareAcknowledge (API 79, v1-2): what a member of a share group has done with its records.
+"""ShareAcknowledge (API 79, v1-2): a member's acknowledgements of its share group's records.
 
 Owns: the session's part in it, the shape of the answer.  Never: changes a record's state
 (broker/share/window.py does).
@@ -29,7 +29,7 @@ HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 @handles(ApiKey.SHARE_ACKNOWLEDGE, versions=(1, 2))
 def share_acknowledge(broker: Broker, request: Request, now_ms: int) -> Answer | Parked:
-    """Answer, or park until all is stored, one ShareAcknowledge."""
+    """Answer one ShareAcknowledge, or park it until everything is stored."""
     body: m.ShareAcknowledgeRequest = request.body
     if not broker.image.supports(SHARE_VERSION):
         return Answer(error_code=ErrorCode.UNSUPPORTED_VERSION)

@@ -26,7 +26,7 @@ from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.protocol.records.markers import Marker
 
 NONE: Final = -1
-"""No producer id, no epoch."""
+"""The value of a missing producer id or epoch."""
 PartitionResult = m.WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 
 
